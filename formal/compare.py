@@ -125,6 +125,7 @@ def random_stacked(rng: np.random.Generator, rule: str, n: int) -> StackedCounts
         gate, settings["gated"] = np.repeat(rng.integers(0, 2 * STEPS, (n, 1)), classes, 1), True
     if kind == "two-levels":
         settings["second"] = int(rng.choice([1, 700, 20000, STEPS // 2, STEPS - 16]))
+        settings["slack"] = int(rng.choice([1, 1, 2, 3]))
     hubs = np.bincount(rng.integers(0, max(m // 3, 1), m)) if m else np.zeros(0, np.int64)
     return StackedCounts(
         prior=rng.integers(-spread, spread + 1, (n, classes)), gate=gate, indptr=np.concatenate([[0], np.cumsum(degree)]),

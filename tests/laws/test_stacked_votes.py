@@ -273,7 +273,7 @@ def test_a_lead_of_the_smallest_part_of_a_vote_is_a_lead_and_a_tie_goes_to_the_s
     assert recount.holds(evidence, recount.tables_of(evidence), Budget()).tolist() == [holds]
 
 
-@pytest.mark.parametrize("slack", [1, 4])
+@pytest.mark.parametrize("slack", [1, 3])
 def test_with_two_levels_the_verifier_counts_the_same(slack):
     evidence = replace(joined("sum", 2), second=STEPS // 20, slack=slack)
     tables = recount.tables_of(evidence)

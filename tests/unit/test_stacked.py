@@ -1,6 +1,7 @@
 """Stacked votes from training to a verified file."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
 from agnncert.certificates.stacked import STEPS
-from agnncert.errors import DatasetError, ModelContractError, SettingsError
+from agnncert.errors import CertificateError, DatasetError, ModelContractError, SettingsError
 from agnncert.models.stacked import StackedModel
 from agnncert.proving.stacked import moved_by_nodes
 from agnncert.training.stacked import mark_trusted, with_threshold
@@ -214,6 +215,25 @@ def test_trusted_edges_are_a_mask_a_column_or_everything_before_a_date(how):
     assert 0 < len(certificate.evidence.which) < 2 * free  # no vote of a trusted edge is listed
     with pytest.raises(SettingsError, match="mask"):
         mark_trusted(data, time)
+
+
+def test_two_levels_go_without_trusted_edges():
+    """Votes along trusted edges would follow the neighbours' neighbours: one edge elsewhere flipped certified labels."""
+    with pytest.raises(SettingsError, match="trusted"):
+        ac.StackedVotes(levels=2, trusted=0)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("trusted", 0), ("slack", 4)])
+def test_a_file_with_two_levels_trusts_no_edge_and_states_few_steps(tmp_path, setting, value):
+    data, defence = sample(), ac.StackedVotes(levels=2)
+    certificate = ac.certify(StackedModel([torch.nn.Linear(4, 2)], 2, 0, defence).eval(), data, defence)
+    certificate.save(tmp_path / "a.cert")
+    assert ac.verify(tmp_path / "a.cert").holds
+    contents = read_contents(tmp_path / "a.cert")
+    write_contents(tmp_path / "b.cert", replace(contents, settings={**contents.settings, setting: value}))
+    assert not ac.verify(tmp_path / "b.cert").holds
+    with pytest.raises(CertificateError, match="two levels go with edges of which none is trusted"):
+        ac.load_certificate(tmp_path / "b.cert")
 
 
 @pytest.mark.parametrize("combine", ["sum", "mean"])

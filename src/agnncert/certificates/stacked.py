@@ -22,6 +22,7 @@ IntArray = npt.NDArray[np.int64]
 
 STEPS = 2**16
 LARGEST_SECOND = STEPS - 16  # rounding of the votes of both ends of an edge fits into the rest
+LARGEST_SLACK = 3  # with two levels: so much of two machines that misread a vote fits into that rest, too
 LARGEST_GATE = 2**8 * STEPS
 LARGEST_SCORE = 2**14 * STEPS
 MOST_NEW = 2**16  # more new neighbours than this count as any number
@@ -117,6 +118,8 @@ class StackedCounts:
         plain = self.gate.size == 0 or bool((self.gate == STEPS).all())
         if self.second and (self.pseudo or self.by_edge or self.gated or not (plain or not self.gate.any())):
             return "two levels go with a plain sum of votes that read no edge values"
+        if self.second and (self.trusted >= 0 or self.slack > LARGEST_SLACK):
+            return f"two levels go with edges of which none is trusted, and a slack of at most {LARGEST_SLACK} steps"
         if (self.pseudo or self.by_edge) and not (self.gate == self.gate[:, :1]).all():
             return "gates of classes may differ only in a sum of votes that read no edge values"
         most = int(np.diff(self.indptr).max(initial=0)) + MOST_NEW  # in all, after an attack

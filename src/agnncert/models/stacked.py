@@ -68,8 +68,9 @@ class StackedVotes:
     def __post_init__(self) -> None:
         if self.levels not in (1, 2) or self.combine not in ("sum", "mean"):
             raise SettingsError(f"{self!r}: levels is 1 or 2, combine is 'sum' or 'mean'.")
-        if self.levels == 2 and (self.combine != "sum" or self.gated or self.edge_values):
-            raise SettingsError("levels=2 goes with combine='sum', without gates and without edge values.")
+        if self.levels == 2 and (self.combine != "sum" or self.gated or self.edge_values or self.trusted is not None):
+            # The vote along a trusted edge would follow the neighbours' neighbours, whom an attacker changes.
+            raise SettingsError("levels=2 goes with combine='sum', without gates, edge values and trusted edges.")
         if self.gated and (self.combine != "sum" or self.edge_values):
             raise SettingsError("gated=True goes with combine='sum' and without edge values.")
         for name, least in (("size", 0), ("folds", 2), ("hidden", 1), ("epochs", 1), ("weight_decay", 0)):
