@@ -10,6 +10,7 @@ from torch_geometric.nn import GCNConv, SAGEConv
 import agnncert as ac
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert_peers.exact import exact_robustness
+from experiments.benchmarks.exact_gcn import TwoLayers
 
 from ..support.small_graphs import random_graph
 
@@ -136,3 +137,38 @@ def test_a_robust_label_survives_the_attacks_of_the_library():
     for budget in (ac.Budget(add_edges=1), ac.Budget(delete_edges=1)):
         fallen = ac.attack(model, data, ac.EdgeCentric(1), budget=budget, kind=["greedy", "random"]).succeeded
         assert not (fallen & (outcome == "robust")).any()
+
+
+@pytest.mark.parametrize(("size", "nodes"), [(1, 40), (2, 9)])
+def test_the_formula_of_a_gcn_finds_what_calls_of_the_model_find(size, nodes):
+    found = []
+    for seed in range(3):
+        data = random_graph(nodes, nodes, seed=seed)
+        model = Network(data.x.size(1), GCNConv, seed).double().eval()
+        data.x = data.x.double()
+        layers = (model.first.lin.weight, model.first.bias, model.second.lin.weight, model.second.bias)
+        scan = TwoLayers(data.x.numpy(), data.edge_index.numpy(), tuple(one.detach().numpy() for one in layers))
+        with torch.no_grad():
+            logits = model(data.x, data.edge_index).numpy()
+        np.testing.assert_allclose([scan.logits(node) for node in range(nodes)], logits, atol=1e-9)
+        result = exact_robustness(model, data, size=size)
+        outcomes = [scan.outcome(node, int(logits[node].argmax()), size, 10**6) for node in range(nodes)]
+        assert outcomes == list(result.outcome)
+        found += outcomes
+    assert {"robust", "broken"} <= set(found)
+
+
+def test_logits_by_the_formula_are_those_of_the_model_after_every_change():
+    data = random_graph(12, 14, seed=3)
+    data.x = data.x.double()
+    model = Network(data.x.size(1), GCNConv, 3).double().eval()
+    layers = (model.first.lin.weight, model.first.bias, model.second.lin.weight, model.second.bias)
+    scan = TwoLayers(data.x.numpy(), data.edge_index.numpy(), tuple(one.detach().numpy() for one in layers))
+    pairs = np.array(list(itertools.combinations(range(12), 2)))
+    joined = {tuple(sorted(edge)) for edge in data.edge_index.t().tolist()}
+    for target in range(12):
+        for pair, logits in zip(pairs.tolist(), scan.after(target, pairs), strict=True):
+            ends = torch.tensor(sorted(joined ^ {tuple(pair)}), dtype=torch.int64).view(-1, 2).t()
+            with torch.no_grad():
+                expected = model(data.x, torch.cat([ends, ends.flip(0)], dim=1))[target]
+            np.testing.assert_allclose(logits, expected.numpy(), atol=1e-9)
