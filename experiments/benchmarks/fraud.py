@@ -26,8 +26,8 @@ import agnncert as ac
 from agnncert.certificates.stacked import STEPS
 from agnncert.certificates.votes import under_vote
 from agnncert.datasets.splits import set_masks, stratified_split
-from agnncert.training.recipes import usual_arguments
 from agnncert.training.rule_search import BallotTable
+from agnncert.training.study import usual_arguments
 from experiments.benchmarks.fraud_attacks import attacks
 from experiments.benchmarks.stacked import ETHEREUM, ETHEREUM_PARTS
 

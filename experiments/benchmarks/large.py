@@ -96,16 +96,16 @@ def watched() -> list[tuple[Any, str, str]]:
     """Functions that do the work of certify, and the phase that each belongs to."""
     from agnncert import certifier
     from agnncert.divisions import edge, node
-    from agnncert.engine import fast, ranges
+    from agnncert.engine import fast
     from agnncert.graphs import targets
 
     return [
-        (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "_look_again", "look again"),
-        (targets, "graph_digest", "digest"), (certifier, "model_digest", "digest"),
+        (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "look_again", "look again"),
+        (targets, "graph_digest", "digest"), (certifier, "unchanged_digest", "digest"),
         (edge.EdgeCentric, "groups", "hashing"), (node.NodeCentric, "groups", "hashing"),
-        (ranges, "by_group", "shuffle"), (ranges.Shuffle, "pieces", "layout"), (ranges, "_found", "layout"),
+        (fast, "by_group", "shuffle"), (fast.Shuffle, "pieces", "layout"), (fast, "_found", "layout"),
         (fast, "ballots", "casting"), (fast, "edgeless_ballots", "casting"),
-        (ranges, "merged", "tally"), (ranges, "covers", "tally"), (certifier, "assemble", "tally"),
+        (fast, "merged", "tally"), (fast, "covers", "tally"), (certifier, "assemble", "tally"),
     ]  # fmt: skip
 
 

@@ -62,8 +62,9 @@ def measure(name: str, root: str, repeats: int) -> list[dict[str, object]]:
 
 def fast_votes(call, layout, edgeless=None):  # type: ignore[no-untyped-def]
     from agnncert.engine import fast
+    from agnncert.engine.features import Features
 
-    features = fast.features_of(call, layout.graph, layout.sparse)
+    features = Features(layout.graph.x.to(call.dtype), layout.sparse)
     if edgeless is not None:
         fast.edgeless_ballots(call, layout.graph, features, edgeless, 1e-6)
     fast.ballots(call, layout, features, 1e-6)

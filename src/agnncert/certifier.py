@@ -11,24 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.auditing.model_audit import AuditReport, Locality, audited
+from agnncert.auditing.model_audit import Locality, audited
 from agnncert.certificates.claim import make_claim
 from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.stacked import make_stacked_claim
 from agnncert.certificates.votes import Votes, under_vote
 from agnncert.divisions.base import Division, RandomDefence, require_division
 from agnncert.divisions.node import PerNeighbour
-from agnncert.engine.call import Caller, bind, require_order
+from agnncert.engine.call import bind, require_order
 from agnncert.engine.casting import EngineName, StoredRanges, cast, pair_facts
 from agnncert.engine.cover import Cover
-from agnncert.engine.naive import choose_few, differing
-from agnncert.engine.ranges import Shuffle
-from agnncert.engine.stacked import require_stacked, stacked_counts
+from agnncert.engine.fast import Shuffle
+from agnncert.engine.naive import look_again
 from agnncert.engine.workers import Workers, versions
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import Targets, prepared
-from agnncert.models.digest import model_digest, settings_of
-from agnncert.models.stacked import StackedModel, StackedVotes
+from agnncert.models.digest import model_digest, settings_of, unchanged_digest
+from agnncert.models.stacked import StackedModel, StackedVotes, require_stacked, stacked_counts
 from agnncert.progress import OnProgress, follow
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
@@ -103,11 +102,12 @@ def certify(
     settings = settings_of(model)
     report, tried = audited(model, ready.data, division, ready.task)
     report.require_fit(division.edges_only, one_at_a_time=engine == "naive")
+    tolerance = report.tolerance_from(tolerance)
     call = bind(model, chosen.graph, chosen.task, tried)  # after the audit, which names a layer that makes it fail
-    vote = _vote(vote).under(division.rule(chosen.task), call.num_classes)
-    tolerance = _tolerance(tolerance, report)
-    log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
     shuffle = Shuffle(chosen.graph, division, chosen.places) if division.has_disjoint_union else None
+    theorem = division.rule(chosen.task)
+    vote = (vote or VotingRule()).under(theorem, call.num_classes)
+    log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
     stored = (
         None if checkpoint is None else StoredRanges(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
     )
@@ -117,11 +117,10 @@ def certify(
         report_progress=progress and follow(progress, "casting ballots", division.num_groups_in(chosen.graph)),
     )  # fmt: skip
     if engine == "fast":
-        _look_again(votes, call, chosen, division, shuffle, np.random.default_rng(seed))
+        random = np.random.default_rng(seed)
+        look_again(votes, call, chosen.graph, division, chosen.places, chosen.ids, shuffle, random)
     del shuffle  # as large as a quarter of the edges
-    now = settings_of(model)
-    digest = model_digest(model, settings=now)
-    _refuse_state(settings, now)
+    digest = unchanged_digest(model, settings)
     certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, digest, vote)
     if stored is not None:
         stored.clear()
@@ -138,8 +137,7 @@ def _certify_stacked(model: Any, data: Any, defence: StackedVotes, targets: Any)
     chosen = ready.targets(targets)
     settings, locality = settings_of(model), audit_own(model, ready.data)
     evidence = StackedEvidence(**stacked_counts(model, chosen))
-    _refuse_state(settings, now := settings_of(model))
-    digests = {**chosen.digests, "model": model_digest(model, settings=now)}
+    digests = {**chosen.digests, "model": unchanged_digest(model, settings)}
     claim = make_stacked_claim(evidence, digests=digests, locality=locality, notes=(str(defence),))
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
@@ -188,22 +186,16 @@ def assemble(
         digest: sha256 of the model.
         vote: What empty groups cast, and the prior, with its defaults filled in.
     """
-    ids, degree = chosen.id_kind, chosen.degree
+    ids, degree, digests = chosen.id_kind, chosen.degree, chosen.digests
     name, rule, parameters = str(division), division.rule(chosen.task), division.parameters
     facts = pair_facts(chosen.graph, division, chosen.places, votes.indptr, votes.group)
     counted, edgeless = under_vote(votes, vote)
     evidence = BallotEvidence(
         counted, rule, cover[0], cover[1].astype(np.int32), ids, parameters, vote, **edgeless, **facts
     )
-    digests = {**chosen.digests, "model": digest, "division": hashlib.sha256(name.encode()).hexdigest()}
+    digests |= {"model": digest, "division": hashlib.sha256(name.encode()).hexdigest()}
     claim = make_claim(evidence, name, tolerance=tolerance, digests=digests, locality=locality)
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, degree)
-
-
-def _vote(given: Any) -> VotingRule:
-    if given is None or isinstance(given, VotingRule):
-        return given or VotingRule()
-    raise SettingsError(f'rule={given!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
 
 
 def _require_tolerance(tolerance: Any) -> None:
@@ -220,46 +212,6 @@ def _require_tolerance(tolerance: Any) -> None:
         )
 
 
-def _tolerance(given: float | None, report: AuditReport) -> float:
-    if given is not None and given < report.tolerance:
-        raise SettingsError(
-            f"tolerance={given:g}: two computations of one score may lie {report.tolerance:.3g} of the largest apart, "
-            "and a certificate that assumes less would not be verified. Leave it out, or give more."
-        )
-    return report.tolerance if given is None else given
-
-
-def _look_again(
-    votes: Votes,
-    call: Caller,
-    chosen: Targets,
-    division: Division,
-    shuffle: Shuffle | None,
-    random: np.random.Generator,
-) -> None:
-    """Casts some of the ballots again by the plain engine, on the very graph that is certified."""
-    pairs = choose_few(votes, chosen.task == "graph", random, division.is_per_neighbour, len(chosen.graph.x))
-    differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places, shuffle)
-    if differ.size:
-        target, group = pairs[differ[0]]
-        raise ModelContractError(
-            f"{differ.size} of {len(pairs)} ballots are others when subgraphs are evaluated one at a time: target "
-            f"{chosen.ids[target]} votes {again[differ[0]]} in subgraph {group} alone, and otherwise beside other "
-            "subgraphs. So the model looks beyond the edges of a node, and nothing can be proved about it."
-        )
-
-
-def _refuse_state(before: dict[str, str], after: dict[str, str]) -> None:
-    """A model that counts its calls, say, could behave otherwise after the thousandth; no test would see it."""
-    for name in before | after:
-        if before.get(name) != after.get(name):
-            raise ModelContractError(
-                f"the model changes while it runs: {name} was {before.get(name, 'not there')}, now it is "
-                f"{after.get(name, 'gone')}. A certificate speaks about a model that stays as it is: keep counters and "
-                "other state out of it."
-            )
-
-
 def _refuse_given(settings: dict[str, Any], why: str) -> None:
     given = ", ".join(f"{name}={value!r}" for name, value in settings.items() if value is not None)
     if given:
@@ -270,6 +222,9 @@ def _chosen(model: Any, defence: Any, rule: Any) -> tuple[Any, Any]:
     """Division and voting rule; either argument may be the result of ``choose_voting_rule``, which has both."""
     choice = next((one for one in (defence, rule) if isinstance(getattr(one, "rule", None), VotingRule)), None)
     if choice is None:
+        if rule is not None and not isinstance(rule, VotingRule):
+            example = 'VotingRule(empty="abstain", prior=5)'
+            raise SettingsError(f"rule={rule!r:.60}: expected a VotingRule, such as {example}.")
         return defence, rule
     if choice is defence and rule is not None:
         raise SettingsError("the defence brings a voting rule that was chosen: leave rule= out.")

@@ -28,12 +28,11 @@ from agnncert.divisions.named import parse_division
 from agnncert.engine.call import Caller, bind
 from agnncert.engine.casting import EngineName, cast, structure
 from agnncert.engine.naive import choose_ballots, differing
-from agnncert.engine.stacked import require_stacked, stacked_counts
 from agnncert.errors import DivisionError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.models.digest import model_digest
-from agnncert.models.stacked import StackedModel, StackedVotes
+from agnncert.models.stacked import StackedModel, StackedVotes, require_stacked, stacked_counts
 from agnncert.progress import OnProgress, follow
 from agnncert.proving.certificate import as_ids
 

@@ -10,9 +10,8 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.certificates.stacked import STEPS
-from agnncert.engine.stacked import stacked_counts
 from agnncert.graphs.targets import prepared
-from agnncert.models.stacked import StackedModel, StackedVotes
+from agnncert.models.stacked import StackedModel, StackedVotes, stacked_counts
 from agnncert.proving.stacked import Leads, StackedEvidence
 
 NODES, KINDS, CLASSES = 4, 3, 3

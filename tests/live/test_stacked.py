@@ -6,9 +6,9 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.engine.stacked import stacked_counts
 from agnncert.errors import GraphError, IdError, ModelContractError
 from agnncert.graphs.targets import prepared
+from agnncert.models.stacked import stacked_counts
 from agnncert.proving.stacked import StackedEvidence
 from agnncert_live import Event, LiveStackedVotes
 

@@ -15,10 +15,9 @@ from agnncert.divisions import base, edge, node
 from agnncert.divisions.base import DisjointUnion
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
+from agnncert.engine import casting, fast, naive
 from agnncert.engine import cover as coverage
-from agnncert.engine import fast, naive
 from agnncert.engine import features as lazy_rows
-from agnncert.engine import ranges as engines
 from agnncert.engine import rounding as guard
 from agnncert.engine.call import Caller
 from agnncert.errors import AgnncertError
@@ -152,7 +151,7 @@ def skip_empty_subgraphs(patch):
     """… and without the oracle's own complaint about ballots that differ where there is no edge."""
     skip_empty_subgraphs_only(patch)
     patch.setattr(
-        engines, "merged", lambda _, shuffle, *more: engines._every_group(len(shuffle.rows), shuffle.num_groups, *more)
+        casting, "merged", lambda _, shuffle, *more: casting._every_group(len(shuffle.rows), shuffle.num_groups, *more)
     )
 
 

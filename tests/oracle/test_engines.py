@@ -111,7 +111,8 @@ def test_some_targets_only(division, rows, directed):
 
 def test_parts_without_a_target_are_left_out():
     data = make_data([(k, k + 1) for k in range(0, 20, 2)], 20)
-    everything, near = (fast.plan(canonical(data), EdgeCentric(3), rows) for rows in (None, np.array([4])))
+    everything = fast.plan(canonical(data), EdgeCentric(3))
+    near = everything.near(np.array([4]))
     assert len(everything.pieces.node) == 20
     assert sorted(near.pieces.node.tolist()) == [4, 5]
 

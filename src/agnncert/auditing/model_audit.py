@@ -73,6 +73,15 @@ class AuditReport:
         if not needed <= {*self.fit_for} or (self.needs_naive and not (one_at_a_time or edges_only)):
             raise ModelContractError(str(self))
 
+    def tolerance_from(self, given: float | None) -> float:
+        """The tolerance to certify with: that of the audit, or a larger one that was given."""
+        if given is not None and given < self.tolerance:
+            raise SettingsError(
+                f"tolerance={given:g}: two computations of one score may lie {self.tolerance:.3g} of the largest "
+                "apart, and a certificate that assumes less would not be verified. Leave it out, or give more."
+            )
+        return self.tolerance if given is None else given
+
     def __str__(self) -> str:
         if self.ok:
             what = "changes of edges, nodes and features"

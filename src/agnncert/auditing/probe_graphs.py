@@ -20,7 +20,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions.base import Division
-from agnncert.graphs.graph import BLOCK, WIDE, canonical, canonical_set, edge_values_of
+from agnncert.graphs.graph import BLOCK, EDGE_VALUES, WIDE, canonical, canonical_set
 
 # Limits of a part of the user's graph, in rows and in numbers: an audit should cost a few plain forward passes.
 MOST_ROWS, MOST_NUMBERS = 12288, 3 * 2**22
@@ -374,7 +374,7 @@ def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]
     ready = isinstance(x, Tensor) and x.dim() == 2 and x.dtype in WIDE and isinstance(arcs, Tensor)
     inside = ready and arcs.dtype in (torch.int32, torch.int64) and arcs.dim() == 2 and x.size(0) > 0
     inside = inside and x.device == arcs.device and not x.is_meta
-    values = edge_values_of(data)
+    values = {name: data[name] for name in EDGE_VALUES if getattr(data, name, None) is not None}
     fits = all(isinstance(v, Tensor) and v.dim() > 0 and inside and v.size(0) == arcs.size(1) for v in values.values())
     fits = fits and all(v.dtype in WIDE or not v.is_floating_point() for v in values.values())
     if not inside or not fits or (arcs.numel() and (int(arcs.min()) < 0 or int(arcs.max()) >= x.size(0))):

@@ -7,7 +7,7 @@ edges. Where shapes change, rounding may differ, and outputs are compared in dou
 model; they cannot prove that it is compatible.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -168,8 +168,12 @@ class Evaluator:
     """Evaluates a model on probe graphs whose features are rows of one table, in the precision of the model."""
 
     def __init__(self, call: Caller, table: Tensor, most_plain: int = MOST_PLAIN_NUMBERS) -> None:
-        self.call, self.most_plain = call, most_plain
-        self.features = Features(table.to(call.dtype))
+        self.call, self.most_plain, self.table = call, most_plain, table.to(call.dtype)
+
+    @cached_property
+    def features(self) -> Features:
+        """The table, with its projections."""
+        return Features(self.table)
 
     def logits(self, graph: ProbeGraph, model: Any = None) -> Tensor:
         """Logits of all nodes, or of all graphs in the graph task.
@@ -177,21 +181,27 @@ class Evaluator:
         Raises:
             Failed: The model fails on a graph that an attack could produce.
         """
-        call = self.call if model is None else replace(self.call, model=model)
-        plain = graph.rows.numel() * self.features.x.size(1) <= self.most_plain
-        x = self.features.x[graph.rows] if plain else self.features.rows(graph.rows)
-        batch = graph.place if call.task == "graph" else None
-        try:
-            return call(x, graph.edge_index, graph.values, batch)  # the model gets copies
-        except ModelContractError as error:
-            if not isinstance(error.__cause__, Exception):  # not an exception that the model raised
-                raise
-            raise Failed(graph, error.__cause__) from error
+        return self.logits_of_each([graph], model)[0]
+
+    def logits_of_each(self, graphs: Sequence[ProbeGraph], model: Any = None) -> list[Tensor]:
+        """The same of several graphs, which are evaluated one after the other."""
+        call, found = self.call if model is None else replace(self.call, model=model), []
+        for graph in graphs:
+            plain = graph.rows.numel() * self.table.size(1) <= self.most_plain
+            x = self.table[graph.rows] if plain else self.features.rows(graph.rows)
+            batch = graph.place if call.task == "graph" else None
+            try:
+                found.append(call(x, graph.edge_index, graph.values, batch))  # the model gets copies
+            except ModelContractError as error:
+                if not isinstance(error.__cause__, Exception):  # not an exception that the model raised
+                    raise
+                raise Failed(graph, error.__cause__) from error
+        return found
 
     def perturbed(self) -> "Evaluator":
         """The same evaluator with features perturbed by about one unit of rounding."""
-        sign = torch.randint(-1, 2, self.features.x.shape, generator=torch.Generator().manual_seed(3))
-        return Evaluator(self.call, self.features.x * (1 + sign * torch.finfo(self.call.dtype).eps))
+        sign = torch.randint(-1, 2, self.table.shape, generator=torch.Generator().manual_seed(3))
+        return Evaluator(self.call, self.table * (1 + sign * torch.finfo(self.call.dtype).eps))
 
 
 class Probe:
@@ -254,9 +264,10 @@ class Probe:
         evaluator, base, bound = self.double
         return apart(base[here], evaluator.logits(change)[there]) > bound
 
-    def is_stateless(self) -> bool:
-        """Whether a second call gives the same logits for the unchanged graph."""
-        if torch.equal(self.base, again := self.evaluator.logits(self.graph)):
+    def is_stateless(self, again: Tensor | None = None) -> bool:
+        """Whether a second call gives the same logits for the unchanged graph; ``again`` if they are known."""
+        again = self.evaluator.logits(self.graph) if again is None else again
+        if torch.equal(self.base, again):
             return True
         if self.exceeds_rounding(apart(self.base, again)):
             return False
@@ -340,12 +351,11 @@ class Probes:
         If not, ``findings`` says why. Nothing but a model whose every part was read may be asked this alone.
         """
         probe = self.small
+        change, here, there = self._all_changes(probe)
         try:
-            if not probe.finite:
-                return False
-            change, here, there = self._all_changes(probe)
-            before, after = probe.base[here], probe.evaluator.logits(change)[there]
-            return not probe.exceeds_rounding(apart(before, after)) and probe.is_stateless()
+            probe.base, after, again = probe.evaluator.logits_of_each([probe.graph, change, probe.graph])
+            unmoved = probe.finite and not probe.exceeds_rounding(apart(probe.base[here], after[there]))
+            return unmoved and probe.is_stateless(again)
         except Failed:
             return False
 
@@ -355,7 +365,7 @@ class Probes:
         if self.task == "graph":
             kept = change.selected(((change.side == 0) | (change.place % 4 == 1)).nonzero().view(-1))
             _, place = torch.unique_consecutive(kept.place, return_inverse=True)
-            here = torch.arange(0, len(probe.base), 2)
+            here = torch.arange(0, int(probe.graph.place[-1]) + 1, 2)
             there = torch.unique_consecutive(place[kept.side == 0])
             return replace(kept, place=place), here, there
         here = (change.side == 0).nonzero().view(-1)

@@ -292,7 +292,7 @@ def _check_reached(ballots: Ballots) -> None:
         raise CertificateError(f'the rule "{ballots.rule}" lists only ballots that are reached; others were found.')
     if rule.most_unreached is not None and unreached > rule.most_unreached:
         raise CertificateError("a target has one group of its own; several unreached ballots were found.")
-    _check_rows("cover_ptr", ptr, votes.num_targets, len(cover))
+    _check_rows("cover_ptr", ptr, ballots.num_targets, len(cover))
     if not rule.uses_cover:
         if len(cover):
             raise CertificateError(f'the rule "{ballots.rule}" has no cover table; one was found.')

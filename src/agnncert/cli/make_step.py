@@ -39,7 +39,6 @@ from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import measured, own_or_any, rare_class
 from agnncert.training.choose_rule import RuleChoice, choose_threshold, choose_voting_rule
-from agnncert.training.recipes import advice_if_worse, usual_arguments
 from agnncert.training.settings import SETTINGS, usual_objective
 from agnncert.training.stacked import with_threshold
 from agnncert.training.study import (
@@ -47,11 +46,13 @@ from agnncert.training.study import (
     Prediction,
     Study,
     accuracy,
+    advice_if_worse,
     certify_model,
     fit_model,
     measures_of,
     part_rows,
     predict,
+    usual_arguments,
 )
 
 log = logging.getLogger(__name__)

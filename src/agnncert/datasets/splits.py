@@ -240,13 +240,12 @@ def inductive_view(data: Data, validation: bool = True) -> Data:
 
 def dataset_digest(data: Data | GraphSet | CanonicalData) -> str:
     """sha256 of ids, features, edges, labels and split."""
-    ready = prepared(data, compact=True)
-    data = ready.data
-    if isinstance(data, GraphSet):
-        parts = {"y": data.y, "train": data.train, "val": data.val, "test": data.test}
+    given = data.data if isinstance(data, CanonicalData) else data
+    if isinstance(given, GraphSet):
+        parts = {"y": given.y, "train": given.train, "val": given.val, "test": given.test}
     else:
-        parts = {name: data[name] for name in ("y", *MASKS) if name in data}
-    graph = ready.targets().graph
+        parts = {name: given[name] for name in ("y", *MASKS) if name in given}
+    graph = prepared(data, compact=True).targets().graph
     known = [digest_by_keys(graph), *digests_beyond_keys(graph)]
     digest = hashlib.sha256("".join(known).encode())
     for name, value in parts.items():

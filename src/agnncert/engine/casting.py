@@ -21,8 +21,8 @@ from agnncert.divisions.base import Division
 from agnncert.engine import fast, naive
 from agnncert.engine.call import Caller
 from agnncert.engine.cover import Cover, SmallComponents
+from agnncert.engine.fast import RangeVotes, Shuffle, abstaining, cast_range, covers, list_range, merged, no_cover
 from agnncert.engine.features import Features, SparseRows
-from agnncert.engine.ranges import RangeVotes, Shuffle, abstaining, cast_range, covers, list_range, merged, no_cover
 from agnncert.engine.workers import Workers
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import CanonicalGraph
@@ -48,7 +48,6 @@ def cast(
     engine: EngineName = "fast",
     tolerance: float | None = None,
     memory_limit: int | None = None,
-    layout: fast.Plan | None = None,
     report_progress: ReportProgress | None = None,
     shuffle: Shuffle | None = None,
     workers: Workers | None = None,
@@ -66,7 +65,6 @@ def cast(
         tolerance: Relative distance that two computations of the same logits may lie apart at least; ``None`` spares
             the work of finding out which ballots are stable, where nobody asks.
         memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
-        layout: ``fast.plan`` of the same graph, division and targets, if it has been made before.
         report_progress: Called now and then with the fraction of the votes that has been cast.
         shuffle: The graph's edges by group, if these have been found before.
         workers: Who casts, with the fast engine and a division that offers ``pieces``; this process when not given.
@@ -87,14 +85,14 @@ def cast(
     if not division.has_disjoint_union:
         votes = _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, report_progress)
         return votes, no_cover(len(rows))
-    shuffle = shuffle or Shuffle(graph, division, rows, None if layout is None else layout.pieces)
+    shuffle = shuffle or Shuffle(graph, division, rows)
     if engine == "naive":
         parts = [list_range(shuffle, groups) for groups in shuffle.ranges(memory_limit)]
         votes = _naive_votes(call, shuffle, merged(parts, shuffle, call.num_classes), tolerance, report_progress)
         return votes, covers(parts, shuffle, votes)
-    x = graph.x.to(call.dtype)
-    sparse = SparseRows.of(x, entries if x is graph.x else None) if layout is None else layout.sparse
-    features, default = fast.features_of(call, graph, sparse, memory_limit), None
+    x, known = graph.x.to(call.dtype), shuffle.laid_out
+    sparse = SparseRows.of(x, entries if x is graph.x else None) if known is None else known.sparse
+    features, default = Features(x, sparse, most_kept=memory_limit), None
     if not shuffle.on_graphs and not division.gates_features:
         default = fast.edgeless_ballots(call, graph, features, rows, tolerance, memory_limit)
     parts = _cast_all_ranges(call, shuffle, features, tolerance, memory_limit, report_progress, workers, stored)
@@ -314,8 +312,8 @@ class _Job:
         fields: dict[str, Any] = {name: _tensor(array) for name, array in self.arrays.items()}
         graph = CanonicalGraph(**fields, **self.plain)
         shuffle = Shuffle(graph, self.division, self.rows, by_group=(_tensor(self.edges), self.start))
-        sparse = SparseRows.of(graph.x.to(self.call.dtype))
-        features = fast.features_of(self.call, graph, sparse, self.memory_limit)
+        x = graph.x.to(self.call.dtype)
+        features = Features(x, SparseRows.of(x), most_kept=self.memory_limit)
         given = {"features": features, "tolerance": self.tolerance, "memory_limit": self.memory_limit}
         return partial(cast_range, self.call, shuffle, **given)  # type: ignore[arg-type]
 

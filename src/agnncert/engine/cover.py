@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.divisions.base import DisjointUnion
-from agnncert.engine.fast import components
 
 Cover = tuple[IntArray, IntArray]
 
@@ -34,6 +35,14 @@ class SmallComponents:
 
     size: npt.NDArray[np.int32]
     node: npt.NDArray[np.int32]
+
+
+def components(pieces: DisjointUnion) -> IntArray:
+    """Connected component of every copy in the union, edges taken in both directions."""
+    source, head = pieces.edge_index.numpy()
+    ones, size = np.ones(len(source), dtype=np.int8), len(pieces.cell)
+    _, label = connected_components(coo_matrix((ones, (source, head)), (size, size)), directed=False)
+    return label.astype(np.int64)  # type: ignore[no-any-return]
 
 
 def small_components(pieces: DisjointUnion) -> SmallComponents:

@@ -14,8 +14,9 @@ import torch
 from agnncert.certificates.votes import ABSTAIN, IntArray, Votes
 from agnncert.divisions.base import Division
 from agnncert.engine.call import Caller, no_edges
-from agnncert.engine.ranges import Shuffle
+from agnncert.engine.fast import Shuffle
 from agnncert.engine.rounding import Predictions, guarded
+from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.progress import ReportProgress
 
@@ -166,6 +167,32 @@ def choose_few(
     others = random.choice(len(votes.default), min(len(votes.default), UNLISTED), replace=False)
     asked = np.unique(np.concatenate([listed, others]))
     return np.stack([column.ravel() for column in np.meshgrid(asked, few, indexing="ij")], axis=1)
+
+
+def look_again(
+    votes: Votes,
+    call: Caller,
+    graph: CanonicalGraph,
+    division: Division,
+    rows: IntArray,
+    ids: npt.NDArray[Any],
+    shuffle: Shuffle | None,
+    random: np.random.Generator,
+) -> None:
+    """Casts some ballots again, on the very graph that is certified; arguments as in ``differing``.
+
+    Raises:
+        ModelContractError: One of them differs; the message names the target by its id.
+    """
+    pairs = choose_few(votes, graph.task == "graph", random, division.is_per_neighbour, len(graph.x))
+    differ, again = differing(votes, pairs, call, graph, division, rows, shuffle)
+    if differ.size:
+        target, group = pairs[differ[0]]
+        raise ModelContractError(
+            f"{differ.size} of {len(pairs)} ballots are others when subgraphs are evaluated one at a time: target "
+            f"{ids[target]} votes {again[differ[0]]} in subgraph {group} alone, and otherwise beside other "
+            "subgraphs. So the model looks beyond the edges of a node, and nothing can be proved about it."
+        )
 
 
 @torch.no_grad()

@@ -217,6 +217,8 @@ def _target_ids(data: Any, rows: Rows, task: Task) -> npt.NDArray[Any]:
     if ids is None:
         return rows
     listed = listed_ids(ids)
+    if isinstance(listed, np.ndarray) and listed.dtype == np.int64:  # canonical as they are
+        return listed[rows]
     return id_array(listed[rows] if isinstance(listed, np.ndarray) else [listed[row] for row in rows.tolist()])
 
 

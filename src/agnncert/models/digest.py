@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agnncert.errors import ModelContractError
+
 # What every module has. Whether it trains is no setting, and hooks, which can alter what it computes, are listed apart.
 # How ``fit`` went is none either: weights that are saved and loaded make the same model.
 _OF_EVERY_MODULE = {*vars(torch.nn.Module()), "training_record"}
@@ -36,6 +38,22 @@ def model_digest(model: Any, settings: Mapping[str, str] | None = None) -> str:
         kind = "bfloat16" if brain else array.dtype.str
         digest.update(f"{name}:{kind}:{array.shape};".encode() + array.tobytes())
     return digest.hexdigest()
+
+
+def unchanged_digest(model: Any, before: Mapping[str, str]) -> str:
+    """The digest of a model that has the settings of before; raises ModelContractError if it has others.
+
+    A model that counts its calls, say, could behave otherwise after the thousandth; no test would see it.
+    """
+    after = settings_of(model)
+    for name in {**before, **after}:
+        if before.get(name) != after.get(name):
+            raise ModelContractError(
+                f"the model changes while it runs: {name} was {before.get(name, 'not there')}, now it is "
+                f"{after.get(name, 'gone')}. A certificate speaks about a model that stays as it is: keep counters and "
+                "other state out of it."
+            )
+    return model_digest(model, after)
 
 
 def settings_of(model: Any) -> dict[str, str]:

@@ -146,7 +146,7 @@ class ModelConfig:
 
 
 class GNN(nn.Module):
-    """A stack of message-passing layers. Tasks share ``embed``, and each has its subclass with a ``forward``.
+    """A stack of message-passing layers. Tasks share ``logits``, and each has its subclass with a ``forward``.
 
     Attributes:
         config: The arguments it was built with, as a dictionary.
@@ -177,8 +177,10 @@ class GNN(nn.Module):
         self.dropout = Dropout(settings.dropout)
         self.lin = nn.Linear(hidden * depth if self.jump == "cat" else hidden, out) if headed else None
 
-    def embed(self, x: Tensor, edge_index: Tensor, edge_value: Tensor | None = None) -> Tensor:
-        """Output of the layers for every node: logits, or features for the head; weights or attributes are of edges."""
+    def logits(
+        self, x: Tensor, edge_index: Tensor, edge_value: Tensor | None = None, batch: Tensor | None = None
+    ) -> Tensor:
+        """Logits of every node or, with ``batch``, of every graph; ``edge_value`` holds weights or attributes."""
         if "scaling" in self._modules:
             x = self.scaling(x)
         if self.lin_in is not None:
@@ -188,21 +190,15 @@ class GNN(nn.Module):
         for k, conv in enumerate(self.convs):
             out = conv(x, *edges) if self.uses_edges else conv(x)
             if k < len(self.norms):
-                out = self.dropout(self.act(self.norms[k](out)))
+                out = self.act(self.norms[k](out))
+                out = self.dropout(out) if self.training and self.dropout.p else out
             x = x + out if self.residual else out
             outputs.append(x)
-        if self.jump == "cat":
-            return torch.cat(outputs, dim=-1)
-        return torch.stack(outputs).amax(dim=0) if self.jump == "max" else x
-
-    def head(self, x: Tensor) -> Tensor:
-        """Logits from features."""
+        if self.jump in ("cat", "max"):
+            x = torch.cat(outputs, dim=-1) if self.jump == "cat" else torch.stack(outputs).amax(dim=0)
+        if batch is not None:
+            x = READOUTS[self.config["readout"]](x, batch)
         return x if self.lin is None else self.lin(x)
-
-    def pool(self, x: Tensor, batch: Tensor) -> Tensor:
-        """One row per graph from one row per node."""
-        pooled: Tensor = READOUTS[self.config["readout"]](x, batch)
-        return pooled
 
 
 class NodeGNN(GNN):
@@ -210,7 +206,7 @@ class NodeGNN(GNN):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logits of every node, shape ``[num_nodes, out_channels]``."""
-        return self.head(self.embed(x, edge_index))
+        return self.logits(x, edge_index)
 
 
 class WeightedNodeGNN(GNN):
@@ -218,7 +214,7 @@ class WeightedNodeGNN(GNN):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Logits of every node, shape ``[num_nodes, out_channels]``."""
-        return self.head(self.embed(x, edge_index, edge_weight))
+        return self.logits(x, edge_index, edge_weight)
 
 
 class RelationalNodeGNN(GNN):
@@ -226,7 +222,7 @@ class RelationalNodeGNN(GNN):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
         """Logits of every node, shape ``[num_nodes, out_channels]``."""
-        return self.head(self.embed(x, edge_index, edge_attr))
+        return self.logits(x, edge_index, edge_attr)
 
 
 class GraphGNN(GNN):
@@ -234,7 +230,7 @@ class GraphGNN(GNN):
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         """Logits of every graph, shape ``[num_graphs, out_channels]``."""
-        return self.head(self.pool(self.embed(x, edge_index), batch))
+        return self.logits(x, edge_index, None, batch)
 
 
 class WeightedGraphGNN(GNN):
@@ -242,7 +238,7 @@ class WeightedGraphGNN(GNN):
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Logits of every graph, shape ``[num_graphs, out_channels]``."""
-        return self.head(self.pool(self.embed(x, edge_index, edge_weight), batch))
+        return self.logits(x, edge_index, edge_weight, batch)
 
 
 class RelationalGraphGNN(GNN):
@@ -250,7 +246,7 @@ class RelationalGraphGNN(GNN):
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_attr: Tensor) -> Tensor:
         """Logits of every graph, shape ``[num_graphs, out_channels]``."""
-        return self.head(self.pool(self.embed(x, edge_index, edge_attr), batch))
+        return self.logits(x, edge_index, edge_attr, batch)
 
 
 CLASSES: dict[tuple[str, str], type[GNN]] = {  # by task, and by what layers read of edges

@@ -19,12 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agnncert.certificates.stacked import LARGEST_SECOND, STEPS
-from agnncert.errors import SettingsError
+from agnncert.certificates.stacked import LARGEST_GATE, LARGEST_SCORE, LARGEST_SECOND, STEPS
+from agnncert.errors import ModelContractError, SettingsError
+from agnncert.graphs.targets import Targets
 
 NAME = "stacked-votes"
 LOWEST = -8.0  # smallest log-probability: how sure a model without edges can be
@@ -407,3 +409,53 @@ def _mean_by_pair(each: Tensor, pairs: Pairs) -> Tensor:
     mean = each.new_zeros((2 * number, each.size(1))).index_add(0, place, each) / copies.clamp(min=1)[:, None]
     ways = (copies.view(-1, 2) > 0).sum(dim=1, keepdim=True)
     return mean.view(number, 2, each.size(1)).sum(dim=1) / ways
+
+
+# What is counted on a graph: one pass over the nodes and one sum over the edges, in whole numbers
+
+SLACK = 1  # steps; networks run in float64, so that only a value at the edge of a step may be rounded differently
+
+
+def stacked_counts(model: StackedModel, chosen: Targets) -> dict[str, Any]:
+    """The fields of ``StackedCounts`` for some targets, counted again from the graph and the model."""
+    graph, rows = chosen.graph, torch.from_numpy(chosen.places)
+    values = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
+    counted, pairs = model.counted(graph.x, graph.edge_index, values, rows)
+    prior, gate = counted["prior"], counted["gate"]
+    if prior.abs().max() > LARGEST_SCORE or gate.max() > LARGEST_GATE:
+        raise ModelContractError(
+            f"a score of {float(prior.abs().max()) / STEPS:g} votes is beyond {LARGEST_SCORE // STEPS}: train "
+            "the model again with more weight decay."
+        )
+    second = round(float(model.weight_of_second.detach()) * STEPS) + SLACK if model.defence.levels == 2 else 0
+    pseudo, pseudo_votes = model.pseudo_counts
+    joined = np.bincount(pairs.neighbour.numpy(), minlength=1)
+    return {
+        **{name: part.numpy() for name, part in counted.items()},
+        "indptr": pairs.indptr.numpy(),
+        "hubs": np.sort(joined[joined > 0])[::-1].astype(np.int32),
+        "gated": model.defence.gated or model.defence.combine == "mean",
+        "by_edge": bool(model.edge_channels),
+        "pseudo": pseudo,
+        "pseudo_votes": pseudo_votes,
+        "second": second,
+        "slack": SLACK,
+        "trusted": -1 if model.defence.trusted is None else model.defence.trusted,
+        "ids": chosen.id_kind,
+    }
+
+
+def require_stacked(model: Any, defence: StackedVotes) -> None:
+    """Refuses a model that is not made of stacked votes in the way that the defence says.
+
+    Raises:
+        ModelContractError: It is another kind of model, or was altered.
+    """
+    if type(model) is not StackedModel:
+        raise ModelContractError(
+            f"StackedVotes certifies models that fit(model, data, StackedVotes(…)) returns, got {type(model).__name__}."
+        )
+    if str(model.defence) != str(defence):
+        raise ModelContractError(f"the model was made for {model.defence}, got {defence}: pass model.defence.")
+    if model.training:
+        raise ModelContractError("the model is in training mode: call model.eval() first.")

@@ -21,7 +21,7 @@ from agnncert.certificates.budget import COUNTS, Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.stacked import STEPS
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
@@ -140,7 +140,7 @@ class Certificate:
                 )
         if isinstance(self.evidence, BallotEvidence):
             ballots = self.evidence
-            facts = {"task": ballots.task, "ids": ballots.ids, "num_groups": ballots.votes.num_groups}
+            facts = {"task": RULES[ballots.rule].task, "ids": ballots.ids, "num_groups": ballots.votes.num_groups}
             for name, value in facts.items():
                 claimed = getattr(self.claim, name)
                 if claimed != value:
@@ -596,8 +596,8 @@ def as_ids(target: Any) -> npt.NDArray[Any]:
     """
     # numpy would make floats of large integers, one type of mixed ones, and cut NULs off the end of text.
     ids = target if isinstance(target, Sequence) else np.asarray(target)
-    if isinstance(ids, np.ndarray) and ids.size == 0:
-        return np.zeros(0, dtype=np.int64)
+    if isinstance(ids, np.ndarray) and (ids.size == 0 or (ids.ndim == 1 and ids.dtype == np.int64)):
+        return ids.astype(np.int64).reshape(-1)
     try:
         return id_array(ids)
     except IdError as error:

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from agnncert.certificates.rules import VotingRule
 from agnncert.datasets.splits import GraphSet, dataset_digest
 from agnncert.divisions.base import Division, RandomDefence, require_division
+from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.call import require_order
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
@@ -26,9 +27,8 @@ from agnncert.models.stacked import StackedModel, StackedVotes
 from agnncert.progress import Progress
 from agnncert.proving.measures import rate_of
 from agnncert.storage import Arrays, read_sealed, write_sealed
-from agnncert.training.recipes import warn_if_uneven
 from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
-from agnncert.training.setup import TrainingSetup, part_rows, prepare, require_vote, with_measure
+from agnncert.training.setup import TrainingSetup, part_rows, prepare, require_possible, warn_if_uneven, with_measure
 from agnncert.training.stacked import fit_stacked
 
 StateDict = dict[str, Tensor]
@@ -214,15 +214,18 @@ def fit(
     if isinstance(defence, StackedVotes):
         return _fit_stacked(model, data, defence, rule, checkpoint, progress, settings)  # type: ignore[return-value]
     require_order(model, data, defence)
+    if defence is not None and not isinstance(defence, RandomDefence):
+        require_division(defence)
+    name = None if defence is None else str(defence)
+    if isinstance(defence, EdgeCentric) and defence.edges_only:
+        defence = replace(defence, edges_only=False)  # the subgraphs are the same: only what is proved differs
     task = infer_task(data)
     how = checked(settings, task)
     if not isinstance(model, torch.nn.Module):
         raise ModelContractError(f"a {type(model).__name__} cannot be trained: expected a torch.nn.Module.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
-    if defence is not None and not isinstance(defence, RandomDefence):
-        require_division(defence)
-        require_vote(rule, defence, task)
+    require_possible(defence, how, rule, task)
     if task == "graph" and not isinstance(data, GraphSet):  # any list that has the two parts
         data = GraphSet(list(data), train=part_rows(data, "train"), val=part_rows(data, "val"))
     ready = CanonicalData.of(data, compact=how["clusters"] is not None)
@@ -235,7 +238,7 @@ def fit(
                 'kept by measure="%s" (balance_classes=False: all targets have the same)', setup.settings["measure"],
             )  # fmt: skip
     how = setup.settings
-    about = {"division": None if defence is None else str(defence), "data": dataset_digest(ready), **as_json(how)}
+    about = {"division": name, "data": dataset_digest(ready), **as_json(how)}
     if rule is not None:
         about["vote"] = rule.to_json()
     optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])

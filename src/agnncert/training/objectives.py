@@ -9,10 +9,10 @@
 - A smoothing defence samples new noise in each step: ``NodeObjective.noise``, ``SampledGraphObjective.of_noise``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -183,22 +183,31 @@ class OnNodes:
         raise NotImplementedError
 
 
+class Term(NamedTuple):
+    """One term of the loss of a node classifier: a call of the model, and what its logits are compared with."""
+
+    node: Tensor  # whose features each row has
+    blank: Tensor | None  # rows whose features are hidden
+    edge_index: Tensor
+    values: dict[str, Tensor]  # of edges, as far as the model takes them
+    rows: Tensor  # that have a loss
+    y: Tensor  # their labels
+    weight: Tensor | None  # of the loss of each row; None for the mean
+
+
 @dataclass(frozen=True)
 class NodeObjective(OnNodes):
     """Loss on the graph and, if it is divided, on all its subgraphs.
 
     Attributes:
-        layout: All subgraphs in one disconnected graph, or ``None`` to train on the whole graph only.
+        terms: The graph, the prediction without edges, and the subgraphs in chunks, laid out once for all epochs.
         sparse: The features in compressed rows, if they are sparse.
-        factors: Weights of the loss of each copy of a node in a subgraph, and of the loss of each node's prediction
-            without edges.
         class_weight: Weight of each class; all equal if ``None``.
         noise: A smoothing defence: each step is on a new noisy graph.
     """
 
-    layout: fast.Plan | None
+    terms: list[Term]
     sparse: SparseRows | None
-    factors: tuple[Tensor, Tensor]
     class_weight: Tensor | None = None
     noise: RandomDefence | None = None
 
@@ -211,63 +220,64 @@ class NodeObjective(OnNodes):
         rows: Tensor,
         defence: Division | RandomDefence | None,
         settings: FitSettings,
+        plan: fast.Plan | None = None,
     ) -> "NodeObjective":
         """The objective on a division's subgraphs, under a smoothing defence's noise, or on the whole graph only.
 
         "paper" sums the mean losses on the graph and on each of its T subgraphs; an abstention has no loss. "balanced"
         averages the three terms separately: over the nodes, over the votes with an edge, and over those without.
+        ``plan`` has the subgraphs, if they have been laid out before.
         """
         weight = class_weights(y[rows], call, settings)
+        terms = [_on_whole(call, graph, y, rows)]
         if defence is None or isinstance(defence, RandomDefence):
-            none, sparse = torch.empty(0), SparseRows.of(graph.x.to(call.dtype))
-            return cls(call, graph, y, rows, None, sparse, (none, none), weight, defence)
-        layout = fast.plan(graph, defence, rows.numpy(), call.dtype)
-        factors = _factors(layout, rows, defence, settings, call.dtype)
-        return cls(call, graph, y, rows, layout, layout.sparse, factors, weight)
+            return cls(call, graph, y, rows, terms, SparseRows.of(graph.x.to(call.dtype)), weight, defence)
+        plan = (plan or fast.plan(graph, defence, call.dtype)).near(rows.numpy())
+        ballots, edgeless = _factors(plan, rows, defence, settings, call.dtype)
+        if bool(edgeless.any()):
+            terms.append(Term(rows, None, *no_edges(graph, call.takes), torch.arange(len(rows)), y[rows], edgeless))
+        for chunk in plan.chunks(fast.CHUNK_ROWS) if bool(ballots.any()) else ():
+            counted = ballots[chunk.copies]
+            used = counted.nonzero().view(-1)
+            if len(used):
+                inputs = fast.inputs(call, plan, chunk)
+                terms.append(Term(*inputs, used, y[inputs[0][used]], counted[used]))
+        return cls(call, graph, y, rows, terms, plan.sparse, weight)
 
     def backward(self) -> float:
-        """Adds the gradient of the objective to the parameters; returns its value."""
-        graph, sparse = self.graph, self.sparse
+        """Adds the gradient of the objective to the parameters, term by term; returns its value."""
+        call, graph, sparse, terms, total = self.call, self.graph, self.sparse, self.terms, 0.0
         if self.noise is not None:
             graph = self.noise.noisy(graph)
-            sparse = sparse if graph.x is self.graph.x else SparseRows.of(graph.x.to(self.call.dtype))
-        features = Features(graph.x.to(self.call.dtype), sparse, cut=True)
-        loss = backward_each(self._terms(graph, features))
+            terms = [_on_whole(call, graph, self.y, self.rows)]
+            sparse = sparse if graph.x is self.graph.x else SparseRows.of(graph.x.to(call.dtype))
+        features = Features(graph.x.to(call.dtype), sparse, cut=True)
+        for term in terms:
+            logits = call(features.rows(term.node, term.blank), term.edge_index, term.values)
+            if self.noise is not None and self.noise.adds_own_logits:
+                logits = logits + call(self.graph.x.to(call.dtype), *no_edges(self.graph, call.takes))
+            losses = F.cross_entropy(logits[term.rows], term.y, self.class_weight, reduction="none")
+            loss = losses.mean() if term.weight is None else term.weight @ losses
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss.detach())
         features.finish_backward()
-        return loss
+        return total
 
-    def _terms(self, graph: CanonicalGraph, features: Features) -> Iterator[Tensor]:
-        y = self.y[self.rows]
-        logits = self.call(features.rows(torch.arange(graph.num_nodes)), graph.edge_index, self.call.edge_values(graph))
-        if self.noise is not None and self.noise.adds_own_logits:
-            logits = logits + self.call(self.graph.x.to(self.call.dtype), *no_edges(self.graph, self.call.takes))
-        yield row_losses(logits[self.rows], y, self.class_weight).mean()
-        if self.layout is None:
-            return
-        ballots, edgeless = self.factors
-        if bool(edgeless.any()):
-            logits = self.call(features.rows(self.rows), *no_edges(self.graph, self.call.takes))
-            yield edgeless @ row_losses(logits, y, self.class_weight)
-        if bool(ballots.any()):
-            for chunk in self.layout.chunks(fast.CHUNK_ROWS):
-                counted = ballots[chunk.copies]
-                used = counted.nonzero().view(-1)
-                if len(used) == 0:
-                    continue
-                logits = fast.evaluate(self.call, self.layout, features, chunk)[used]
-                target = self.y[self.layout.pieces.node[chunk.copies][used]]
-                yield counted[used] @ row_losses(logits, target, self.class_weight)
+
+def _on_whole(call: Caller, graph: CanonicalGraph, y: Tensor, rows: Tensor) -> Term:
+    """The mean loss on a graph."""
+    return Term(torch.arange(len(graph.x)), None, graph.edge_index, call.edge_values(graph), rows, y[rows], None)
 
 
 def _factors(
-    layout: fast.Plan, rows: Tensor, division: Division, settings: FitSettings, dtype: torch.dtype
+    plan: fast.Plan, rows: Tensor, division: Division, settings: FitSettings, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """See ``NodeObjective.factors``."""
-    pieces = layout.pieces
-    is_trained_on = torch.zeros(layout.graph.num_nodes, dtype=torch.bool)
+    """Weights of the loss of each copy of a node in a subgraph, and of each node's prediction without edges."""
+    pieces, num_nodes = plan.pieces, len(plan.graph.x)
+    is_trained_on = torch.zeros(num_nodes, dtype=torch.bool)
     is_trained_on[rows] = True
     listed = (pieces.votes & is_trained_on[pieces.node]).to(dtype)
-    count = torch.zeros(layout.graph.num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
+    count = torch.zeros(num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
     if pieces.blank is not None:  # gated: a ballot without an edge abstains, and nothing is trained on it
         unlisted = torch.zeros(len(rows), dtype=dtype)
     elif division.is_per_neighbour:  # empty groups abstain, but the prior votes for the edgeless prediction
@@ -469,22 +479,13 @@ class SampledGraphObjective:
         """Adds the gradient of the mean loss of some graphs to the parameters; returns that loss."""
         loss = torch.zeros(())
         if self.loss.whole:
-            logits = self._logits([self.graphs[k] for k in batch.tolist()])
+            logits = self.call(*fast.side_by_side(self.call, [self.graphs[k] for k in batch.tolist()]))
             loss = loss + row_losses(logits, self.y[batch], self.loss.class_weight).mean()
         sampled = [(place, part) for place, k in enumerate(batch.tolist()) for part in self.sample(k) if part.x.size(0)]
         if sampled:
             owner = torch.tensor([place for place, _ in sampled])
-            loss = loss + self.loss.of_subgraphs(self._logits([part for _, part in sampled]), owner, self.y[batch])
+            logits = self.call(*fast.side_by_side(self.call, [part for _, part in sampled]))
+            loss = loss + self.loss.of_subgraphs(logits, owner, self.y[batch])
         if loss.requires_grad:
             loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
-
-    def _logits(self, parts: Sequence[CanonicalGraph]) -> Tensor:
-        sizes = torch.tensor([part.x.size(0) for part in parts])
-        starts = (torch.cumsum(sizes, 0) - sizes).tolist()
-        x = torch.cat([part.x for part in parts]).to(self.call.dtype)
-        edge_index = torch.cat([part.edge_index + start for part, start in zip(parts, starts, strict=True)], dim=1)
-        values = [self.call.edge_values(part) for part in parts]
-        joined = {name: torch.cat([value[name] for value in values]) for name in self.call.takes}
-        batch = torch.repeat_interleave(torch.arange(len(parts)), sizes)
-        return self.call(x, edge_index, joined, batch)

@@ -1,7 +1,9 @@
 """What ``fit`` prepares once: checked labels and splits, the training objective, and the validation score."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -16,13 +18,13 @@ from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, IntArray, under_vote
 from agnncert.datasets.splits import inductive_view
 from agnncert.divisions.base import Division, RandomDefence
-from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import fast
 from agnncert.engine.call import Caller, bind
 from agnncert.engine.casting import cast, pair_facts
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical
 from agnncert.graphs.targets import CanonicalData, class_numbers, graph_classes, prepared
+from agnncert.models.wrappers import Scaling, training_rows, uneven_column
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.measures import rare_class, rate_of, target_weights
 from agnncert.proving.theorems import certified_radius, tally
@@ -44,6 +46,8 @@ from agnncert.training.rule_search import (
     window,
 )
 from agnncert.training.settings import Against, FitSettings
+
+log = logging.getLogger(__name__)
 
 Defence: TypeAlias = Division | RandomDefence | None
 Score = tuple[float, float]
@@ -68,31 +72,34 @@ class TrainingSetup:
 
 
 def prepare(
-    model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings, vote: VotingRule | None = None
+    model: torch.nn.Module,
+    ready: CanonicalData,
+    division: Defence,
+    settings: FitSettings,
+    vote: VotingRule | None = None,
 ) -> TrainingSetup:
-    """Checks data and settings and computes the subgraphs, once for all epochs.
+    """Checks labels and splits and computes the subgraphs, once for all epochs.
 
     Args:
         model: The module, in eval mode.
-        data: A ``Data`` with masks, a ``GraphSet`` with splits, or a ``CanonicalData`` of one of them.
+        ready: A ``Data`` with masks, or a ``GraphSet`` with splits, in canonical form.
         division: A division, to train on its subgraphs; a smoothing defence, to train under its noise; or ``None``.
-        settings: All settings of ``fit``, from ``checked``.
+        settings: All settings of ``fit``, from ``checked``; ``require_possible`` has looked at them.
         vote: The voting rule under which weights are scored. Defaults to ``VotingRule()``.
 
     Raises:
         DatasetError: Labels or splits are missing or do not fit the model.
         SettingsError: Settings do not fit the data or the division.
     """
-    if isinstance(division, EdgeCentric) and division.edges_only:
-        division = replace(division, edges_only=False)  # the subgraphs are the same: only what is proved differs
-    _require_possible(division, settings, vote)
-    ready = prepared(data, compact=settings["clusters"] is not None)
     on = _on_graphs if ready.task == "graph" else _on_nodes
     return on(model, ready, division, settings, vote)
 
 
-def _require_possible(division: Defence, settings: FitSettings, vote: VotingRule | None) -> None:
+def require_possible(division: Defence, settings: FitSettings, vote: VotingRule | None, task: Task) -> None:
+    """Raises SettingsError if settings do not go with the defence or with the voting rule."""
     votes_of = division if isinstance(division, Division) else None
+    if votes_of is not None:
+        require_vote(vote, votes_of, task)
     if votes_of is not None and votes_of.rule("node") == "custom/node":
         raise SettingsError(
             f"fit does not train on the subgraphs of a division of your own, {type(division).__name__}: train without "
@@ -148,27 +155,25 @@ def _on_nodes(
         keep = ~data.val_mask.bool()  # test nodes are gone already
         seen, labels = canonical(inductive_view(data, validation=False), loops), y[keep]
         rows = data.train_mask[keep].nonzero().view(-1)
-    objective = _node_objective(call, seen, labels, rows, division, settings)
-    part = Validation(call, graph, "node", val, y.numpy()[val], settings["measure"], _rarest(labels[rows]))
-    large = graph.num_edges > LAID_OUT_EDGES
-    if division is None and settings["clusters"] is not None and large and seen is graph:
-        return TrainingSetup(objective, part.by_prediction(objective), settings)
-    return TrainingSetup(objective, part.scorer(division, settings, vote), settings)
+    plan, known, large = None, None, graph.edge_index.size(1) > LAID_OUT_EDGES
+    if isinstance(division, Division) and division.has_disjoint_union and settings["clusters"] is None:
+        plan = fast.plan(seen, division, call.dtype)
+        known = fast.Shuffle(graph, division, val, plan.near(val)) if seen is graph and not large else None
 
-
-def _node_objective(
-    call: Caller, graph: CanonicalGraph, y: Tensor, rows: Tensor, division: Defence, settings: FitSettings
-) -> Objective:
     def on(part: CanonicalGraph, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
         if isinstance(division, Division) and not division.has_disjoint_union:
             return SampledNodeObjective.of(call, part, labels, part_rows, division, settings)
-        return NodeObjective.of(call, part, labels, part_rows, division, settings)
+        return NodeObjective.of(call, part, labels, part_rows, division, settings, plan)
 
+    truth, rarest = y.numpy()[val], _rarest(labels[rows])
+    validation = Validation(call, graph, "node", val, truth, settings["measure"], rarest, known)
     if settings["clusters"] is None:
-        return on(graph, y, rows)
+        return TrainingSetup(on(seen, labels, rows), validation.scorer(division, settings, vote), settings)
     make: Any = addon("agnncert.training", "clusters", "agnncert_large", "clusters=")
-    made: Objective = make(graph, y, rows, settings["clusters"], settings["clusters_per_step"], on)
-    return made
+    objective = make(seen, labels, rows, settings["clusters"], settings["clusters_per_step"], on)
+    by_clusters = division is None and large and seen is graph
+    score = validation.by_prediction(objective) if by_clusters else validation.scorer(division, settings, vote)
+    return TrainingSetup(objective, score, settings)
 
 
 def _on_graphs(
@@ -231,6 +236,7 @@ class Validation:
         truth: Their labels.
         measure: As in the settings of ``fit``.
         positive: The class whose recall is measured, if that is the measure.
+        laid_out: The subgraphs near these rows, if they have been laid out before.
     """
 
     call: Caller
@@ -240,6 +246,12 @@ class Validation:
     truth: IntArray
     measure: str | None = "accuracy"
     positive: int = 1
+    laid_out: fast.Shuffle | None = None
+
+    @cached_property
+    def rate(self) -> float | None:
+        """The false positive rate that the measure names, if it does."""
+        return rate_of(self.measure or "accuracy")
 
     def scorer(self, division: Defence, settings: FitSettings, vote: VotingRule | None) -> Scorer:
         """The score that the settings of ``fit`` ask for.
@@ -257,25 +269,25 @@ class Validation:
 
     def by_vote(self, division: Division, size: int, vote: VotingRule | None = None) -> Scorer:
         """Measure of the vote, certified at ``size``; ties by the mean share of votes for the true class."""
-        rule, num_classes = division.rule(self.task), self.call.num_classes
+        rate, rule, num_classes = self.rate, division.rule(self.task), self.call.num_classes
         spelled = (vote or VotingRule()).under(rule, num_classes)
         plain = spelled == VotingRule().under(rule, num_classes) and not division.is_per_neighbour
-        rate, layout = rate_of(self.measure or "accuracy"), self._layout(division)
+        shuffle = self._laid_out(division)
         if rate is not None and vote is not None:
             raise SettingsError(f'{vote}: measure="{self.measure}" chooses the voting rule; leave it out.')
 
         def score() -> Score:
             if rate is not None:
-                evidence = self._evidence(division, layout, spelled)
+                evidence = self._evidence(division, shuffle, spelled)
                 return self._recall(
                     BallotTable.of(evidence, self.truth), thresholds_of(division, self.task), rate, size
                 )
             if plain:
-                votes, _ = cast(self.call, self.graph, division, self.rows, layout=layout)
+                votes, _ = cast(self.call, self.graph, division, self.rows, shuffle=shuffle)
                 counts, counted = votes.counts, tally(votes)
                 label, radius = counted.label, certified_radius(counted)
             else:
-                evidence = self._evidence(division, layout, spelled)
+                evidence = self._evidence(division, shuffle, spelled)
                 counts, (label, radius) = evidence.votes.counts, evidence.label_and_radius()
             return self._counted((label == self.truth) & (radius >= size), counts)
 
@@ -287,10 +299,10 @@ class Validation:
         empties: list[Empty] = ["abstain"] if own else ["edgeless", "abstain"]
         # With one subgraph per neighbour the prediction without edges is a prior.
         vote = VotingRule(prior=int(own)).under(division.rule("node"), self.call.num_classes)
-        layout = self._layout(division)
+        shuffle = self._laid_out(division)
 
         def score() -> Score:
-            table = BallotTable.of(self._evidence(division, layout, vote), self.truth, against, self.measure)
+            table = BallotTable.of(self._evidence(division, shuffle, vote), self.truth, against, self.measure)
             rules = [best_edgeless_prior(table, sizes, empty) for empty in empties]
             found, best = max(((certified_accuracy(table, rule, *sizes), rule) for rule in rules), key=itemgetter(0))
             return found, certified_accuracy(table, best, 0)
@@ -331,12 +343,11 @@ class Validation:
 
     def _measured(self, right: BoolArray, scores: Any) -> float:
         """The measure of predictions without a certificate; ``scores`` of the classes has shape ``[n, C]``."""
-        rate = rate_of(self.measure or "accuracy")
-        if rate is None:
+        if self.rate is None:
             weights = None if self.measure != "balanced" else target_weights(self.truth, "balanced")
             return float(right.mean() if weights is None else weights @ right)
         leads, is_positive = scores[:, 1 - self.positive] - scores[:, self.positive], self.truth == self.positive
-        lead = largest_lead(leads, ~is_positive, int(rate * (~is_positive).sum()))
+        lead = largest_lead(leads, ~is_positive, int(self.rate * (~is_positive).sum()))
         return float((leads <= lead)[is_positive].mean()) if is_positive.any() else 0.0
 
     def _recall(self, table: BallotTable, empties: list[Empty], rate: float, size: int) -> Score:
@@ -346,19 +357,37 @@ class Validation:
         *_, kept = best_threshold(table, empties, self.positive, ~is_positive, most, size)
         return kept[0] / max(1, is_positive.sum()), kept[1] / max(1, is_positive.sum())
 
-    def _layout(self, division: Division) -> fast.Plan | None:
+    def _laid_out(self, division: Division) -> fast.Shuffle | None:
         """The subgraphs for all evaluations; ``None`` if they are too large to keep."""
-        if not division.has_disjoint_union or self.graph.num_edges > LAID_OUT_EDGES:
+        if self.laid_out is not None:
+            return self.laid_out
+        if not division.has_disjoint_union or self.graph.edge_index.size(1) > LAID_OUT_EDGES:
             return None
-        return fast.plan(self.graph, division, None if self.task == "graph" else self.rows, self.call.dtype)
+        plan = fast.plan(self.graph, division, self.call.dtype).near(self.rows)
+        return fast.Shuffle(self.graph, division, self.rows, plan)
 
-    def _evidence(self, division: Division, layout: fast.Plan | None, vote: VotingRule) -> BallotEvidence:
+    def _evidence(self, division: Division, shuffle: fast.Shuffle | None, vote: VotingRule) -> BallotEvidence:
         """The evidence that ``certify`` would store."""
-        votes, cover = cast(self.call, self.graph, division, self.rows, layout=layout)
+        votes, cover = cast(self.call, self.graph, division, self.rows, shuffle=shuffle)
         added, edgeless = under_vote(votes, vote)
         pairs = pair_facts(self.graph, division, self.rows, votes.indptr, votes.group)
         rule, widths = division.rule(self.task), cover[1].astype(np.int32)
         return BallotEvidence(added, rule, cover[0], widths, "node_id", division.parameters, vote, **edgeless, **pairs)
+
+
+def warn_if_uneven(model: torch.nn.Module, data: Any) -> None:
+    """Logs a warning if a column varies far more than others and the model does not scale its inputs."""
+    if any(isinstance(layer, Scaling) for layer in model.modules()):
+        return
+    found = uneven_column(training_rows(data))
+    if found is not None:
+        column, most, median = found
+        log.warning(
+            "features have very different scales: column %d varies by %.3g, the median column by %.3g. Scale them "
+            'within the model: build_model(..., scale="standard"), --set scale=standard, or in a module of your own '
+            "agnncert.models.Scaling.of(x).",
+            column, most, median,
+        )  # fmt: skip
 
 
 def require_vote(vote: VotingRule | None, division: Division, task: Task, num_classes: int | None = None) -> None:

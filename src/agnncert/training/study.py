@@ -1,12 +1,13 @@
 """A study: data, targets, model and defence of a run, and the steps of the run: train, predict, certify.
 
 Commands, comparisons and experiments describe their input as a ``Study`` and call ``fit_model``, ``predict`` and
-``certify_model``.
+``certify_model``; ``usual_arguments`` says how to build and train a model for their data.
 """
 
 import copy
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -17,19 +18,21 @@ import torch
 from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.certifier import certify
+from agnncert.datasets.catalog import DATASETS, FRAUD
 from agnncert.divisions.base import Division, RandomDefence
 from agnncert.engine.call import bind
-from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graphs.graph import Task
+from agnncert.errors import AgnncertError, ModelContractError, SettingsError
+from agnncert.graphs.graph import Task, infer_task
 from agnncert.graphs.targets import CanonicalData, Targets, target_rows
-from agnncert.models.build import build_model
+from agnncert.models.build import build_model, count_classes
 from agnncert.models.stacked import StackedVotes
+from agnncert.models.wrappers import training_rows, uneven_column
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.training.choose_rule import require_choice
 from agnncert.training.loop import fit
-from agnncert.training.settings import Against
+from agnncert.training.settings import Against, recipe
 from agnncert.training.setup import require_vote
 
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
@@ -250,3 +253,58 @@ def accuracy(study: Study, label: Any) -> float | None:
 def measures_of(study: Study, label: IntArray, holds: BoolArray) -> Measures:
     """The measures of labels of the targets, some of which hold against an attack."""
     return measured(own_or_any(label, holds, int(study.truth.max(initial=0)) + 1), study.truth)
+
+
+# Default arguments for any data, by task, size and features; many datasets by name use ``settings.recipe``
+
+MANY_FEATURES = 200  # as in bags of words: there, much dropout helps
+MANY_CLASSES = 20  # more need wider layers
+# Number of nodes (of all training graphs), and the epochs that suffice above it, as in the recipes of PubMed,
+# Coauthor-Physics (beyond 15,000 nodes) and DD (beyond 150,000).
+NODE_EPOCHS = ((15_000, 120), (30_000, 60), (1_000_000, 30))
+GRAPH_EPOCHS = ((150_000, 45), (2_000_000, 30))
+# As the recipes of the catalogue for datasets of such size.
+_OF_LARGE: dict[str, dict[str, Any]] = {
+    "node": {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 4, "patience": 8},
+    "graph": {"clip": 1.0, "groups_per_step": 5, "evaluate_every": 3, "patience": 10},
+}
+
+
+def usual_arguments(
+    dataset: str | None, data: Any, model: str = "", objective: str | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Default arguments of ``build_model`` and ``fit`` for a dataset with or without a name."""
+    task = infer_task(data)
+    model_args, fit_args = recipe(dataset, task, model, objective)
+    if dataset in DATASETS and dataset not in FRAUD:
+        return model_args, fit_args
+    x = training_rows(data)
+    if task == "node" and x.size(1) < MANY_FEATURES:  # the recipe is for citation graphs with thousands of words
+        model_args |= {"dropout": 0.2, "norm": "layer_norm"}
+        fit_args |= {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 5}
+    if uneven_column(x) is not None:
+        model_args["scale"] = "standard"
+    with suppress(AgnncertError):  # training itself says what is wrong with the labels
+        if count_classes(data) > MANY_CLASSES:
+            model_args["hidden_channels"] = 128
+    num_nodes = int(data.num_nodes) if task == "node" else x.size(0)
+    for least, epochs in NODE_EPOCHS if task == "node" else GRAPH_EPOCHS:
+        if num_nodes > least:  # a step sees more nodes, so fewer steps suffice
+            fit_args |= _OF_LARGE[task] | {"epochs": epochs}
+            if task == "node":
+                model_args["dropout"] = min(model_args["dropout"], 0.5)
+    return model_args, fit_args
+
+
+def advice_if_worse(vote: float, no_edges: float, config: dict[str, Any] | None) -> str | None:
+    """Advice if a model without edges has a better validation accuracy than the vote, else ``None``."""
+    if vote >= no_edges:
+        return None
+    config = config or {}
+    ideas = [] if config.get("norm") or not config else ["--set norm=batch_norm"]
+    ideas += [] if config.get("scale") or not config else ["--set scale=standard"]
+    ideas += ["more --epochs", "fewer --groups", "another --model, such as sage"]
+    return (
+        f"On the validation part the vote is right for {100 * vote:.1f} %, a model without edges for "
+        f"{100 * no_edges:.1f} %: the edges do not help. Try {', '.join(ideas)}."
+    )

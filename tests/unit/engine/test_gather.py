@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.engine import casting as gather
 from agnncert.engine.casting import parts_of
-from agnncert.engine.ranges import RangeVotes, Shuffle
+from agnncert.engine.fast import RangeVotes, Shuffle
 from agnncert.graphs.targets import prepared
 
 GROUPS = 9

@@ -89,7 +89,15 @@ def test_sparse_and_dense_products_agree_on_stable_ballots(seed, low, high, alik
     graph = canonical(Data(x=x, edge_index=edges))
     layout, call = fast.plan(graph, EdgeCentric(3)), bind(model.eval(), graph, "node")
     dense, sparse = (
-        cast(call, graph, EdgeCentric(3), np.arange(30), "fast", TOLERANCE, layout=replace(layout, sparse=rows))[0]
+        cast(
+            call,
+            graph,
+            EdgeCentric(3),
+            np.arange(30),
+            "fast",
+            TOLERANCE,
+            shuffle=fast.Shuffle(graph, EdgeCentric(3), np.arange(30), replace(layout, sparse=rows)),
+        )[0]
         for rows in (None, SparseRows(graph.x))
     )
     for one, other in ((dense, sparse), (sparse, dense)):

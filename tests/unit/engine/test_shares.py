@@ -11,10 +11,10 @@ import torch
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import cover as coverage
-from agnncert.engine import fast
 from agnncert.engine.call import bind
 from agnncert.engine.casting import cast, structure
-from agnncert.engine.ranges import Shuffle, cast_range, covers, merged
+from agnncert.engine.fast import Shuffle, cast_range, covers, merged
+from agnncert.engine.features import Features
 from agnncert.graphs.graph import canonical, canonical_set
 
 from ...support.graphs import random_data
@@ -36,7 +36,7 @@ def shares_of(task, division, cuts, rows):
     graph = NODE if task == "node" else GRAPHS
     call, shuffle = bind(build("gcn", task), graph, task), Shuffle(graph, division, rows)
     with torch.no_grad():
-        features = fast.features_of(call, graph)
+        features = Features(graph.x.to(call.dtype))
         ranges = [range(a, b) for a, b in itertools.pairwise(cuts)]
         return [cast_range(call, shuffle, groups, features, 1e-6) for groups in ranges], shuffle
 

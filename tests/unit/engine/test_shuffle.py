@@ -8,8 +8,8 @@ import torch
 
 from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
-from agnncert.engine import ranges as shuffling
-from agnncert.engine.ranges import Shuffle, by_group
+from agnncert.engine import fast as shuffling
+from agnncert.engine.fast import Shuffle, by_group
 from agnncert.graphs.graph import canonical, canonical_set
 
 from ...support.graphs import random_data

@@ -51,8 +51,15 @@ def test_a_graph_model_gives_every_graph_its_own_logits(name, readout, graphs) -
 
 @pytest.mark.parametrize(("readout", "pooled"), [("mean", [2.0]), ("sum", [6.0]), ("max", [5.0])])
 def test_a_readout_is_what_it_is_called(readout, pooled, graphs) -> None:
-    model = small("mlp", graphs, readout=readout)
-    assert model.pool(torch.tensor([[0.0], [1.0], [5.0]]), torch.zeros(3, dtype=torch.int64)).tolist() == [pooled]
+    model = small("mlp", graphs, readout=readout, num_layers=1)
+    with torch.no_grad():  # each layer hands on the sum of the features
+        for layer in (model.convs[0], model.lin):
+            layer.weight.fill_(0.0)[0] = 1.0
+            layer.bias.zero_()
+    x = torch.zeros(3, model.convs[0].in_features)
+    x[:, 0] = torch.tensor([0.0, 1.0, 5.0])
+    logits = model(x, torch.empty(2, 0, dtype=torch.int64), torch.zeros(3, dtype=torch.int64))
+    assert logits[0, :1].tolist() == pooled
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import torch
 import agnncert as ac
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
+from agnncert.graphs.targets import CanonicalData
 from agnncert.training import setup as preparation
 from agnncert.training.settings import checked
 
@@ -33,7 +34,7 @@ def test_without_a_division_a_large_graph_is_scored_part_by_part(monkeypatch):
     model = ac.build_model("gcn", data, hidden_channels=8).eval()
     monkeypatch.setattr(preparation, "LAID_OUT_EDGES", 0)
     settings = checked({"clusters": 5, "clusters_per_step": 2}, "node")
-    setup = preparation.prepare(model, data, None, settings)
+    setup = preparation.prepare(model, CanonicalData.of(data, compact=True), None, settings)
     right, total = 0, 0
     for chosen in torch.split(torch.arange(len(setup.objective.clusters)), 2):
         nodes = torch.cat([setup.objective.clusters[k] for k in chosen.tolist()]).sort().values

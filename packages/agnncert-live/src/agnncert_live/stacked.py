@@ -12,11 +12,10 @@ import agnncert as ac
 from agnncert.certificates.ids import encode_id, id_array
 from agnncert.certifier import audit_own
 from agnncert.divisions.edge import PerEdge
-from agnncert.engine.stacked import require_stacked, stacked_counts
 from agnncert.errors import AgnncertError, IdError, ModelContractError
 from agnncert.graphs.targets import prepared
 from agnncert.models.digest import model_digest
-from agnncert.models.stacked import StackedModel
+from agnncert.models.stacked import StackedModel, require_stacked, stacked_counts
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.stacked import StackedEvidence
 from agnncert_live.conversion import data_of, store_of

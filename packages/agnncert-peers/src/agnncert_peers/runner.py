@@ -28,7 +28,6 @@ from agnncert.proving.measures import Measures, measured, own_or_any, target_wei
 from agnncert.proving.stacked import StackedEvidence
 from agnncert.storage import write_atomic
 from agnncert.training.choose_rule import choose_voting_rule, prior_text
-from agnncert.training.recipes import usual_arguments
 from agnncert.training.study import (
     GRAPH_FREE,
     MAJORITY,
@@ -39,6 +38,7 @@ from agnncert.training.study import (
     measures_of,
     part_rows,
     predict,
+    usual_arguments,
 )
 from agnncert_peers.smoothing import Smoothing
 from agnncert_peers.threat import CROSS_FITTED, Threat
