@@ -42,7 +42,7 @@ Lemma few_clip {A} (l : list A) n : few l n -> few l (clip n).
 Proof. unfold few, within, clip; destruct n as [x|]; auto; destruct (huge <=? x); auto. Qed.
 Lemma affords_clip {id} (id_eq : forall x y : id, {x = y} + {x <> y}) B A : affords id_eq B A -> affords id_eq (clip_budget B) A.
 Proof.
-  intros [f1 f2 f3 f4 f5 f6 f7]; split; simpl; try (apply few_clip; assumption). intro w; apply few_clip, f5.
+  intros [f1 f2 f3 f4 f5 f6 f7 f8]; split; simpl; try (apply few_clip; assumption). intro w; apply few_clip, f5.
 Qed.
 Lemma attacked_clip {id F W} (id_eq : forall x y : id, {x = y} + {x <> y}) B v (G G' : graph id F W) :
   attacked id_eq B v G G' -> attacked id_eq (clip_budget B) v G G'.

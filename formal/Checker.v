@@ -125,7 +125,7 @@ Definition huge : Z := 1073741824.
 Definition clip (n : lim) : lim := match n with Some a => if huge <=? a then None else n | None => None end.
 Definition clip_budget (B : budget) : budget :=
   Budget (clip (add_edges B)) (clip (delete_edges B)) (clip (change_edges B)) (clip (inject_nodes B))
-         (clip (edges_per_injected B)) (clip (delete_nodes B)) (clip (change_features B)).
+         (clip (edges_per_injected B)) (clip (delete_nodes B)) (clip (change_features B)) (clip (edges_in_all B)).
 
 (** The bound that a row of the cover table states for k nodes. Walks along the row: k itself may be huge. *)
 Fixpoint row_at (cover : list Z) (k : Z) : Z :=
@@ -247,7 +247,7 @@ Definition right_structure_radius (s : settings) (c : counted) (x : Z) : bool :=
 
 (** Any deletions, any features of other nodes, any values of edges, and this many new neighbours (None: any number). *)
 Definition anything_and (s : settings) (new : lim) : query :=
-  (Budget new None None (Some 0) (Some 0) (if keeps_ids s then None else Some 0) None, false).
+  (Budget new None None (Some 0) (Some 0) (if keeps_ids s then None else Some 0) None None, false).
 Definition right_new_neighbours (s : settings) (c : counted) (x : lim) : bool :=
   if of_graphs s then match x with Some n => n =? -1 | None => false end
   else match x with
@@ -273,7 +273,7 @@ Definition least_failing (passes : Z -> bool) (high : Z) : Z :=
 Definition sparing (q : query) : budget :=
   let B := fst q in
   if snd q then Budget (add_edges B) (delete_edges B) (change_edges B) (inject_nodes B) (edges_per_injected B)
-                       (delete_nodes B) (ladd (change_features B) (Some 1))
+                       (delete_nodes B) (ladd (change_features B) (Some 1)) (edges_in_all B)
   else B.
 
 Definition large : Z := 1099511627776.

@@ -4,7 +4,7 @@ From Agnncert Require Import Vote Graph NodeCentric.
 Import ListNotations.
 Open Scope Z_scope.
 
-Definition none : budget := Budget (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0).
+Definition none : budget := Budget (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) None.
 
 (** A. A changed pair that gets a second direction. G has the arc 0 -> 1 only, G' both; the budget has one changed edge.
     Every other clause of [leads] holds, the test says yes, and the label of 0 flips. *)
@@ -35,7 +35,7 @@ Proof.
 Qed.
 
 Theorem changed_pairs_must_not_turn :
-  let B := Budget (Some 0) (Some 0) (Some 1) (Some 0) (Some 0) (Some 0) (Some 0) in
+  let B := Budget (Some 0) (Some 0) (Some 1) (Some 0) (Some 0) (Some 0) (Some 0) None in
   let A := Attack nat [] [] [(0, 1)%nat] [] [] [] [] in
   local hears_any
   /\ faithful nat unit unit 1 all_in_group_0 hears_any 0%nat votes_before one_way_graph
@@ -53,7 +53,7 @@ Proof.
     + intros i Hi _ y [[H _]|[_ ->]]; auto. exfalso; apply (deaf i H).
     + intros i Hi _ H; apply (deaf i H).
   - split; [lia|]; intros k Hk N. assert (k = 1%nat) by lia; subst. vm_compute; congruence.
-  - split; vm_compute; congruence.
+  - split; vm_compute; first [exact I|congruence].
   - repeat split; auto.
   - intros x y; simpl. destruct (Nat.eqb_spec x 0), (Nat.eqb_spec y 1); simpl; try congruence. subst; simpl; split; congruence.
   - intros x y; simpl. destruct (Nat.eqb_spec x 0), (Nat.eqb_spec y 1), (Nat.eqb_spec x 1), (Nat.eqb_spec y 0); simpl;
@@ -75,7 +75,7 @@ Definition own_features (G : graph nat nat unit) (v : nat) : ballot := node G v.
 Theorem target_must_be_spared :
   let A := Attack nat [] [] [] [] [] [] [0%nat] in
   local (fun G v y => y = own_features G v)
-  /\ leads A (lone 0) (lone 1) /\ affords Nat.eq_dec (Budget (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 1)) A
+  /\ leads A (lone 0) (lone 1) /\ affords Nat.eq_dec (Budget (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 1) None) A
   /\ radius_ok 2 3 (fun i => own_features (sub nat nat unit all_in_group_0 i (lone 0)) 0) 0 1
   /\ voted 2 3 (fun _ => 0) (fun i => own_features (sub nat nat unit all_in_group_0 i (lone 0)) 0%nat) = 0%nat
   /\ voted 2 3 (fun _ => 0) (fun i => own_features (sub nat nat unit all_in_group_0 i (lone 1)) 0%nat) = 1%nat.
@@ -85,7 +85,7 @@ Proof.
   - split; simpl; try tauto; try (intros x y H; exfalso; simpl in H; congruence).
     + intro x; destruct (Nat.eqb_spec x 0); auto.
     + intros x y; left; reflexivity.
-  - split; vm_compute; congruence.
+  - split; vm_compute; first [exact I|congruence].
   - intros k Hk N. assert (k = 1%nat) by lia; subst. vm_compute; congruence.
   - reflexivity.
   - reflexivity.

@@ -15,13 +15,15 @@ Definition lmul (x y : lim) : lim :=
   | None, None => None
   end.
 
+(** The fields of a budget. [edges_in_all] limits the edges of all injected nodes together: None where a budget speaks of each node, and B of Theorem 13
+    where edges have a price. *)
 Record budget := Budget {
   add_edges : lim; delete_edges : lim; change_edges : lim;
   inject_nodes : lim; edges_per_injected : lim;
-  delete_nodes : lim; change_features : lim
+  delete_nodes : lim; change_features : lim; edges_in_all : lim
 }.
 
-Definition injected_edges (B : budget) : lim := lmul (inject_nodes B) (edges_per_injected B).   (* A tau *)
+Definition injected_edges (B : budget) : lim := lmin (lmul (inject_nodes B) (edges_per_injected B)) (edges_in_all B).   (* A tau, or B *)
 Definition joined_nodes (B : budget) : lim := lmin (inject_nodes B) (injected_edges B).          (* A' *)
 Definition touched_edges (B : budget) : lim := ladd (add_edges B) (ladd (delete_edges B) (change_edges B)).
 Definition touched_nodes (B : budget) : lim := ladd (delete_nodes B) (change_features B).
@@ -78,7 +80,8 @@ Section Graphs.
     few_injected : few (injected A) (inject_nodes B);
     few_brought : forall w, few (brings A w) (edges_per_injected B);
     few_removed : few (removed A) (delete_nodes B);
-    few_altered : few (altered A) (change_features B)
+    few_altered : few (altered A) (change_features B);
+    few_in_all : few (brought A) (edges_in_all B)
   }.
 
   (** The target stays and keeps its features. *)
@@ -195,7 +198,10 @@ Section Graphs.
   Lemma few_brought_all A B G G' (v : id) : leads A G G' -> affords B A -> few (brought A) (injected_edges B).
   Proof.
     intros L F0; pose proof (brings_ok _ _ _ L) as Hb; pose proof (few_injected _ _ F0) as Hi;
-      pose proof (few_brought _ _ F0) as Ht; unfold few, injected_edges, within, brings in *.
+      pose proof (few_brought _ _ F0) as Ht; pose proof (few_in_all _ _ F0) as Hx; unfold few, injected_edges, within, brings in *.
+    assert (MIN : forall x m n, (match m with Some a => x <= a | None => True end) -> (match n with Some a => x <= a | None => True end) ->
+              match lmin m n with Some a => x <= a | None => True end) by (intros x [m|] [n|]; simpl; lia || auto).
+    apply MIN; [|exact Hx]. clear Hx MIN.
     assert (E : injected A = [] -> brought A = []).
     { intro E; destruct (brought A) as [|[x y] l]; auto.
       specialize (Hb x y (or_introl eq_refl)); rewrite E in Hb; contradiction. }
@@ -211,27 +217,22 @@ Section Graphs.
       specialize (Ht x); simpl in Ht; destruct (id_eq x x); [simpl in Ht; lia|congruence].
   Qed.
 
-  (** The injected nodes that have an edge: all of them, or none if nothing is brought. *)
-  Definition joined (A : attack) : list id := match brought A with [] => [] | _ => injected A end.
+  (** The injected nodes that have an edge: one for each edge, or all of them. *)
+  Definition joined (A : attack) : list id := if Nat.ltb (length (brought A)) (length (injected A)) then map fst (brought A) else injected A.
 
   Lemma few_joined A B G G' (v : id) : leads A G G' -> affords B A -> few (joined A) (joined_nodes B).
   Proof.
     intros L F0; pose proof (few_brought_all A B G G' v L F0) as Hb; pose proof (few_injected _ _ F0) as Hi.
-    pose proof (few_brought _ _ F0) as Ht.
-    unfold few, joined_nodes, injected_edges, within, joined in *.
-    destruct (brought A) as [|[x y] l] eqn:Eb; simpl in Hb |- *.
-    - destruct (inject_nodes B) as [a|], (edges_per_injected B) as [t|]; simpl in *; auto; try lia;
-        repeat match goal with |- context [if ?c then _ else _] => destruct c end; simpl; try lia; auto.
-    - specialize (Ht x); unfold brings in Ht; rewrite Eb in Ht; simpl in Ht; destruct (id_eq x x); [|congruence].
-      destruct (inject_nodes B) as [a|], (edges_per_injected B) as [t|]; simpl in *; auto; try nia.
-      + destruct (Z.leb_spec a 0); simpl in *; lia.
-      + destruct (Z.leb_spec t 0); simpl in *; try lia.
+    assert (J : (length (joined A) <= length (brought A) /\ length (joined A) <= length (injected A))%nat).
+    { unfold joined. destruct (Nat.ltb_spec (length (brought A)) (length (injected A))); rewrite ?map_length; lia. }
+    unfold few, joined_nodes, within in *. destruct (inject_nodes B) as [a|], (injected_edges B) as [t|]; simpl; auto; lia.
   Qed.
 
   Lemma joined_in A G G' x y : leads A G G' -> In (x, y) (brought A) -> In x (joined A).
   Proof.
-    intros L H; pose proof (brings_ok _ _ _ L x y H); unfold joined.
-    destruct (brought A); [contradiction|auto].
+    intros L H; unfold joined. destruct (Nat.ltb (length (brought A)) (length (injected A))).
+    - apply (in_map fst) in H; auto.
+    - apply (brings_ok _ _ _ L x y H).
   Qed.
 End Graphs.
 

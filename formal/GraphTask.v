@@ -127,7 +127,7 @@ Section GraphTask.
 
     Lemma gattack_moves : gfaithful V G -> loopless G -> loopless G' -> moves V (gnode_reach B) r.
     Proof.
-      intros true_votes no_loops no_loops'. destruct true_votes as [GT GC GR GU]. destruct afforded as [f1 f2 f3 f4 f5 f6 f7].
+      intros true_votes no_loops no_loops'. destruct true_votes as [GT GC GR GU]. destruct afforded as [f1 f2 f3 f4 f5 f6 f7 f8].
       assert (FN : few gnodes (ladd (inject_nodes B) (touched_nodes B))).
       { apply few_app; [|apply few_app]; apply few_map; auto. }
       apply (Moves V _ r (gnodes ++ gpairs) gnodes (map h (injected A))); rewrite ?GT.
@@ -144,7 +144,7 @@ Section GraphTask.
 
     Lemma gattack_moves_loops : gfaithful_loops V G -> moves V (gnode_reach B) r.
     Proof.
-      intros [GT GC GR]. destruct afforded as [f1 f2 f3 f4 f5 f6 f7].
+      intros [GT GC GR]. destruct afforded as [f1 f2 f3 f4 f5 f6 f7 f8].
       assert (FN : few gnodes (ladd (inject_nodes B) (touched_nodes B))).
       { apply few_app; [|apply few_app]; apply few_map; auto. }
       assert (E : forall i, (i < T)%nat -> stable V i = true -> tier_of V i <> Reached -> ~ In i (map h (injected A)) -> r i = cast V i).
@@ -256,7 +256,7 @@ Section GraphTask.
     Proof.
       destruct true_votes as [GT GC GR].
       pose proof (few_brought_all id F W id_eq A B G G' someone L afforded) as fb.
-      destruct afforded as [f1 f2 f3 f4 f5 f6 f7].
+      destruct afforded as [f1 f2 f3 f4 f5 f6 f7 f8].
       destruct (true_cover (removed A ++ altered A) (touched_nodes B)) as [l [Fl Hl]]; [apply few_app; auto|].
       assert (FN : few eg_new (ladd (injected_edges B) (add_edges B))) by (apply few_app; apply few_map; auto).
       apply (Moves V _ r (eg_new ++ eg_old ++ l) eg_new eg_new); rewrite ?GT; auto.

@@ -261,6 +261,6 @@ Proof.
     unfold l in N; rewrite !in_app_iff in N.
     apply (charged id F W id_eq h _ Lg v A G G' L S i (g (sub id F W h i G) v)); tauto.
   - unfold l, new_groups, pair_groups, node_groups; rewrite !app_length, !map_length.
-    assert (length (joined A) <= length (injected A))%nat by (unfold joined; destruct (brought A); simpl; lia).
+    assert (length (joined A) <= length (injected A))%nat by (unfold joined; destruct (Nat.ltb_spec (length (brought A)) (length (injected A))); rewrite ?map_length; lia).
     lia.
 Qed.

@@ -117,7 +117,7 @@ Section OwnBroken.
     Lemma fine_few B : affords id_eq B A ->
       few (fine_rem ++ fine_alt) (t_touched (own_touches B)) /\ few fine_alt (t_altered (own_touches B)).
     Proof.
-      intros [f1 f2 f3 f4 f5 f6 f7]. pose proof split_touched as E; pose proof touched_le as T; pose proof alt_le as T2.
+      intros [f1 f2 f3 f4 f5 f6 f7 f8]. pose proof split_touched as E; pose proof touched_le as T; pose proof alt_le as T2.
       pose proof (here_le (deleted A)) as D; pose proof (here_le (changed A)) as C.
       unfold few, within, own_touches, fine_rem, fine_alt in *; simpl; rewrite !app_length, !map_length.
       split; destruct (delete_nodes B), (delete_edges B), (change_features B), (change_edges B); simpl; auto; lia.

@@ -27,6 +27,9 @@ Fixpoint add_up (l : list Z) (n : Z) : Z := match l with [] => n | x :: l' => ad
 Definition column (k : nat) (rows : list (list Z)) : list Z := map (at_class k) rows.
 Definition none_negative (l : list Z) : bool := forallb (fun x => 0 <=? x) l.
 
+(** With two levels: the factor is at most one vote less 16 steps, and few steps are misread. *)
+Definition two_levels_fit (s : stacked_settings) : bool := (0 <=? x_second s) && (x_second s <=? vote_steps - 16) && (x_slack s <=? 3).
+
 (** Votes are no less than nothing and no more than one vote; gates and the pseudo-count are not negative, and gates of a model that reads edges
     are all alike. With two levels all gates are one vote, or all are nothing, and there is no pseudo-count. *)
 Definition sensible_file (s : stacked_settings) (t : stacked_target) : bool :=
@@ -34,7 +37,8 @@ Definition sensible_file (s : stacked_settings) (t : stacked_target) : bool :=
   && none_negative (x_gate t) && none_negative (x_pseudo_votes s) && (0 <=? x_slack s) && (0 <=? x_pseudo s)
   && (length (x_gate t) =? x_classes s)%nat
   && (negb (x_by_edge s) || forallb (fun g => g =? at_class 0 (x_gate t)) (x_gate t))
-  && ((x_second s =? 0) || ((x_pseudo s =? 0) && negb (x_computed s) && forallb (fun g => g =? (if x_used s then vote_steps else 0)) (x_gate t))).
+  && ((x_second s =? 0) || ((x_pseudo s =? 0) && negb (x_computed s)
+      && (forallb (fun g => g =? (if x_used s then vote_steps else 0)) (x_gate t) && two_levels_fit s))).
 
 Definition divided (s : stacked_settings) (d : Z) : Z := if x_pseudo s =? 0 then vote_steps else x_pseudo s + vote_steps * d.
 Definition pseudo_at (s : stacked_settings) (k : nat) : Z := if x_pseudo s =? 0 then 0 else at_class k (x_pseudo_votes s).
@@ -210,7 +214,7 @@ Definition right_stacked_radius (s : stacked_settings) (c : stacked_counted) (x 
 Definition right_stacked_structure (s : stacked_settings) (c : stacked_counted) (x : Z) : bool :=
   is_largest (fun x => if x_second s =? 0 then stacked_test s c true (Some x) (Some x) (Some 0) else second_test s c (Some 0) (Some x)) largest_stated x.
 Definition right_stacked_neighbours (s : stacked_settings) (c : stacked_counted) (x : lim) : bool :=
-  let passes new := stacked_holds s c (Budget new None None (Some 0) (Some 0) (if x_ids s then None else Some 0) None, false) in
+  let passes new := stacked_holds s c (Budget new None None (Some 0) (Some 0) (if x_ids s then None else Some 0) None None, false) in
   match x with None => passes None | Some n => is_largest (fun n => passes (Some n)) (n + 1) n end.
 
 (** A broken target was touched as often as its radius says, and once more. [radius]: against any changes; [structure]: against edges and nodes that
@@ -218,7 +222,7 @@ Definition right_stacked_neighbours (s : stacked_settings) (c : stacked_counted)
 Definition without_changes (s : stacked_settings) (q : query) : query :=
   let B := fst q in
   (Budget (add_edges B) (delete_edges B) (if x_by_edge s then change_edges B else Some 0) (inject_nodes B) (edges_per_injected B) (delete_nodes B)
-     (change_features B), snd q).
+     (change_features B) (edges_in_all B), snd q).
 Definition stacked_need (s : stacked_settings) (c : stacked_counted) (q : query) (radius structure : Z) : lim :=
   if stacked_holds s c q then None
   else let B := clip_budget (fst (without_changes s q)) in

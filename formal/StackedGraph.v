@@ -154,7 +154,7 @@ Section StackedGraph.
     few (s_new ++ s_turned) (ladd (joined_nodes B) (add_edges B)) /\ few s_removed (ladd (delete_edges B) (delete_nodes B))
     /\ few s_altered (ladd (change_features B) (if by_edge _ V then change_edges B else Some 0)).
   Proof.
-    intro Ha. pose proof (few_joined id F W id_eq A B G G' v L Ha) as FJ. destruct Ha as [f1 f2 f3 f4 f5 f6 f7]. split; [|split].
+    intro Ha. pose proof (few_joined id F W id_eq A B G G' v L Ha) as FJ. destruct Ha as [f1 f2 f3 f4 f5 f6 f7 f8]. split; [|split].
     - pose proof (few_app _ _ _ _ FJ (few_map other _ _ f1)) as H. revert H; unfold few, s_new, s_turned; rewrite !app_length, map_length.
       pose proof (split_filter stays_joined (map other (added A))) as E; rewrite map_length in E.
       replace (length (joined A) + length (filter (fun u => negb (stays_joined u)) (map other (added A))) + length (filter stays_joined (map other (added A))))%nat

@@ -162,7 +162,7 @@ Section Checked.
   Proof.
     intros M H2 HU. pose proof (parts s t M) as (_ & _ & _ & _ & _ & LG & _).
     unfold sensible_file in M; apply andb_prop in M; destruct M as [_ M]. apply orb_true_iff in M; destruct M as [M|M]; [apply Z.eqb_eq in M; contradiction|].
-    apply andb_prop in M; destruct M as [M M3]; apply andb_prop in M; destruct M as [M1 M2]. apply Z.eqb_eq in M1. apply negb_true_iff in M2. rewrite HU in M3.
+    apply andb_prop in M; destruct M as [M M3]; apply andb_prop in M; destruct M as [M1 M2]; apply andb_prop in M3; destruct M3 as [M3 _]. apply Z.eqb_eq in M1. apply negb_true_iff in M2. rewrite HU in M3.
     rewrite (f_pseudo _ _ _ same), (f_computed _ _ _ same). split; auto. split; auto. intros k Hk; rewrite (f_g _ _ _ same). rewrite forallb_forall in M3.
     apply Z.eqb_eq, M3. unfold at_class; apply nth_In; lia.
   Qed.
@@ -240,7 +240,7 @@ Section Checked.
     pose proof (parts s t M) as (_ & _ & _ & _ & _ & LG & _).
     assert (GS : forall k, g_of _ V k = 0).
     { intro k; rewrite (f_g _ _ _ same). pose proof M as M'; unfold sensible_file in M'; apply andb_prop in M'; destruct M' as [_ M']. apply orb_true_iff in M'; destruct M' as [M'|M']; [apply Z.eqb_eq in M'; contradiction|].
-      apply andb_prop in M'; destruct M' as [_ M3]. rewrite HU in M3. unfold at_class. destruct (Nat.lt_ge_cases k (length (x_gate t))) as [L|L]; [|apply nth_overflow; auto].
+      apply andb_prop in M'; destruct M' as [_ M3]; apply andb_prop in M3; destruct M3 as [M3 _]. rewrite HU in M3. unfold at_class. destruct (Nat.lt_ge_cases k (length (x_gate t))) as [L|L]; [|apply nth_overflow; auto].
       rewrite forallb_forall in M3. apply Z.eqb_eq, M3, nth_In; auto. }
     assert (P0 : pseudo _ V = 0 /\ computed _ V = false).
     { rewrite (f_pseudo _ _ _ same), (f_computed _ _ _ same). unfold sensible_file in M; apply andb_prop in M; destruct M as [_ M]. apply orb_true_iff in M; destruct M as [M|M]; [apply Z.eqb_eq in M; contradiction|].

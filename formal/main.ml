@@ -17,7 +17,7 @@ let budget () =
   let add_edges = lim () in let delete_edges = lim () in let change_edges = lim () in
   let inject_nodes = lim () in let edges_per_injected = lim () in
   let delete_nodes = lim () in let change_features = lim () in
-  { add_edges; delete_edges; change_edges; inject_nodes; edges_per_injected; delete_nodes; change_features }
+  { add_edges; delete_edges; change_edges; inject_nodes; edges_per_injected; delete_nodes; change_features; edges_in_all = None }
 
 let divisions = [| ByEdge; ByNode; ByGatedNode; GnncertE; GnncertN; GnncertEN; ByNeighbour; ByPair; AsStated |]
 
