@@ -2,7 +2,7 @@
 From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric Gated GraphTask Gnncert Collective
   PerNeighbourVote PerNeighbour PerPair OwnGroupsOfGraphs MessagePassing FiniteGraphs Counterexamples Checker
   CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote
-  StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels Possible.
+  StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -82,6 +82,10 @@ Print Assumptions edges_cost_one_each.
 Print Assumptions nodes_cost.
 Print Assumptions second_test_sound.
 Print Assumptions unused_votes.
+Print Assumptions two_levels_lead.
+Print Assumptions two_levels_test_sound.
+Print Assumptions two_levels_certificate.
+Print Assumptions two_levels_radius.
 Print Assumptions winner_is_possible.
 Print Assumptions edgeless_doubt.
 Print Assumptions edgeless_same.

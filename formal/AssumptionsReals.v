@@ -9,3 +9,5 @@ Print Assumptions exp_products.
 Print Assumptions grown_right.
 Print Assumptions lowest_right.
 Print Assumptions highest_right.
+Print Assumptions softmax_model.
+Print Assumptions softmax_certificate.

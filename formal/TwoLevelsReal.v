@@ -1,8 +1,9 @@
 (** The inequalities of Theorem 11 (docs/proofs.md) about real numbers: what an edge, and what nodes, can do to a softmax. Coq's real numbers bring axioms
     (assumptions-reals.txt lists them), so this file stands apart: nothing else imports it, and the extracted program does not contain it. TwoLevels.v has
     what is proved here as hypotheses about whole numbers. *)
-From Coq Require Import Reals Lra Lia Psatz ZArith.
-From Agnncert Require Import Vote StackedChecker.
+From Coq Require Import Reals Lra Lia Psatz ZArith List Permutation.
+From Agnncert Require Import Vote Graph StackedVote StackedChecker StackedProofs TwoLevelsGraph.
+Import ListNotations.
 Open Scope R_scope.
 
 (** The logistic increment: A / (A + Q) moves by no more than x / 4 if A is multiplied by exp x. *)
@@ -101,12 +102,12 @@ Proof.
   eapply Rle_trans; [apply Rabs_triang|]. eapply Rle_trans; [apply Rplus_le_compat_l, Rabs_triang|]. lra.
 Qed.
 
-(** Rounded down to whole steps of one vote, with w S <= S - 16: twice the movement is at most S, which is what [edge_step] of TwoLevels.v asks. *)
+(** Rounded down to whole steps of one vote, with w S <= S - 16: twice the movement is at most S - 12, which is what [t_edge] of TwoLevelsGraph.v asks. *)
 Theorem edge_moves_half_rounded :
   forall (S w pj pk qj qk : R) (uj uk vj vk : Z),
     w * S <= S - 16 -> 0 <= S -> Rabs ((qj - qk) - (pj - pk)) <= w / 2 ->
     IZR uj <= S * pj < IZR uj + 1 -> IZR uk <= S * pk < IZR uk + 1 -> IZR vj <= S * qj < IZR vj + 1 -> IZR vk <= S * qk < IZR vk + 1 ->
-    2 * Rabs (IZR ((vj - vk) - (uj - uk))) <= S.
+    2 * Rabs (IZR ((vj - vk) - (uj - uk))) <= S - 12.
 Proof.
   intros S w pj pk qj qk uj uk vj vk HW HS H A1 A2 A3 A4. rewrite !minus_IZR.
   assert (M : Rabs (S * ((qj - qk) - (pj - pk))) <= S * (w / 2)) by (rewrite Rabs_mult, (Rabs_pos_eq S) by auto; apply Rmult_le_compat_l; auto).
@@ -275,4 +276,235 @@ Proof.
   { apply Rle_trans with (p' * (65536 * (65536 - 65536 * p))); [apply Rmult_le_compat_l; lra|].
     apply Rle_trans with (IZR r * (65536 * p) * (1 - p')); [lra|]. apply Rmult_le_compat_r; [lra|]. apply Rmult_le_compat_l; lra. }
   lra.
+Qed.
+
+(** ---- The votes of the page ---- *)
+
+Fixpoint Rsum (g : nat -> R) (n : nat) : R := match n with O => 0 | S m => Rsum g m + g m end.
+
+Section Softmax.
+  Variable F : Type.
+  (** z: logits of the C classes and of abstaining, which is number C; b0: the first votes, at least 0 and together at most 1; [weight] is the factor w, of which the
+      file states an upper bound [w] in steps. *)
+  Variables (C : nat) (z b0 : option F -> nat -> R) (weight : R) (w sl : Z).
+  Hypothesis first_pos : forall x k, 0 <= b0 x k.
+  Hypothesis first_sum : forall x, Rsum (b0 x) C <= 1.
+  Hypothesis weight_pos : 0 <= weight.
+  Hypothesis weight_stated : weight <= IZR w / 65536.
+  Hypothesis w_small : (0 <= w <= vote_steps - 16)%Z.
+  Hypothesis sl_pos : (0 <= sl)%Z.
+
+  Definition first (x : option F) (k : nat) : R := if Nat.ltb k C then b0 x k else 0.
+  Fixpoint heard (xs : list (option F)) (k : nat) : R := match xs with [] => 0 | x :: xs' => first x k + heard xs' k end.
+  (** exp of the logits, and softmax *)
+  Definition power (f : option F) (xs : list (option F)) (k : nat) : R := exp (z f k + weight * heard xs k).
+  Definition share (f : option F) (xs : list (option F)) (k : nat) : R := power f xs k / Rsum (power f xs) (S C).
+  (** b(j) in whole steps, rounded down *)
+  Definition softmax_vote (f : option F) (xs : list (option F)) (k : nat) : Z := if Nat.ltb k C then Int_part (65536 * share f xs k) else 0%Z.
+
+  Lemma sum_pick g n j : (j < n)%nat -> Rsum g n = g j + Rsum (fun i => if Nat.eqb i j then 0 else g i) n.
+  Proof.
+    induction n as [|n IH]; intro H; [lia|]. cbn [Rsum]. destruct (Nat.eq_dec j n) as [->|N].
+    - rewrite Nat.eqb_refl. assert (Q : forall m, (m <= n)%nat -> Rsum (fun i => if Nat.eqb i n then 0 else g i) m = Rsum g m).
+      { induction m as [|m IHm]; intro Hm; [reflexivity|]. cbn [Rsum]. rewrite IHm by lia. destruct (Nat.eqb_spec m n); [lia|auto]. }
+      rewrite Q by lia. ring.
+    - rewrite IH by lia. destruct (Nat.eqb_spec n j); [lia|]. ring.
+  Qed.
+  Lemma sum_pos g n : (forall i, 0 <= g i) -> 0 <= Rsum g n.
+  Proof. intro H; induction n as [|n IH]; cbn [Rsum]; [lra|]. pose proof (H n); lra. Qed.
+  Lemma sum_le g g' n : (forall i, (i < n)%nat -> g i <= g' i) -> Rsum g n <= Rsum g' n.
+  Proof. induction n as [|n IH]; intro H; cbn [Rsum]; [lra|]. pose proof (H n ltac:(lia)). assert (Rsum g n <= Rsum g' n) by (apply IH; intros; apply H; lia). lra. Qed.
+  Lemma sum_times g x n : Rsum (fun i => g i * x) n = Rsum g n * x.
+  Proof. induction n as [|n IH]; cbn [Rsum]; [ring|]. rewrite IH; ring. Qed.
+  Lemma one_of g n i : (forall i, 0 <= g i) -> (i < n)%nat -> g i <= Rsum g n.
+  Proof.
+    intros H I. rewrite (sum_pick g n i I). assert (0 <= Rsum (fun i0 => if Nat.eqb i0 i then 0 else g i0) n); [|lra].
+    apply sum_pos; intro m; destruct (Nat.eqb m i); [lra|auto].
+  Qed.
+
+  Lemma first_all x : Rsum (first x) (S C) <= 1.
+  Proof.
+    cbn [Rsum]. unfold first at 2. rewrite Nat.ltb_irrefl. apply Rle_trans with (Rsum (b0 x) C); [|apply first_sum].
+    assert (Rsum (first x) C <= Rsum (b0 x) C); [|lra]. apply sum_le; intros i I; unfold first. destruct (Nat.ltb_spec i C); [lra|lia].
+  Qed.
+  Lemma first_nonneg x k : 0 <= first x k.
+  Proof. unfold first; destruct (Nat.ltb k C); [auto|lra]. Qed.
+  (** A class other than those that are left out has no more than what they leave. *)
+  Lemma rest_of x j k i : (j <= C)%nat -> (k <= C)%nat -> j <> k -> (i <= C)%nat -> i <> j -> i <> k -> first x i <= 1 - first x j - first x k.
+  Proof.
+    intros Hj Hk N Hi N1 N2. pose proof (first_all x) as S1. rewrite (sum_pick _ (S C) j) in S1 by lia. rewrite (sum_pick _ (S C) k) in S1 by lia.
+    destruct (Nat.eqb_spec k j) as [|_]; [congruence|].
+    pose proof (one_of (fun i0 => if Nat.eqb i0 k then 0 else if Nat.eqb i0 j then 0 else first x i0) (S C) i) as O. cbv beta in O.
+    destruct (Nat.eqb_spec i k), (Nat.eqb_spec i j); try contradiction. assert (first x i <= Rsum (fun i0 => if Nat.eqb i0 k then 0 else if Nat.eqb i0 j then 0 else first x i0) (S C)).
+    { apply O; [|lia]. intro m; destruct (Nat.eqb m k), (Nat.eqb m j); try lra; apply first_nonneg. }
+    lra.
+  Qed.
+  Lemma rest_of_one x j i : (j <= C)%nat -> (i <= C)%nat -> i <> j -> first x i <= 1 - first x j.
+  Proof.
+    intros Hj Hi N. pose proof (first_all x) as S1. rewrite (sum_pick _ (S C) j) in S1 by lia.
+    pose proof (one_of (fun i0 => if Nat.eqb i0 j then 0 else first x i0) (S C) i) as O. cbv beta in O. destruct (Nat.eqb_spec i j); [contradiction|].
+    assert (first x i <= Rsum (fun i0 => if Nat.eqb i0 j then 0 else first x i0) (S C)) by (apply O; [|lia]; intro m; destruct (Nat.eqb m j); [lra|apply first_nonneg]).
+    lra.
+  Qed.
+
+  Lemma power_pos f xs k : 0 < power f xs k.
+  Proof. apply exp_pos. Qed.
+  Lemma power_more f x xs k : power f (x :: xs) k = power f xs k * exp (weight * first x k).
+  Proof. unfold power; cbn [heard]. rewrite <- exp_plus. f_equal. ring. Qed.
+  Definition others (f : option F) (xs : list (option F)) (j k : nat) : R := Rsum (fun i => if Nat.eqb i k then 0 else if Nat.eqb i j then 0 else power f xs i) (S C).
+  Definition other_than (f : option F) (xs : list (option F)) (j : nat) : R := Rsum (fun i => if Nat.eqb i j then 0 else power f xs i) (S C).
+
+  Lemma exp_mono x y : x <= y -> exp x <= exp y.
+  Proof. intro H. destruct (Req_dec x y) as [->|]; [lra|]. left; apply exp_increasing; lra. Qed.
+
+  Lemma share_apart f xs j k : (j < C)%nat -> (k < C)%nat -> j <> k -> share f xs j - share f xs k = apart (power f xs j) (power f xs k) (others f xs j k).
+  Proof.
+    intros Hj Hk N. unfold share, apart, others. rewrite (sum_pick (power f xs) (S C) j) by lia. rewrite (sum_pick _ (S C) k) by lia. destruct (Nat.eqb_spec k j) as [|_]; [congruence|].
+    set (O := Rsum _ (S C)). assert (0 <= O) by (apply sum_pos; intro m; destruct (Nat.eqb m k), (Nat.eqb m j); try lra; left; apply power_pos).
+    pose proof (power_pos f xs j); pose proof (power_pos f xs k). field. lra.
+  Qed.
+
+  (** (a): one neighbour more. *)
+  Lemma share_moves f x xs j k : (j < C)%nat -> (k < C)%nat -> j <> k -> Rabs ((share f (x :: xs) j - share f (x :: xs) k) - (share f xs j - share f xs k)) <= weight / 2.
+  Proof.
+    intros Hj Hk N. rewrite !share_apart by auto. rewrite !power_more. pose proof (first_nonneg x j) as Fj; pose proof (first_nonneg x k) as Fk. pose proof (first_all x) as FA.
+    rewrite (sum_pick _ (S C) j), (sum_pick _ (S C) k) in FA by lia. destruct (Nat.eqb_spec k j) as [|_]; [congruence|].
+    assert (R0 : 0 <= Rsum (fun i => if Nat.eqb i k then 0 else if Nat.eqb i j then 0 else first x i) (S C)) by (apply sum_pos; intro m; destruct (Nat.eqb m k), (Nat.eqb m j); try lra; apply first_nonneg).
+    apply (edge_moves_half _ _ _ _ weight (weight * first x j) (weight * first x k) (weight * (1 - first x j - first x k))); try apply power_pos; try (apply Rmult_le_pos; lra).
+    - apply sum_pos; intro m; destruct (Nat.eqb m k), (Nat.eqb m j); try lra; left; apply power_pos.
+    - lra.
+    - apply sum_le; intros i Hi. destruct (Nat.eqb_spec i k), (Nat.eqb_spec i j); try lra. rewrite power_more. pose proof (power_pos f xs i) as PP.
+      assert (1 <= exp (weight * first x i)) by (pose proof (exp_ineq1_le (weight * first x i)); pose proof (Rmult_le_pos _ _ weight_pos (first_nonneg x i)); lra). nra.
+    - unfold others. rewrite <- sum_times. apply sum_le; intros i Hi. destruct (Nat.eqb_spec i k), (Nat.eqb_spec i j); try (rewrite Rmult_0_l; lra). rewrite power_more. pose proof (power_pos f xs i).
+      apply Rmult_le_compat_l; [lra|]. apply exp_mono, Rmult_le_compat_l; auto. apply rest_of; auto; lia.
+  Qed.
+
+  (** (b): odds *)
+  Definition odds (f : option F) (xs : list (option F)) (j : nat) : R := power f xs j / other_than f xs j.
+  Lemma other_pos f xs j : (j < C)%nat -> 0 < other_than f xs j.
+  Proof.
+    intro H. unfold other_than. rewrite (sum_pick _ (S C) C) by lia. destruct (Nat.eqb_spec C j) as [|_]; [lia|]. pose proof (power_pos f xs C).
+    assert (0 <= Rsum (fun i => if Nat.eqb i C then 0 else if Nat.eqb i j then 0 else power f xs i) (S C)); [|lra]. apply sum_pos; intro m; destruct (Nat.eqb m C), (Nat.eqb m j); try lra; left; apply power_pos.
+  Qed.
+  Lemma odds_one f x xs j : (j < C)%nat -> odds f (x :: xs) j <= exp weight * odds f xs j /\ odds f xs j <= exp weight * odds f (x :: xs) j.
+  Proof.
+    intro H. unfold odds. rewrite power_more. pose proof (first_nonneg x j) as Fj. assert (F1 : first x j <= 1) by (pose proof (rest_of_one x j C ltac:(lia) ltac:(lia) ltac:(lia)); pose proof (first_nonneg x C); lra).
+    apply (one_summand _ _ _ weight (weight * first x j) (weight * (1 - first x j))); try apply power_pos; try (apply other_pos; auto); try (apply Rmult_le_pos; lra); try lra.
+    - apply sum_le; intros i Hi. destruct (Nat.eqb_spec i j); try lra. rewrite power_more. pose proof (power_pos f xs i).
+      assert (1 <= exp (weight * first x i)) by (pose proof (exp_ineq1_le (weight * first x i)); pose proof (Rmult_le_pos _ _ weight_pos (first_nonneg x i)); lra). nra.
+    - unfold other_than. rewrite <- sum_times. apply sum_le; intros i Hi. destruct (Nat.eqb_spec i j); try (rewrite Rmult_0_l; lra). rewrite power_more. pose proof (power_pos f xs i).
+      apply Rmult_le_compat_l; [lra|]. apply exp_mono, Rmult_le_compat_l; auto. apply rest_of_one; auto; lia.
+  Qed.
+  Lemma odds_pos f xs j : (j < C)%nat -> 0 < odds f xs j.
+  Proof. intro H; unfold odds. apply Rdiv_lt_0_compat; [apply power_pos|apply other_pos; auto]. Qed.
+  Lemma odds_many f l xs j : (j < C)%nat -> odds f (l ++ xs) j <= exp (INR (length l) * weight) * odds f xs j /\ odds f xs j <= exp (INR (length l) * weight) * odds f (l ++ xs) j.
+  Proof.
+    intro H. induction l as [|x l [I1 I2]]; [cbn [length app]; simpl INR; rewrite Rmult_0_l, exp_0; lra|]. cbn [app length]. rewrite S_INR.
+    replace ((INR (length l) + 1) * weight) with (weight + INR (length l) * weight) by ring. rewrite exp_plus. destruct (odds_one f x (l ++ xs) j H) as [O1 O2]. pose proof (exp_pos weight). pose proof (exp_pos (INR (length l) * weight)). split.
+    - eapply Rle_trans; [exact O1|]. rewrite Rmult_assoc. apply Rmult_le_compat_l; lra.
+    - eapply Rle_trans; [exact I2|]. rewrite (Rmult_comm (exp weight)), Rmult_assoc. apply Rmult_le_compat_l; lra.
+  Qed.
+
+  Lemma heard_order xs xs' k : Permutation xs xs' -> heard xs k = heard xs' k.
+  Proof. induction 1; cbn [heard]; try lra. Qed.
+  Lemma power_order f xs xs' k : Permutation xs xs' -> power f xs k = power f xs' k.
+  Proof. intro P; unfold power; rewrite (heard_order xs xs' k P); auto. Qed.
+  Lemma sum_ext g g' n : (forall i, g i = g' i) -> Rsum g n = Rsum g' n.
+  Proof. intro E; induction n as [|n IH]; cbn [Rsum]; auto. rewrite IH, E; auto. Qed.
+  Lemma share_order f xs xs' k : Permutation xs xs' -> share f xs k = share f xs' k.
+  Proof. intro P; unfold share. rewrite (power_order f xs xs' k P), (sum_ext (power f xs) (power f xs') (S C)); [reflexivity|]. intro; apply power_order; auto. Qed.
+  Lemma odds_order f xs xs' j : Permutation xs xs' -> odds f xs j = odds f xs' j.
+  Proof. intro P; unfold odds, other_than. rewrite (power_order f xs xs' j P), (sum_ext _ (fun i => if Nat.eqb i j then 0 else power f xs' i) (S C)); [reflexivity|]. intro i; destruct (Nat.eqb i j); auto; apply power_order; auto. Qed.
+  Lemma exact_order f xs xs' k : Permutation xs xs' -> softmax_vote f xs k = softmax_vote f xs' k.
+  Proof. intro P; unfold softmax_vote. destruct (Nat.ltb k C); auto. rewrite (share_order f xs xs' k P); auto. Qed.
+
+  Lemma share_odds f xs j : (j < C)%nat -> share f xs j = power f xs j / (power f xs j + other_than f xs j).
+  Proof. intro H; unfold share, other_than. rewrite (sum_pick (power f xs) (S C) j) by lia. reflexivity. Qed.
+  Lemma share_range f xs j : (j < C)%nat -> 0 <= share f xs j <= 1.
+  Proof.
+    intro H. rewrite share_odds by auto. pose proof (power_pos f xs j); pose proof (other_pos f xs j H). split; [left; apply Rdiv_lt_0_compat; lra|].
+    apply (Rmult_le_reg_r (power f xs j + other_than f xs j)); [lra|]. unfold Rdiv; rewrite Rmult_assoc, Rinv_l by lra. lra.
+  Qed.
+  Lemma exact_is f xs j : (j < C)%nat -> IZR (softmax_vote f xs j) <= 65536 * share f xs j < IZR (softmax_vote f xs j) + 1.
+  Proof. intro H; unfold softmax_vote. destruct (Nat.ltb_spec j C); [|lia]. pose proof (base_Int_part (65536 * share f xs j)) as [B1 B2]. lra. Qed.
+  Lemma exact_range f xs j : (0 <= softmax_vote f xs j <= vote_steps)%Z.
+  Proof.
+    destruct (Nat.lt_ge_cases j C) as [H|H]; [|unfold softmax_vote; destruct (Nat.ltb_spec j C); [lia|unfold vote_steps; lia]].
+    destruct (exact_is f xs j H) as [E1 E2]. destruct (share_range f xs j H) as [S1 S2]. split.
+    - assert (-1 < softmax_vote f xs j)%Z; [|lia]. apply lt_IZR. lra.
+    - apply le_IZR. unfold vote_steps. lra.
+  Qed.
+
+  (** Whoever computes these votes to within the slack has a model of two levels. *)
+  Theorem softmax_model (reads : option F -> list (option F) -> (nat -> Z) -> Prop) :
+    (forall f xs y, reads f xs y -> is_ballot vote_steps y) ->
+    (forall f xs, reads f xs (softmax_vote f xs)) ->
+    (forall f xs y y', reads f xs y -> reads f xs y' -> forall k, near sl (y k) (y' k)) ->
+    (forall f xs xs' y, Permutation xs xs' -> reads f xs y -> reads f xs' y) ->
+    two_level_model F reads softmax_vote C w sl.
+  Proof.
+    intros H1 H2 H3 H4. split; auto.
+    - intros f xs xs' P; split; [intros y R; eapply H4; eauto|intro k; apply exact_order; auto].
+    - intros f xs x j k Hj Hk N. pose proof (share_moves f x xs j k Hj Hk N) as M.
+      assert (WS : IZR w / 65536 * 65536 <= 65536 - 16).
+      { destruct w_small as [_ W2]. apply IZR_le in W2. change (IZR (vote_steps - 16)) with 65520 in W2. lra. }
+      pose proof (edge_moves_half_rounded 65536 (IZR w / 65536) (share f xs j) (share f xs k) (share f (x :: xs) j) (share f (x :: xs) k)
+        (softmax_vote f xs j) (softmax_vote f xs k) (softmax_vote f (x :: xs) j) (softmax_vote f (x :: xs) k) WS ltac:(lra) ltac:(lra)
+        (exact_is f xs j Hj) (exact_is f xs k Hk) (exact_is f (x :: xs) j Hj) (exact_is f (x :: xs) k Hk)) as Q.
+      rewrite <- abs_IZR in Q. rewrite <- mult_IZR in Q.  apply le_IZR. rewrite minus_IZR. change (IZR vote_steps) with 65536. exact Q.
+    - intros f common gone come n own j Hj Hn Hl Ho Hnear. destruct Hnear as [N1 N2].
+      destruct (odds_many f gone common j Hj) as [G1 G2]. destruct (odds_many f come common j Hj) as [C1 C2].
+      rewrite (odds_order f (gone ++ common) (common ++ gone) j (Permutation_app_comm _ _)) in G1, G2. rewrite (odds_order f (come ++ common) (common ++ come) j (Permutation_app_comm _ _)) in C1, C2.
+      set (p := share f (common ++ gone) j). set (p' := share f (common ++ come) j).
+      destruct (exact_is f (common ++ gone) j Hj) as [E1 E2]. destruct (exact_is f (common ++ come) j Hj) as [E3 E4]. fold p in E1, E2. fold p' in E3, E4.
+      pose proof (share_range f (common ++ gone) j Hj) as SR. pose proof (share_range f (common ++ come) j Hj) as SR'. fold p in SR. fold p' in SR'.
+      pose proof (exact_range f (common ++ come) j) as ER.
+      destruct (grown w n) as [r|] eqn:GR; [|unfold lowest, highest; lia].
+      pose proof (grown_right w n r ltac:(unfold vote_steps in w_small; lia) ltac:(lia) GR) as GX.
+      set (g := IZR r / 65536) in *.
+      set (ng := INR (length gone)) in *. set (nc := INR (length come)) in *. assert (P1 : 0 <= ng) by apply pos_INR. assert (P2 : 0 <= nc) by apply pos_INR.
+      assert (LN : ng + nc <= IZR n).
+      { unfold ng, nc. rewrite <- plus_INR, INR_IZR_INZ. apply IZR_le; auto. }
+      assert (TOT : exp (ng * weight) * exp (nc * weight) <= g).
+      { rewrite <- exp_plus. eapply Rle_trans; [|exact GX]. apply exp_mono. replace (ng * weight + nc * weight) with ((ng + nc) * weight) by ring. apply Rmult_le_compat; lra. }
+      assert (G0 : 1 <= g) by (eapply Rle_trans; [|exact GX]; rewrite <- exp_0; apply exp_mono; apply Rmult_le_pos; [apply (IZR_le 0); lia|lra]).
+      pose proof (odds_pos f (common ++ gone) j Hj) as OP. pose proof (odds_pos f (common ++ come) j Hj) as OP'. pose proof (exp_pos (ng * weight)) as X1. pose proof (exp_pos (nc * weight)) as X2.
+      assert (K1 : odds f (common ++ come) j <= g * odds f (common ++ gone) j).
+      { eapply Rle_trans; [exact C1|]. apply Rle_trans with (exp (nc * weight) * (exp (ng * weight) * odds f (common ++ gone) j)); [apply Rmult_le_compat_l; lra|].
+        rewrite <- Rmult_assoc, (Rmult_comm (exp (nc * weight))). apply Rmult_le_compat_r; lra. }
+      assert (K2 : odds f (common ++ gone) j <= g * odds f (common ++ come) j).
+      { eapply Rle_trans; [exact G1|]. apply Rle_trans with (exp (ng * weight) * (exp (nc * weight) * odds f (common ++ come) j)); [apply Rmult_le_compat_l; lra|].
+        rewrite <- Rmult_assoc. apply Rmult_le_compat_r; lra. }
+      pose proof (odds_bound (power f (common ++ gone) j) (other_than f (common ++ gone) j) (power f (common ++ come) j) (other_than f (common ++ come) j) g
+        (power_pos _ _ _) (other_pos _ _ _ Hj) (power_pos _ _ _) (other_pos _ _ _ Hj) G0 K1 K2) as OB. cbv zeta in OB.
+      rewrite <- !share_odds in OB by auto. fold p p' in OB. destruct OB as [OB1 OB2].
+      assert (R1 : (65536 <= r)%Z) by (apply le_IZR; unfold g in G0; lra).
+      split.
+      + pose proof (lowest_right r own sl p p' R1 ltac:(lia) sl_pos SR ltac:(apply IZR_le in N1; rewrite minus_IZR in *; lra) OB1 ltac:(lra)) as LR.
+        assert (lowest (Some r) sl own < softmax_vote f (common ++ come) j + 1)%Z; [|lia]. apply lt_IZR. rewrite plus_IZR. lra.
+      + apply (highest_right r own sl _ p p'); auto; try lia. apply IZR_le in N2. rewrite !plus_IZR in *. lra.
+  Qed.
+End Softmax.
+
+(** Theorem 11 of the page: votes are softmax of z + w (sum of b0), rounded down and read to within the slack, and the checker says that a target holds. *)
+Theorem softmax_certificate :
+  forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (v : id) (z b0 : option F -> nat -> R) (weight : R)
+         (s : stacked_settings) (t : stacked_target) (V : stacked_votes id) (G : graph id F W) (B : budget) (own : bool) (reads : option F -> list (option F) -> (nat -> Z) -> Prop),
+    (forall x k, 0 <= b0 x k) -> (forall x, Rsum (b0 x) (x_classes s) <= 1) -> 0 <= weight -> weight <= IZR (x_second s) / 65536 ->
+    (forall f xs y, reads f xs y -> is_ballot vote_steps y) ->
+    (forall f xs, reads f xs (softmax_vote F (x_classes s) z b0 weight f xs)) ->
+    (forall f xs y y', reads f xs y -> reads f xs y' -> forall k, near (x_slack s) (y k) (y' k)) ->
+    (forall f xs xs' y, Permutation xs xs' -> reads f xs y -> reads f xs' y) ->
+    (0 < x_classes s)%nat -> x_second s <> 0%Z -> stands_for V s t ->
+    stacked_holds s (count_stacked s t) (B, own) = true ->
+    two_reading id F W v reads G (neighbours _ V) (vote_of _ V) ->
+    forall (G' : graph id F W) (N' : list id) (b : id -> nat -> Z) (p : nat -> Z),
+      two_levels_attacked id F W id_eq v B G G' -> two_reading id F W v reads G' N' b -> (forall k, near (slack _ V) (p_of _ V k) (p k)) ->
+      own = false /\ best (two_score id (x_used s) p N' b) (x_classes s) = y_label (count_stacked s t).
+Proof.
+  intros id F W id_eq v z b0 weight s t V G B own reads B1 B2 W1 W2 R1 R2 R3 R4 HC H2 St H Sr G' N' b p At Rd P.
+  assert (M : sensible_file s t = true).
+  { unfold stacked_holds in H; destruct (Z.eqb_spec (x_second s) 0) as [|_]; [contradiction|]. cbn [fst snd] in H. destruct own; [discriminate|]. unfold second_test in H. apply andb_prop in H; apply H. }
+  destruct (fits s t H2 M) as [FW FS]. pose proof (slack_pos _ _ (file_sensible id V s t St M)) as SP. rewrite (f_slack _ _ _ St) in SP.
+  apply (two_levels_certificate id F W id_eq v reads (softmax_vote F (x_classes s) z b0 weight) s t V G B own HC H2 St H (softmax_model F (x_classes s) z b0 weight (x_second s) (x_slack s) B1 B2 W1 W2 FW SP reads R1 R2 R3 R4) Sr G' N' b p At Rd P).
 Qed.
