@@ -57,11 +57,21 @@ let first_too_dear r left = match left with
       go 0 left
 
 let queries () = Array.of_list (many (int ()) (fun () -> let b = budget () in let own = flag () in (b, own)))
+(* Prices, and whether a stated price is the least one (1) or a price that suffices (0). *)
+let prices () = Array.of_list (many (int ()) (fun () ->
+  let p_inject = lim () in let p_edge = lim () in let p_add = lim () in let p_delete = lim () in let p_change = lim () in
+  let p_remove = lim () in let p_alter = lim () in let p_own = lim () in
+  ({ p_inject; p_edge; p_add; p_delete; p_change; p_remove; p_alter; p_own }, flag ())))
+let note_prices wrong asked stated n j ok =
+  Array.iteri (fun i (p, least) -> if not ((if least then right_price else dearer) ok p (lim_of (stated (i * n + j)))) then wrong.(i) <- wrong.(i) + 1) asked
+let print_prices = Array.iter (Printf.printf "price %d\n")
 let print_wrong = Array.iteri (fun i n -> Printf.printf "%s %d\n" [| "label"; "radius"; "new_neighbours"; "structure_radius" |].(i) n)
 
 let check_ballots code =
   let s = settings code in
   let queries = queries () in
+  let asked = prices () in
+  let wrong_price = Array.make (Array.length asked) 0 in
   let structure = flag () in
   let hubs = many (int ()) int in
   let m = Array.length queries in
@@ -74,7 +84,7 @@ let check_ballots code =
     if n > 0 then begin
       let default = block n in let edgeless = block n in let stated_label = block n in let radius = block n in
       let neighbours = block n in let structure_radius = block n in let num_listed = block n in let num_cover = block n in
-      let listed = block (int ()) in let cover = block (int ()) in let stated = block (n * m) in
+      let listed = block (int ()) in let cover = block (int ()) in let stated = block (n * m) in let stated_price = block (n * Array.length asked) in
       let next = ref 0 and next_row = ref 0 in
       for j = 0 to n - 1 do
         let rec take i l = if i < !next then l else
@@ -98,7 +108,8 @@ let check_ballots code =
           if not h then fails.(i) <- fails.(i) + 1;
           if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
           if not s.of_graphs then append needs.(i) (need s c q);
-          if touches then append touch_needs.(i) (touch_need s c q)) queries
+          if touches then append touch_needs.(i) (touch_need s c q)) queries;
+        note_prices wrong_price asked stated_price n j (holds s c)
       done;
       targets := !targets + n;
       chunks ()
@@ -109,6 +120,7 @@ let check_ballots code =
     let p = first_too_dear needs.(i) (left_for_new q) and p2 = first_too_dear touch_needs.(i) (left_for_touches hubs q) in
     let broken = broken_at_most s q !targets fails.(i) (to_list needs.(i)) p hubs (to_list touch_needs.(i)) p2 in
     Printf.printf "budget %d %d\n" wrong_budget.(i) broken) queries;
+  print_prices wrong_price;
   Printf.printf "targets %d\n" !targets
 
 (* Stacked votes: a table of different votes, and for each target the rows of its neighbours. *)
@@ -117,6 +129,8 @@ let check_stacked () =
   let x_pseudo_votes = many (int ()) int in let x_slack = int () in let x_second = int () in let x_used = flag () in
   let s = { x_classes; x_computed; x_by_edge; x_ids; x_pseudo; x_pseudo_votes; x_slack; x_second; x_used } in
   let queries = queries () in
+  let asked = prices () in
+  let wrong_price = Array.make (Array.length asked) 0 in
   let hubs = many (int ()) int in
   let of_block b j = List.init x_classes (fun k -> b (j * x_classes + k)) in
   let rows = int () in
@@ -129,7 +143,7 @@ let check_stacked () =
     if n > 0 then begin
       let prior = block (n * x_classes) in let gate = block (n * x_classes) in let stated_label = block n in let radius = block n in
       let neighbours = block n in let structure = block n in let degree = block n in
-      let which = block (int ()) in let stated = block (n * m) in
+      let which = block (int ()) in let stated = block (n * m) in let stated_price = block (n * Array.length asked) in
       let next = ref 0 in
       for j = 0 to n - 1 do
         let x_rows = List.init (degree j) (fun i -> table.(which (!next + i))) in
@@ -144,7 +158,8 @@ let check_stacked () =
           let h = stacked_holds s c q in
           if not h then fails.(i) <- fails.(i) + 1;
           if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
-          append needs.(i) (stacked_need s c q (radius j) (structure j))) queries
+          append needs.(i) (stacked_need s c q (radius j) (structure j))) queries;
+        note_prices wrong_price asked stated_price n j (stacked_holds s c)
       done;
       targets := !targets + n;
       chunks ()
@@ -154,6 +169,7 @@ let check_stacked () =
   Array.iteri (fun i q ->
     let p = first_too_dear needs.(i) (left_for_touches hubs (without_changes s q)) in
     Printf.printf "budget %d %d\n" wrong_budget.(i) (stacked_broken s q fails.(i) (to_list needs.(i)) p hubs)) queries;
+  print_prices wrong_price;
   Printf.printf "targets %d\n" !targets
 
 let () =
