@@ -4,7 +4,9 @@
 
 First every file (by default the golden ones and the corpus of false certificates), with the budgets that it states and with random
 ones; then random ballots of every rule, until enough answers were compared. In random ballots some statements are made
-false, which verifier and checker must both notice. Any difference is printed, and the exit status is 1.
+false, which verifier and checker must both notice. Prices (Theorem 13) are asked, too: the checker must find that what the prover
+states is the least price, and nothing where it is raised by one; the recount tries attacks in the order of their price, as far as
+it gets. Any difference is printed, and the exit status is 1.
 """
 
 import argparse
@@ -13,11 +15,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.budget import COUNTS, PRICED, Budget, Prices
 from agnncert.certificates.file import read_contents
 from agnncert.certificates.rules import EDGES_ONLY, RULES, VotingRule
 from agnncert.certificates.stacked import STEPS, StackedCounts
@@ -26,7 +29,7 @@ from agnncert.errors import AgnncertError
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.stacked import StackedEvidence
 from agnncert.verdict import verify
-from agnncert.verifier import recount, recount_stacked
+from agnncert.verifier import recount, recount_prices, recount_stacked
 from agnncert.verifier.extracted import Answer, ask_checker
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -41,6 +44,24 @@ def random_budgets(rng: np.random.Generator, number: int) -> list[Budget]:
         counts = {name: float(rng.choice(AMOUNTS)) for name in COUNTS if rng.random() < rng.choice([0.15, 0.5, 1.0])}
         drawn.append(Budget(**counts, target_features=bool(rng.random() < 0.2)))
     return drawn
+
+
+def random_prices(rng: np.random.Generator, number: int) -> list[Prices]:
+    """Prices in whole units, of which at most three are positive and finite."""
+    kinds, drawn = [*PRICED, "injected_edges", "target_features"], []
+    for _ in range(number):
+        paid = rng.choice(kinds, int(rng.integers(1, 4)), replace=False)
+        free = rng.choice(kinds, int(rng.choice([0, 0, 0, 1, 2])), replace=False)
+        costs = {"injected_edges": math.inf if rng.random() < 0.2 else 0} | dict.fromkeys(free, 0)
+        drawn.append(Prices(**{**costs, **{str(kind): int(rng.integers(2, 10)) for kind in paid}}))
+    return drawn
+
+
+def is_least(counts: Ballots | StackedCounts, prices: Prices) -> bool:
+    """Whether the prover's price is exact: the page says of some that they are lower bounds."""
+    if isinstance(counts, StackedCounts):
+        return not counts.second and not (counts.by_edge and counts.pseudo)
+    return not (counts.rule == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf)
 
 
 def random_ballots(rng: np.random.Generator, rule: str, n: int) -> Ballots:
@@ -236,6 +257,29 @@ class Comparison:
                     f"{what}: {budget} breaks {again.broken[i]} and {extracted.broken[i]}, or {broken and broken[i]}"
                 )
 
+    def add_prices(self, what: str, counts: Ballots | StackedCounts, stated: dict[str, Any], asked: list[Prices]) -> None:
+        """Compares what the prover states as prices with the extracted checker, and with the recount as far as it gets."""
+        fields = {name: getattr(counts, name) for name in counts.__dataclass_fields__}
+        evidence: Any = (BallotEvidence if isinstance(counts, Ballots) else StackedEvidence)(**fields)
+        price = np.stack([evidence.cheapest(prices) for prices in asked])
+        least = [(prices, is_least(counts, prices)) for prices in asked]
+        base, zero = {**stated, "holds": np.zeros((0, counts.num_targets), bool)}, [0] * len(asked)
+        for raised, expected in ((0, zero), (1, [counts.num_targets - int(np.isinf(row).sum()) for row in price])):
+            answer = ask_checker(counts, base | {"price": price + raised}, (), least)
+            for prices, exact, wrong, right in zip(asked, (e for _, e in least), answer.wrong_prices, expected, strict=True):
+                self.answers += counts.num_targets
+                if wrong != right and (exact or not raised):
+                    self.report(f"{what}: {prices} wrong {wrong} times, raised by {raised}")
+        if counts.num_targets > 5:
+            return
+        kind = "ballots" if isinstance(counts, Ballots) else "stacked"
+        contents: Any = SimpleNamespace(kind=kind, evidence=counts.tensors(), settings=counts.settings())
+        for prices, row in zip(asked, price, strict=True):
+            again = recount_prices.cheapest(contents, prices, tries=300)
+            shared = math.isfinite(prices.inject_nodes) and 0 < prices.injected_edges < math.inf  # all have as many
+            if not shared and (again > row).any():
+                self.report(f"{what}: {prices} cost {row.tolist()}, {again.tolist()} by the recount")
+
     def report(self, text: str) -> None:
         """Notes a difference."""
         self.differ += 1
@@ -267,6 +311,7 @@ def compare_files(files: list[Path], rng: np.random.Generator, found: Comparison
         budgets = random_budgets(rng, 40)
         proved, broken = prove(ballots, budgets)
         found.add(f"{file.name}, random budgets", ballots, proved, budgets, broken)
+        found.add_prices(f"{file.name}, prices", ballots, proved, random_prices(rng, 4))
         yield f"{file.name}: {'accepted' if verify(file).holds else 'refused'}"
 
 
@@ -296,6 +341,7 @@ def main() -> int:
             found.add(f"{what}, falsified", ballots, falsify(rng, stated), budgets)
         else:
             found.add(what, ballots, stated, budgets, broken)
+            found.add_prices(what, ballots, stated, random_prices(rng, 6))
         by_rule[rule] += found.answers - before
         rounds += 1
     for rule, number in by_rule.items():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.budget import COUNTS, PRICED, Budget, Prices
 from agnncert.certificates.file import Contents
 from agnncert.certificates.stacked import StackedCounts
 from agnncert.certificates.votes import Ballots
@@ -35,11 +35,15 @@ LARGEST = 2**40  # the checker treats all numbers from 2**30 on as infinite
 
 @dataclass(frozen=True)
 class Answer:
-    """For how many targets a statement, or the answer for a budget, is wrong; how many targets each budget breaks."""
+    """For how many targets a statement, or the answer for a budget, is wrong; how many targets each budget breaks.
+
+    ``wrong_prices``: for how many targets a stated price is too high, or not the least.
+    """
 
     wrong: dict[str, int]
     wrong_budgets: list[int]
     broken: list[int]
+    wrong_prices: tuple[int, ...] = ()
 
 
 def find_checker() -> Path:
@@ -79,12 +83,15 @@ def check_extracted(contents: Contents, wrong: list[str], checked: list[str]) ->
     return [*wrong, *reasons], [*checked, agreed]
 
 
-def ask_checker(counts: Ballots | StackedCounts, stated: dict[str, Numbers], budgets: Sequence[Budget]) -> Answer:
-    """Has the extracted checker derive every statement again: those of STATEMENTS, and ``holds`` for each budget."""
-    if isinstance(counts, StackedCounts):
-        stream = _of_stacked(counts, stated, budgets)
-    else:
-        stream = _of_ballots(counts, stated, budgets)
+def ask_checker(
+    counts: Ballots | StackedCounts, stated: dict[str, Numbers], budgets: Sequence[Budget],
+    prices: Sequence[tuple[Prices, bool]] = (),
+) -> Answer:  # fmt: skip
+    """Has the extracted checker derive every statement again: those of STATEMENTS, and ``holds`` for each budget.
+
+    ``prices`` are in whole units; ``stated["price"]`` has a row for each, and True says that it is the least price.
+    """
+    stream = (_of_stacked if isinstance(counts, StackedCounts) else _of_ballots)(counts, stated, budgets, prices)  # type: ignore[operator]
     with subprocess.Popen([find_checker()], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as checker:
         assert checker.stdin  # both are pipes
         assert checker.stdout
@@ -97,36 +104,45 @@ def ask_checker(counts: Ballots | StackedCounts, stated: dict[str, Numbers], bud
     rows = [line.split() for line in lines]
     answers = [row for row in rows if row[0] == "budget"]
     wrong = {row[0]: int(row[1]) for row in rows if row[0] in STATEMENTS}
-    return Answer(wrong, [int(row[1]) for row in answers], [int(row[2]) for row in answers])
+    prices_wrong = tuple(int(row[1]) for row in rows if row[0] == "price")
+    return Answer(wrong, [int(row[1]) for row in answers], [int(row[2]) for row in answers], prices_wrong)
 
 
-def _of_ballots(ballots: Ballots, stated: dict[str, Numbers], budgets: Sequence[Budget]) -> Iterator[Any]:
-    yield _header(ballots, budgets, "structure_radius" in stated)
+def _of_ballots(ballots: Ballots, stated: dict[str, Numbers], budgets: Any, prices: Any) -> Iterator[Any]:
+    yield _header(ballots, budgets, prices, "structure_radius" in stated)
     for part in parts_of(ballots):
-        yield from _columns(ballots, stated, part)
+        yield from (*_columns(ballots, stated, part), _priced(stated, part))
     yield [0]
 
 
-def _of_stacked(counts: StackedCounts, stated: dict[str, Numbers], budgets: Sequence[Budget]) -> Iterator[Any]:
+def _of_stacked(counts: StackedCounts, stated: dict[str, Numbers], budgets: Any, prices: Any) -> Iterator[Any]:
     flags = (counts.gated, counts.by_edge, counts.ids == "node_id")
     yield [len(DIVISIONS), counts.num_classes, *flags, counts.pseudo, len(counts.pseudo_votes), *counts.pseudo_votes]
-    yield [counts.slack, counts.second, bool(counts.gate.any()), len(budgets), *_asked(budgets)]
+    yield [counts.slack, counts.second, bool(counts.gate.any()), len(budgets), *_asked(budgets, prices)]
     yield from ([len(counts.hubs)], counts.hubs, [len(counts.table)], counts.table)
     for first in range(0, counts.num_targets, CHUNK):
         part = slice(first, min(first + CHUNK, counts.num_targets))
         which = counts.which[counts.indptr[part.start] : counts.indptr[part.stop]]
         yield from ([part.stop - part.start], counts.prior[part], counts.gate[part], stated["label"][part])
         yield from (stated["radius"][part], _neighbours(stated, part), stated["structure_radius"][part])
-        yield from (counts.degree[part], [len(which)], which, stated["holds"][:, part])
+        yield from (counts.degree[part], [len(which)], which, stated["holds"][:, part], _priced(stated, part))
     yield [0]
 
 
-def _asked(budgets: Sequence[Budget]) -> list[int]:
-    return [
+def _asked(budgets: Sequence[Budget], prices: Sequence[tuple[Prices, bool]]) -> list[int]:
+    asked = [
         number
         for budget in budgets
         for number in (*(_amount(getattr(budget, name)) for name in COUNTS), int(budget.target_features))
     ]
+    kinds = ("inject_nodes", "injected_edges", *(name for name in PRICED if name != "inject_nodes"), "target_features")
+    costs = [(*(_amount(getattr(price, kind)) for kind in kinds), least) for price, least in prices]
+    return [*asked, len(prices), *(number for row in costs for number in row)]
+
+
+def _priced(stated: dict[str, Numbers], part: slice) -> Any:
+    price = np.asarray(stated["price"])[:, part] if "price" in stated else np.zeros(0)
+    return np.where(np.isinf(price), -1, price)
 
 
 def _neighbours(stated: dict[str, Numbers], part: slice) -> Numbers:
@@ -139,7 +155,7 @@ def _amount(number: float) -> int:
     return -1 if math.isinf(number) else min(int(number), LARGEST)
 
 
-def _header(ballots: Ballots, budgets: Sequence[Budget], structure: bool) -> list[int]:
+def _header(ballots: Ballots, budgets: Any, stated_prices: Any, structure: bool) -> list[int]:
     votes, vote, stated = ballots.votes, ballots.vote, ballots.parameters
     division, task = ballots.rule.split("/")
     prices = [stated.get(name, -1) for name in (*COUNTS, "target_features")]
@@ -154,7 +170,7 @@ def _header(ballots: Ballots, budgets: Sequence[Budget], structure: bool) -> lis
         *(stated.get("edge_groups", 0), stated.get("feature_groups", 0), *prices),
     ]
     hubs = [] if ballots.hubs is None else ballots.hubs.tolist()
-    return [int(x) for x in (*settings, len(budgets), *_asked(budgets), structure, len(hubs), *hubs)]
+    return [int(x) for x in (*settings, len(budgets), *_asked(budgets, stated_prices), structure, len(hubs), *hubs)]
 
 
 def _columns(ballots: Ballots, stated: dict[str, Numbers], part: slice) -> Iterator[Any]:
