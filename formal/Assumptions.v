@@ -2,7 +2,7 @@
 From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric Gated GraphTask Gnncert Collective
   PerNeighbourVote PerNeighbour PerPair OwnGroupsOfGraphs MessagePassing FiniteGraphs Counterexamples Checker
   CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote
-  StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible.
+  StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible PossibleOwn Prices.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -87,6 +87,26 @@ Print Assumptions two_levels_test_sound.
 Print Assumptions two_levels_certificate.
 Print Assumptions two_levels_radius.
 Print Assumptions winner_is_possible.
+Print Assumptions own_winner_is_possible.
+Print Assumptions stacked_excluded.
+Print Assumptions two_levels_excluded.
+Print Assumptions price_is_budget.
+Print Assumptions price_edge_centric.
+Print Assumptions price_node_centric.
+Print Assumptions price_gated.
+Print Assumptions price_edge_centric_graph.
+Print Assumptions price_node_centric_graph.
+Print Assumptions price_node_centric_graph_with_loops.
+Print Assumptions price_per_neighbour.
+Print Assumptions price_per_pair.
+Print Assumptions price_per_node_graph.
+Print Assumptions price_per_pair_graph.
+Print Assumptions price_gnncert_e.
+Print Assumptions price_stacked.
+Print Assumptions price_two_levels.
+Print Assumptions price_gnncert_n.
+Print Assumptions price_gnncert_en.
+Print Assumptions price_stated.
 Print Assumptions edgeless_doubt.
 Print Assumptions edgeless_same.
 Print Assumptions constant_local.

@@ -258,7 +258,9 @@ class Comparison:
                     f"{what}: {budget} breaks {again.broken[i]} and {extracted.broken[i]}, or {broken and broken[i]}"
                 )
 
-    def add_prices(self, what: str, counts: Ballots | StackedCounts, stated: dict[str, Any], asked: list[Prices]) -> None:
+    def add_prices(
+        self, what: str, counts: Ballots | StackedCounts, stated: dict[str, Any], asked: list[Prices]
+    ) -> None:
         """Compares what the prover states as prices with the extracted checker, and with the recount as far as it gets."""
         fields = {name: getattr(counts, name) for name in counts.__dataclass_fields__}
         evidence: Any = (BallotEvidence if isinstance(counts, Ballots) else StackedEvidence)(**fields)
@@ -269,7 +271,9 @@ class Comparison:
         base, zero = {**stated, "holds": np.zeros((0, counts.num_targets), bool)}, [0] * len(asked)
         for raised, expected in ((0, zero), (1, [counts.num_targets - int(np.isinf(row).sum()) for row in price])):
             answer = ask_checker(counts, base | {"price": price + raised}, (), least)
-            for prices, exact, wrong, right in zip(asked, (e for _, e in least), answer.wrong_prices, expected, strict=True):
+            for prices, exact, wrong, right in zip(
+                asked, (e for _, e in least), answer.wrong_prices, expected, strict=True
+            ):
                 self.answers += counts.num_targets
                 if wrong != right and (exact or not raised):
                     self.report(f"{what}: {prices} wrong {wrong} times, raised by {raised}")
