@@ -35,10 +35,7 @@ LARGEST = 2**40  # the checker treats all numbers from 2**30 on as infinite
 
 @dataclass(frozen=True)
 class Answer:
-    """For how many targets a statement, or the answer for a budget, is wrong; how many targets each budget breaks.
-
-    ``wrong_prices``: for how many targets a stated price is too high, or not the least.
-    """
+    """For how many targets a statement, an answer for a budget, or a price is wrong; how many each budget breaks."""
 
     wrong: dict[str, int]
     wrong_budgets: list[int]
@@ -87,11 +84,8 @@ def ask_checker(
     counts: Ballots | StackedCounts, stated: dict[str, Numbers], budgets: Sequence[Budget],
     prices: Sequence[tuple[Prices, bool]] = (),
 ) -> Answer:  # fmt: skip
-    """Has the extracted checker derive every statement again: those of STATEMENTS, and ``holds`` for each budget.
-
-    ``prices`` are in whole units; ``stated["price"]`` has a row for each, and True says that it is the least price.
-    """
-    stream = (_of_stacked if isinstance(counts, StackedCounts) else _of_ballots)(counts, stated, budgets, prices)  # type: ignore[operator]
+    """Has the extracted checker derive all of STATEMENTS, ``holds`` and ``price`` (in whole units; True: the least)."""
+    stream = (_of_stacked if isinstance(counts, StackedCounts) else _of_ballots)(counts, stated, budgets, prices)  # type: ignore[arg-type]
     with subprocess.Popen([find_checker()], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as checker:
         assert checker.stdin  # both are pipes
         assert checker.stdout
@@ -130,14 +124,10 @@ def _of_stacked(counts: StackedCounts, stated: dict[str, Numbers], budgets: Any,
 
 
 def _asked(budgets: Sequence[Budget], prices: Sequence[tuple[Prices, bool]]) -> list[int]:
-    asked = [
-        number
-        for budget in budgets
-        for number in (*(_amount(getattr(budget, name)) for name in COUNTS), int(budget.target_features))
-    ]
+    asked = [(*(_amount(getattr(budget, name)) for name in COUNTS), budget.target_features) for budget in budgets]
     kinds = ("inject_nodes", "injected_edges", *(name for name in PRICED if name != "inject_nodes"), "target_features")
     costs = [(*(_amount(getattr(price, kind)) for kind in kinds), least) for price, least in prices]
-    return [*asked, len(prices), *(number for row in costs for number in row)]
+    return [*(int(x) for row in asked for x in row), len(prices), *(int(x) for row in costs for x in row)]
 
 
 def _priced(stated: dict[str, Numbers], part: slice) -> Any:
