@@ -102,6 +102,61 @@ def test_without_labels_or_with_a_split_that_is_drawn(tmp_path):
     assert "train_mask" not in plain
 
 
+MIXED = {
+    "opened": pa.array(pd.to_datetime(["2024-01-01", "2024-07-01", None, "2025-01-01", "2024-03-01", "2023-01-01"])),
+    "branch": ["north", "south", "north", None, "east", "south"],
+    "told": ["2024-01-01", "2024-07-01", "2025-02-03", "2025-01-01", None, "2023-01-01"],
+    "age": pa.array([30, None, 41, 2**60, 17, 25]),
+    "code": pa.array([2**60 + 1, 2**60 + 1, 4, 2**60 + 1, None, 4]),
+    "kept": pa.array([True, False, None, True, True, False]),
+    "kind": pa.array(["p", "q", "p", "p", None, "r"]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("encode", ["auto", {"branch": "category", "two": "category"}], ids=["auto", "stated"])
+def test_categories_dates_and_gaps_become_the_features_of_load_tables(tmp_path, encode):
+    """All columns but one: whole numbers beyond 2 to the power of 53 are rounded by load_tables where one is missing."""
+    mixed = {name: column for name, column in MIXED.items() if name != "code"}
+    data = converted(tmp_path, nodes(NAMES, **mixed), edges(NAMES), encode=encode)
+    expected = ac.load_tables(tmp_path, encode=encode)
+    assert ac.dataset_digest(data) == ac.dataset_digest(expected)
+    assert data.encoding == expected.encoding.to_json()
+    assert data.x.shape[1] == len(expected.encoding.features) > len(mixed) + 2
+    pq.write_table(nodes(NAMES, **mixed).slice(3), tmp_path / "later.parquet")
+    pq.write_table(edges(NAMES).slice(4, 1), tmp_path / "few.parquet")
+    given = {"nodes": tmp_path / "later.parquet", "edges": tmp_path / "few.parquet", "encode": expected.encoding}
+    later = ac.convert_parquet(folder=tmp_path / "later", **given)
+    assert later.x.tolist() == ac.load_tables(**given).x.tolist() == expected.x[3:].tolist()
+    assert later.encoding == data.encoding
+
+
+def test_a_row_is_encoded_by_itself_whatever_else_is_missing_in_its_piece(tmp_path):
+    table = nodes(NAMES, code=MIXED["code"])
+    data = converted(tmp_path, table, edges(NAMES), encode={"code": "category"}, features=["code"])
+    assert data.x[[0, 1, 3], 0].tolist() == [1, 1, 1]
+    assert data.x[:, 0].sum() == 3
+
+
+def test_every_column_that_cannot_be_encoded_is_named(tmp_path):
+    ids = [f"n{k}" for k in range(400)]
+    texts = {name: [f"{name} {k}" for k in range(400)] for name in ("note", "street")}
+    table = pa.table({"id": ids, "one": np.arange(400.0), "label": ["x", "y"] * 200, **texts})
+    pairs = pa.table({"source": ids[:1], "target": ids[1:2]})
+    with pytest.raises(ac.errors.DatasetError, match=r'(?s)2 problems.*"note" has .*"street" has .*no category'):
+        converted(tmp_path, table, pairs, encode="auto")
+    assert not (tmp_path / "g").exists()
+    with pytest.raises(ac.errors.DatasetError, match=r"2 feature column.*note, street.*encode=\"auto\""):
+        converted(tmp_path, table, pairs)
+
+
+def test_an_encoding_with_columns_of_edges_is_refused(tmp_path):
+    pq.write_table(nodes(NAMES), tmp_path / "nodes.parquet")
+    pq.write_table(edges(NAMES, paid=["card", "cash", "card", "cash", "card", "card"]), tmp_path / "edges.parquet")
+    both = ac.load_tables(tmp_path, encode="auto", edge_features=["paid"], repeated="mean").encoding
+    with pytest.raises(ac.errors.DatasetError, match="the encoding has columns of edges, paid"):
+        converted(tmp_path, nodes(NAMES), edges(NAMES), encode=both)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

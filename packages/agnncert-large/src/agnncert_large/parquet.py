@@ -1,6 +1,7 @@
 """``convert_parquet``: tables of nodes and edges that do not fit into memory, written into a folder for ``open_graph``.
 
-Ids, labels and parts of the split are held in memory, features and edges are not. ``PairFiles`` sorts edges on disk: a
+Ids, labels, parts of the split and, while an encoding is fitted, one column are held in memory, features and edges are
+not. ``PairFiles`` sorts edges on disk: a
 pair of rows becomes the number dst × number of nodes + src, and numbers are distributed over files by their range, so
 that each file fits into memory. Edges are sorted by dst, then by src.
 """
@@ -19,10 +20,12 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import Table, shortlist
+from agnncert.datasets.encoding import Encode, Encoding, encoded, encoding_named, fit_columns
 from agnncert.datasets.splits import MASKS, NODE_FRACTIONS
 from agnncert.datasets.tables import (
     Columns,
     NodeRows,
+    Problems,
     Rows,
     Weights,
     class_rows,
@@ -135,6 +138,7 @@ def convert_parquet(
     directed: bool = False,
     seed: int = 0,
     name: str | None = None,
+    encode: Encode = None,
 ) -> Data:
     """Reads Parquet tables of nodes and edges, in pieces, into a folder on disk, and opens it.
 
@@ -154,6 +158,8 @@ def convert_parquet(
         directed: Whether edges are directed. If not, each pair is joined in both directions.
         seed: Seed of the split, if it is drawn.
         name: Name of the dataset. Defaults to the name of the folder.
+        encode: How categories, dates and missing entries of the table of nodes become features, see ``load_tables``.
+            Defaults to no encoding: all features must be numbers.
 
     Returns:
         What ``open_graph(folder)`` returns.
@@ -163,7 +169,7 @@ def convert_parquet(
         IdError: An id occurs twice.
         GraphError: The folder is not empty.
     """
-    columns = Columns(id, label, split, "", source, target, weight, features, directed, seed)
+    columns = Columns(id, label, split, "", source, target, weight, features, directed, seed, encode=encode)
     node_file, edge_file = _Parquet.of(nodes), _Parquet.of(edges)
     labelled = has_labels(node_file.head, columns)
     wanted = feature_columns(node_file.head, columns, labelled=True)
@@ -172,9 +178,9 @@ def convert_parquet(
     with new_graph(folder) as writer, TemporaryDirectory(dir=writer.draft) as spare:
         write_edges(writer, _pairs(edge_file, columns, rows, Path(spare) / "pairs"))
         writer.ids(encode_ids(rows.names))
-        _write_features(writer, node_file, wanted, len(rows.names))
-        if labelled:
-            _write_labels(writer, node_file, columns)
+        training = _write_labels(writer, node_file, columns) if labelled else np.zeros(0, np.int64)
+        encoding = _encoding(node_file, columns, wanted, training)
+        _write_features(writer, node_file, wanted if encoding is None else encoding, len(rows.names))
         writer.value("name", name or Path(folder).resolve().name)
     return open_graph(folder)
 
@@ -202,16 +208,17 @@ class _Parquet:
     def __len__(self) -> int:
         return int(self.source.count_rows())
 
-    def read(self, columns: Sequence[str]) -> Table:
-        """Some columns as a whole."""
-        return Table(self.head.path, self.source.to_table(columns=list(columns)).to_pandas())
+    def read(self, columns: Sequence[str], exact: bool = False) -> Table:
+        """Some columns as a whole; ``exact``: whole numbers are never rounded, wherever entries are missing."""
+        found = self.source.to_table(columns=list(columns))
+        return Table(self.head.path, found.to_pandas(integer_object_nulls=exact))
 
-    def pieces(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
+    def pieces(self, columns: Sequence[str], rows: int, exact: bool = False) -> Iterator[Table]:
         """Some columns, a number of rows at a time."""
         start = 0
         for batch in self.source.to_batches(columns=list(columns), batch_size=rows, batch_readahead=1):
             if batch.num_rows:
-                yield Table(self.head.path, batch.to_pandas(), start)
+                yield Table(self.head.path, batch.to_pandas(integer_object_nulls=exact), start)
             start += batch.num_rows
 
 
@@ -232,10 +239,29 @@ def _pairs(file: _Parquet, columns: Columns, rows: NodeRows, spare: Path) -> Pai
     return pairs
 
 
-def _write_features(writer: GraphWriter, file: _Parquet, columns: Sequence[str], nodes: int) -> None:
-    x, start = None, 0
-    for table in file.pieces(columns, NODE_ROWS):
-        rows = table.numbers(table.columns, "feature")
+def _encoding(file: _Parquet, columns: Columns, wanted: Sequence[str], training: Rows) -> Encoding | None:
+    """The encoding that was given, or one that is fitted on the training rows, a column at a time; None: none."""
+    known = encoding_named(columns.encode)
+    if isinstance(known, Encoding) and known.edges:
+        names = shortlist([column.name for column in known.edges])
+        raise DatasetError(f"the encoding has columns of edges, {names}: convert_parquet keeps weights alone.")
+    if not isinstance(known, dict):
+        return known
+    rows, problems = training if len(training) else np.arange(len(file)), Problems()
+    found = [problems.tried(fit_columns, file.read([name], exact=True), [name], known, rows) for name in wanted]
+    problems.refuse()
+    return Encoding(tuple(column for fitted in found if fitted for column in fitted))
+
+
+def _write_features(writer: GraphWriter, file: _Parquet, columns: Sequence[str] | Encoding, nodes: int) -> None:
+    x, start, encoding = None, 0, columns if isinstance(columns, Encoding) else None
+    if encoding is not None:
+        writer.value("encoding", encoding.to_json())
+    names = [column.name for column in encoding.nodes] if isinstance(columns, Encoding) else columns
+    for name in names:
+        file.head.require(name)
+    for table in file.pieces(names, NODE_ROWS, exact=encoding is not None):
+        rows = table.numbers(names, "feature") if encoding is None else encoded(table, encoding.nodes)
         if x is None:
             x = writer.array("x", (nodes, rows.shape[1]), torch.float32)
         if rows.shape[1] != x.shape[1]:
@@ -244,8 +270,8 @@ def _write_features(writer: GraphWriter, file: _Parquet, columns: Sequence[str],
         start += len(rows)
 
 
-def _write_labels(writer: GraphWriter, file: _Parquet, columns: Columns) -> None:
-    """Classes, their names, and the three parts."""
+def _write_labels(writer: GraphWriter, file: _Parquet, columns: Columns) -> Rows:
+    """Classes, their names, and the three parts; returns the rows of the training part."""
     label = str(columns.label)
     table = file.read([label, *([columns.split] if columns.split in file.head.columns else [])])
     y, names = class_rows(table, label)
@@ -255,3 +281,4 @@ def _write_labels(writer: GraphWriter, file: _Parquet, columns: Columns) -> None
     parts = split_rows(table, columns, y, NODE_FRACTIONS)
     for mask, rows in zip(MASKS, parts, strict=True):
         writer.array(mask, tuple(y.shape), torch.bool)[rows.numpy()] = True
+    return parts[0].numpy()
