@@ -404,8 +404,8 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     if summary.degree is not None:
         edges = int(np.median(summary.degree))
         typical = f" (a typical {certificate.claim.task} has {whole(edges)} edge{'' if edges == 1 else 's'})"
-    warning = "" if summary.truth is None or not (low := summary.measures(size).warning) else f"; {low}"
-    at_size = f"{share_word(summary)} at {whole(size)} {step_words(summary)[size != 1]}{typical}{warning}"
+    low = "" if summary.truth is None else summary.measures(size).warning.replace("%", "\N{NO-BREAK SPACE}%")
+    at_size = f"{share_word(summary)} at {whole(size)} {step_words(summary)[size != 1]}{typical}{'; ' * bool(low)}{low}"
     figures = [
         (percent(curve.at(size), -1), at_size),
         (

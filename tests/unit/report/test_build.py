@@ -152,6 +152,11 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+def test_dark_colours_are_for_screens_and_paper_has_the_light_ones() -> None:
+    style = (ASSETS / "style.css").read_text("utf-8")
+    assert re.findall(r"@media (.*)\(prefers-color-scheme: dark\)", style) == ["screen and "]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_its_background(scheme: str) -> None:
     style = (ASSETS / "style.css").read_text("utf-8")

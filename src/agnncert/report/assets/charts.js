@@ -181,7 +181,7 @@ function drawDegree(chart, width) {
       Plot.areaY(chart.points, { x: "x", y: "y", curve: "step-before", fill: colour("certified"), fillOpacity: 0.1 }),
       stepLine(chart.points, "certified", { curve: "step-before" }),
       chart.ceiling && low < 1 && high > 1 ? Plot.ruleX([1], { stroke: "var(--ink)", strokeDasharray: "3 3" }) : null,
-      note ? Plot.text([{ x: 1, y: underneath ? 0 : 1 }], { x: "x", y: "y", text: () => chart.ceiling, textAnchor: room ? "start" : "end", lineAnchor: underneath ? "bottom" : "top", dx: room ? 8 : -8, dy: underneath ? -8 : 6, fill: "currentColor", fontSize: 12.5, lineWidth: 21, stroke: "var(--paper)", strokeWidth: 3 }) : null,
+      note ? Plot.text([{ x: 1, y: underneath ? 0 : 1 }], { x: "x", y: "y", text: () => chart.ceiling, textAnchor: room ? "start" : "end", lineAnchor: underneath ? "bottom" : "top", dx: room ? 8 : -8, dy: underneath ? -8 : 6, fill: "currentColor", fontSize: 12.5, lineWidth: 13, stroke: "var(--paper)", strokeWidth: 3 }) : null,
       Plot.tip(chart.points, Plot.pointerX({ x: "x", y: "y", title: (d) => `${chart.ratio_word} ${Number(d.x.toPrecision(3))}\n${percent(d.y)} ${chart.y_word}`, fill: "var(--paper)", stroke: "var(--strong-line)", fontSize: 12.5 })),
     ],
   });
