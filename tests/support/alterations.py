@@ -17,7 +17,7 @@ from agnncert.certificates.rules import RULES
 from . import ballot_alterations as of_ballots
 from .ballot_alterations import take_rule
 from .forgers_world import Random, World, pick, require
-from .forging import PREFIX, Draft, at, derive, ids_of, leaves, put, select, set_ids
+from .forging import PREFIX, Draft, at, derive, ids_of, leaves, put, select, set_ids, state_exclusions
 
 Alteration = Callable[[Draft, Random, World], None]
 
@@ -462,6 +462,14 @@ def answers(draft: Draft, rng: Random, world: World) -> None:
     flat[k] = not flat[k] if name == "holds" else flat[k] + pick(rng, (-1, 1, 5))
 
 
+def exclusions(draft: Draft, rng: Random, world: World) -> None:
+    """It is also stated how many targets cannot get which label; one of the numbers, or none, is another."""
+    state_exclusions(draft)
+    numbers = pick(rng, [statement["excluded"] for statement in draft.header["statements"] if "excluded" in statement])
+    if rng.random() < 0.8:
+        numbers[int(rng.integers(len(numbers)))] += int(pick(rng, (-1, 1, 5)))
+
+
 def any_statement(draft: Draft, rng: Random, world: World) -> None:
     """Anything in the header or the arrays, after all has been derived."""
     (any_header if rng.random() < 0.6 else any_array)(draft, rng, world)
@@ -470,6 +478,7 @@ def any_statement(draft: Draft, rng: Random, world: World) -> None:
 LATE: dict[str, Alteration] = {
     function.__name__: function
     for function in (
-        words, words_of_another_version, no_statements, other_budgets, larger_budget, answers, any_statement,
+        words, words_of_another_version, no_statements, other_budgets, larger_budget, answers, exclusions,
+        any_statement,
     )
 }  # fmt: skip

@@ -183,6 +183,7 @@ def derive(draft: Draft) -> bool:
         certificate = Certificate(claim, evidence, np.arange(evidence.num_targets))
         answers = [certificate.holds_against(budget) for budget in stated]
         broken = [certificate.broken_at_most(budget) for budget in stated]
+        excluded = [_excluded(evidence, statement) for statement in draft.header["statements"]]
         derived = {name: getattr(certificate, name) for name in ("label", "radius", "new_neighbours")}
         alone = evidence.structure_radius() if isinstance(evidence, BallotEvidence) else None
     except IMPOSSIBLE:
@@ -190,11 +191,17 @@ def derive(draft: Draft) -> bool:
     draft.arrays.pop("structure_radius", None)
     draft.arrays |= derived | ({} if alone is None else {"structure_radius": alone})
     draft.arrays["holds"] = np.array(answers, dtype=bool).reshape(len(stated), certificate.num_targets)
-    for statement, number in zip(draft.header["statements"], broken, strict=True):
-        statement["broken_at_most"] = number
+    for statement, number, out in zip(draft.header["statements"], broken, excluded, strict=True):
+        statement |= {"broken_at_most": number} | ({"excluded": out} if "excluded" in statement else {})
     stored = claim.to_json() | {"library_version": draft.claim["library_version"]}
     draft.header["claim"] = stored
     return True
+
+
+def _excluded(evidence: Any, statement: dict[str, Any]) -> Any:
+    """How many targets cannot get each label, where a statement says it, else None."""
+    stated = "excluded" in statement
+    return (~evidence.possible(budget_of(statement["budget"]))).sum(axis=0).tolist() if stated else None
 
 
 def state_exclusions(draft: Draft) -> None:
@@ -202,8 +209,7 @@ def state_exclusions(draft: Draft) -> None:
     tensors = {name.removeprefix(PREFIX): array for name, array in draft.arrays.items() if name.startswith(PREFIX)}
     evidence = proving._evidence_class(draft.header["kind"]).load(tensors, draft.settings)
     for statement in draft.header["statements"][:MOST_EXCLUSIONS]:
-        possible = evidence.possible(budget_of(statement["budget"]))
-        statement["excluded"] = (~possible).sum(axis=0).tolist()
+        statement["excluded"] = _excluded(evidence, statement | {"excluded": []})
 
 
 def rewritten_claim(draft: Draft, evidence: Any) -> Claim:

@@ -30,7 +30,7 @@ from agnncert_peers.interception import Interception
 
 from .alterations import EARLY, LATE, Alteration
 from .forgers_world import Pointless, Random, World, pick, world_of
-from .forging import WHOLE, Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select
+from .forging import WHOLE, Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select, state_exclusions
 from .honest import Case
 
 SITUATIONS = ("file", "graph", "model", "some ballots", "all ballots")
@@ -138,6 +138,7 @@ def _expected(world: World, draft: Draft) -> Draft | None:
 
 def _stated(draft: Draft) -> dict[str, Any]:
     stated = {"budgets": [statement["budget"] for statement in draft.header["statements"]]}
+    stated |= {"excluded": ["excluded" in statement for statement in draft.header["statements"]]}
     if draft.header["kind"] == "ballots":
         told = draft.settings  # of its rule and classes nothing is told to certify: they follow from the division
         vote = VotingRule.from_json(told["vote"], told["rule"], told["num_classes"]) if "vote" in told else None
@@ -176,6 +177,12 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
         case = replace(case, settings={})
     certificate = case.certify(rows or world.honest.arrays["row"][:1], **given)
     draft = drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))
+    if any(asked["excluded"]):
+        state_exclusions(draft)
+        for statement in [
+            one for one, said in zip(draft.header["statements"], asked["excluded"], strict=True) if not said
+        ]:
+            statement.pop("excluded", None)
     if not rows:  # a file about no target says what it assumes and covers, and nothing else
         select(draft, [])
         for name in filter(draft.has, WHOLE):
