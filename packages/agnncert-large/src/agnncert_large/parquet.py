@@ -180,7 +180,7 @@ def convert_parquet(
         writer.ids(encode_ids(rows.names))
         training = _write_labels(writer, node_file, columns) if labelled else np.zeros(0, np.int64)
         encoding = _encoding(node_file, columns, wanted, training)
-        _write_features(writer, node_file, wanted if encoding is None else encoding, len(rows.names))
+        _write_features(writer, node_file, wanted, encoding, len(rows.names))
         writer.value("name", name or Path(folder).resolve().name)
     return open_graph(folder)
 
@@ -253,11 +253,13 @@ def _encoding(file: _Parquet, columns: Columns, wanted: Sequence[str], training:
     return Encoding(tuple(column for fitted in found if fitted for column in fitted))
 
 
-def _write_features(writer: GraphWriter, file: _Parquet, columns: Sequence[str] | Encoding, nodes: int) -> None:
-    x, start, encoding = None, 0, columns if isinstance(columns, Encoding) else None
+def _write_features(
+    writer: GraphWriter, file: _Parquet, names: Sequence[str], encoding: Encoding | None, nodes: int
+) -> None:
+    x, start = None, 0
     if encoding is not None:
         writer.value("encoding", encoding.to_json())
-    names = [column.name for column in encoding.nodes] if isinstance(columns, Encoding) else columns
+        names = [column.name for column in encoding.nodes]
     for name in names:
         file.head.require(name)
     for table in file.pieces(names, NODE_ROWS, exact=encoding is not None):
