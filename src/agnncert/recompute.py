@@ -82,14 +82,7 @@ def check_against_graph(
 
 
 def _check_ballots(
-    found: Found,
-    contents: Contents,
-    ready: Any,
-    model: Any,
-    ballots: float,
-    seed: int,
-    division: Any,
-    progress: OnProgress | None,
+    found: Found, contents: Contents, ready: Any, model: Any, ballots: float, seed: int, division: Any, progress: Any
 ) -> None:
     claim, evidence = contents.claim, Ballots.load(contents.evidence, contents.settings)
     own = evidence.rule.startswith("custom/")
@@ -383,16 +376,7 @@ class _Against(torch.nn.Module):
         return torch.stack([others.amax(dim=1), logits[:, self.label]], dim=1)
 
 
-def _check_stacked(
-    found: Found,
-    contents: Contents,
-    ready: Any,
-    model: Any,
-    ballots: float,
-    seed: int,
-    division: Any,
-    progress: OnProgress | None,
-) -> None:
+def _check_stacked(found: Found, contents: Contents, ready: Any, model: Any, *_: Any) -> None:
     stored, chosen = StackedCounts.load(contents.evidence, contents.settings), ready.targets(contents.arrays["row"])
     found.wrong += wrong_targets(contents, chosen)
     found.checked.append("the graph, and the targets with their ids")

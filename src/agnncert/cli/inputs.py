@@ -54,6 +54,7 @@ MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk
 SomeData = TypeVar("SomeData", bound=DataSettings)
 SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
 
+ON_DISK = "manifest.json"  # of a folder that ``write_graph`` wrote
 LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
 MOST_COUNTED = 20_000_000  # directed edges; the pairs among more would take long to count
 PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
@@ -217,7 +218,7 @@ def load_data(settings: DataSettings) -> Any:
                 f'no dataset and no folder is called "{name}": {did_you_mean(name, DATASETS)} '
                 "Your own graph: a folder with nodes.csv and edges.csv, of write_graph, or with a TU dataset's files."
             )
-        if _is_graph_folder(name):
+        if Path(name, ON_DISK).is_file():
             if settings.trusted is not None:
                 raise SettingsError(f"{name} is a graph on disk: trusted edges are for tables and datasets.")
             return addon("agnncert.names", "open_graph", "agnncert_large", f"{name}, a graph on disk,")(name)
@@ -256,11 +257,6 @@ def describe(ready: CanonicalData, settings: DataSettings) -> dict[str, Any]:
     }
 
 
-def _is_graph_folder(folder: str) -> bool:
-    """Whether ``write_graph`` wrote a folder."""
-    return Path(folder, "manifest.json").is_file()
-
-
 def _num_pairs(graph: Any) -> int:
     """Edges of a graph, those of both directions once."""
     low, high = graph.edge_index.aminmax(dim=0)
@@ -279,7 +275,7 @@ def copy_tables(settings: DataSettings, folder: RunFolder, data: Any) -> None:
         return
     if (encoding := encoding_of(data)) is not None:
         folder.write(ENCODING, encoding.to_json())
-    if settings.data and _is_graph_folder(settings.data):
+    if settings.data and Path(settings.data, ON_DISK).is_file():
         log.warning("the graph stays in %s: later steps need --root with the folder that holds it", settings.data)
         return
     given = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs}
