@@ -131,6 +131,15 @@ def test_a_person_at_the_controls_gets_the_library_answer(tmp_path: Path, open_p
         assert shown(page) == said_by_library(certificate, truth, budget), budget
 
 
+def test_what_is_certified_is_not_rounded_up_on_the_page(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(1), "node-centric/node", 2400, 10, 3)
+    truth = certificate.label.copy()
+    truth[-1] = (truth[-1] + 1) % 3
+    page = open_page(report(tmp_path, certificate, truth=truth))
+    assert shown(page)["right"] == 2399
+    assert page.locator("#answer-accuracy").inner_text() == "99.9\u00a0%"
+
+
 def test_row_numbers_as_ids_refuse_deleted_nodes_on_the_page_too(tmp_path: Path, open_page: Any) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(1), "node-centric/node", 30, 20, 3, ids="row")
     page = open_page(report(tmp_path, certificate))

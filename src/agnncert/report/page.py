@@ -414,7 +414,7 @@ def unit_table(summary: Summary) -> dict[str, Any]:
     last = max(int(curve.size[-1]) for curve in curves.values())
     # Beyond its end a curve goes on with the targets that are certified against any number.
     rows = [
-        [str(size), *(text.percent(curve.at(min(size, curve.size[-1]))) for curve in curves.values())]
+        [str(size), *(text.percent(curve.at(min(size, curve.size[-1])), -1) for curve in curves.values())]
         for size in UNIT_SIZES
         if size <= last
     ]
@@ -433,7 +433,7 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
     rows = [
         [
             f"{size:,}",
-            *(text.percent(c.at(size)) for _, c in columns),
+            *(text.percent(c.at(size), -1) for _, c in columns),
             *(text.percent(values[size]) if size in values else "–" for values in shown.values()),
             *(text.percent(value) for _, _, value in summary.references),
         ]
@@ -476,13 +476,13 @@ def degree_chart(summary: Summary) -> dict[str, Any] | None:
 
 def degree_table(summary: Summary) -> list[list[str]]:
     """Rows of the table of :func:`degree_chart`."""
-    curve = summary.certified_over_degree
-    return [] if curve is None else [[f"{x:g}", text.percent(curve.at(x))] for x in (0.1, 0.25, 0.5, 1, 2, 5, 10, 50)]
+    curve, sizes = summary.certified_over_degree, (0.1, 0.25, 0.5, 1, 2, 5, 10, 50)
+    return [] if curve is None else [[f"{x:g}", text.percent(curve.at(x), -1)] for x in sizes]
 
 
 def _spoken(word: str, curve: Shares, sizes: list[float], unit: str) -> str:
     """The chart in words, for screen readers."""
-    return f"{word}: " + ", ".join(f"{text.percent(curve.at(x))} at {unit} {x:g}" for x in sizes) + "."
+    return f"{word}: " + ", ".join(f"{text.percent(curve.at(x), -1)} at {unit} {x:g}" for x in sizes) + "."
 
 
 def _round_up(value: float) -> float:

@@ -58,6 +58,16 @@ def test_ids_come_back_as_text_to_the_last_digit_and_character() -> None:
     assert json.loads(arrays["ids"].tobytes()) == [str(name) for name in ids]
 
 
+def test_what_is_certified_is_never_rounded_up() -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(1), "node-centric/node", 2400, 10, 3)
+    truth = certificate.label.copy()
+    truth[-1] = (truth[-1] + 1) % 3
+    summary = summarise(certificate, ReportContext(truth=truth, degree=np.full(2400, 100)))
+    assert certificate.radius.min() >= 0
+    assert accuracy_table(summary)["rows"][0][1] == "99.9\u00a0%"  # 2399 of 2400
+    assert "certified accuracy: 99.9\u00a0% at size 0" in accuracy_chart(summary)["summary"]
+
+
 def test_the_size_alone_is_shown_as_an_envelope_as_far_as_the_curve_reaches() -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(0), "edge-centric/graph", 30, 20, 3)
     pairs = [(0, 0.9), (1, 0.8), (2, 0.7), (10_000, 0.6)]

@@ -42,6 +42,7 @@ function make(tag, attributes = {}, ...children) {
 const WHOLE = new Intl.NumberFormat("en");
 function whole(value) { return value === Infinity ? "any number" : WHOLE.format(value); }
 function percent(share) { return Number.isNaN(share) ? "–" : `${(100 * share).toFixed(1)}\u00a0%`; }
+function atLeast(share) { return percent(Math.floor(1000 * share + 1e-9) / 1000); } // what is certified is never rounded up
 function plural(count, one, many) { return `${whole(count)} ${count === 1 ? one : many ?? `${one}s`}`; }
 
 // "Page 2 of 40", with buttons; go(page) draws another one.

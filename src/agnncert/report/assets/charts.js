@@ -76,7 +76,7 @@ function drawAccuracy(chart, width) {
       x: last, y: (d) => 1 - (d.at - margin.top) / (height - margin.top - margin.bottom), dx: 18, text: "text", textAnchor: "start", fill: "currentColor", fontSize: 12.5,
     }) : null,
     wide && !chart.structure.length ? Plot.text([curveLabel(chart, yAt, placed)], { x: "x", y: "y", text: "text", textAnchor: "start", fill: "currentColor", fontWeight: 600, fontSize: 12.5 }) : null,
-    Plot.tip(chart.every_size, Plot.pointerX({ x: "x", y: "y", title: (d) => `${chart.size_word} ${d.x}\n${percent(d.y)} ${chart.y_word}`, fill: "var(--paper)", stroke: "var(--strong-line)", fontSize: 12.5 })),
+    Plot.tip(chart.every_size, Plot.pointerX({ x: "x", y: "y", title: (d) => `${chart.size_word} ${d.x}\n${atLeast(d.y)} ${chart.y_word}`, fill: "var(--paper)", stroke: "var(--strong-line)", fontSize: 12.5 })),
   ];
   const svg = Plot.plot({
     width, height, marginTop: margin.top, marginBottom: margin.bottom, marginLeft: margin.left, marginRight: margin.right,
@@ -145,7 +145,7 @@ function curveLook(i) { return { stroke: `var(--k${i})`, width: i ? 2 : 3, dash:
 function drawClasses(chart, width) {
   const at = (curve, x) => curve.points.filter((point) => point.x <= x).at(-1).y;
   const sizes = [...new Set(chart.curves.flatMap((curve) => curve.points.map((point) => point.x)))];
-  const told = (x) => [`size ${x}`, ...chart.curves.map((curve) => `${percent(at(curve, x))} recall of ${curve.name}`)].join("\n");
+  const told = (x) => [`size ${x}`, ...chart.curves.map((curve) => `${atLeast(at(curve, x))} recall of ${curve.name}`)].join("\n");
   return Plot.plot({
     width, height: Math.round(Math.min(360, Math.max(240, width * 0.42))), marginTop: 24, marginBottom: 44, marginLeft: 46, marginRight: 16,
     x: { domain: [0, chart.max_size] }, y: { domain: [0, 1] }, style: { background: "transparent", fontSize: "12px" },
@@ -182,7 +182,7 @@ function drawDegree(chart, width) {
       stepLine(chart.points, "certified", { curve: "step-before" }),
       chart.ceiling && low < 1 && high > 1 ? Plot.ruleX([1], { stroke: "var(--ink)", strokeDasharray: "3 3" }) : null,
       note ? Plot.text([{ x: 1, y: underneath ? 0 : 1 }], { x: "x", y: "y", text: () => chart.ceiling, textAnchor: room ? "start" : "end", lineAnchor: underneath ? "bottom" : "top", dx: room ? 8 : -8, dy: underneath ? -8 : 6, fill: "currentColor", fontSize: 12.5, lineWidth: 13, stroke: "var(--paper)", strokeWidth: 3 }) : null,
-      Plot.tip(chart.points, Plot.pointerX({ x: "x", y: "y", title: (d) => `${chart.ratio_word} ${Number(d.x.toPrecision(3))}\n${percent(d.y)} ${chart.y_word}`, fill: "var(--paper)", stroke: "var(--strong-line)", fontSize: 12.5 })),
+      Plot.tip(chart.points, Plot.pointerX({ x: "x", y: "y", title: (d) => `${chart.ratio_word} ${Number(d.x.toPrecision(3))}\n${atLeast(d.y)} ${chart.y_word}`, fill: "var(--paper)", stroke: "var(--strong-line)", fontSize: 12.5 })),
     ],
   });
 }

@@ -91,13 +91,13 @@ function startExplorer(report) {
     const accuracy = (meta.has_truth ? right : kept) / meta.num_judged;
     const broken = rules.brokenAtMost(budget);
     const why = rules.whyNothing(budget);
-    byId("answer-accuracy").textContent = percent(accuracy);
+    byId("answer-accuracy").textContent = atLeast(accuracy);
     byId("answer-meaning").textContent = meta.has_truth
       ? `of the targets${meta.num_judged < n ? " with a known class" : ""} are classified correctly and provably stay so.` : "of the targets provably keep their label.";
     byId("answer-count").textContent = meta.has_truth
       ? `${whole(kept)} of ${plural(n, "target")} keep their label, ${whole(right)} of them the correct one.`
       : `${whole(kept)} of ${plural(n, "target")} keep their label.`;
-    const detected = meta.rare === null ? "" : `Of ${plural(meta.num_rare, "target")} of class ${meta.class_names?.[meta.rare] ?? meta.rare}, ${percent(rare / meta.num_rare)} stay detected. `;
+    const detected = meta.rare === null ? "" : `Of ${plural(meta.num_rare, "target")} of class ${meta.class_names?.[meta.rare] ?? meta.rare}, ${atLeast(rare / meta.num_rare)} stay detected. `;
     const low = meta.majority !== null && accuracy < meta.majority ? `The most frequent class alone is right for ${percent(meta.majority)}, which is more.` : "";
     byId("answer-classes").textContent = detected + low;
     byId("answer-collective").hidden = meta.task !== "node";
@@ -112,7 +112,7 @@ function startExplorer(report) {
     Object.assign(byId("answer").dataset, { kept, right, broken });
     clearTimeout(speaking); // a screen reader hears the result, not every step of the slider
     speaking = setTimeout(() => {
-      byId("announce").textContent = `${percent(accuracy)} certified; ${byId("answer-count").textContent} ${why ?? ""}`;
+      byId("announce").textContent = `${atLeast(accuracy)} certified; ${byId("answer-count").textContent} ${why ?? ""}`;
     }, 500);
   }
 
