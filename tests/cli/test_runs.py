@@ -47,7 +47,7 @@ def test_the_model_card_tells_what_the_folder_knows(agnncert, certified) -> None
     assert "    recall of " in card
     assert "- Robustness against changes of the target's own features" in card
     assert f"train {known['split']['train']:,}, val" in card
-    assert "| approved by | not stated: 'agnncert issue' states it |" in card
+    assert "| approved by | not stated ('agnncert issue' states it) |" in card
     assert agnncert("issue", certified, "--by", "Ann", "--system", "scoring", "--until", "2999-01-01").status == 0
     handed_over = (certified / "issued" / "MODEL_CARD.md").read_text()
     for words in ("| system that it is for | scoring |", "| approved by | Ann |", "Valid until 2999-01-01."):

@@ -280,7 +280,7 @@ def _rows(
     """The rounds as rows of results: what was left, and how many certified labels fell."""
     what = ", ".join(settings.kind)
     if settings.sample != "all":
-        what += f", {settings.sample} targets at each size"
+        what += f", estimated from {settings.sample} targets at each size"
     # The report draws accuracy under attack over the radius, of which an edge costs one step in every division. Other
     # attacks get a measure of their own, which is not drawn.
     plain = settings.vary in ("add_edges", "delete_edges") and not settings.also and certificate.truth is not None

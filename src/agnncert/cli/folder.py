@@ -298,7 +298,7 @@ _ALWAYS_OPEN = (
 )
 
 
-_NOT_STATED = "not stated: `agnncert issue` states it"
+_NOT_STATED = "not stated (`agnncert issue` states it)"
 
 
 def card_text(
