@@ -38,7 +38,7 @@ Section Affordable.
     apply sum_le; intros v _; specialize (H v); destruct (mem id id_eq v broken); lia.
   Qed.
 
-  (** If the broken targets' prices fit, there are no more of them than [affordable] says. *)
+  (** Theorem 7, the cheapest targets that fit: if the broken targets' needs fit, there are no more of them than [affordable] says. *)
   Theorem affordable_sound p left :
     (forall v, In v broken -> exists x, price_of v = Some x) ->
     within (sum id cost broken) left ->
@@ -103,7 +103,7 @@ Proof.
   - intros i Hi Hs Ht; destruct (h2 i Hi Hs Ht) as [I|]; auto. destruct (H i Hi Hs) as [J|]; auto; congruence.
 Qed.
 
-(** A broken target needed at least as many ballots beyond the reached ones as the checker says. *)
+(** Theorem 7, need(v): a broken target needed at least as many ballots beyond the reached ones as the checker says. *)
 Theorem need_sound :
   forall (s : settings) (t : target) (q : query) (r : nat -> ballot) (P' : nat -> Z) (g : list nat),
     (rule s = ByEdge \/ rule s = ByNode \/ rule s = ByGatedNode) -> (0 < num_classes s)%nat ->
@@ -140,7 +140,9 @@ Section Bound.
   Hypothesis nodes : of_graphs s = false.
   Hypothesis once : NoDup targets.
   Let c v := count_target s (file v).
+  (** Theorem 7: need(v) of every target, the fewest ballots outside S(v) that must change before its label can fall. *)
   Definition needs_of : list lim := map (fun v => need s (c v) q) targets.
+  (** Theorem 7: how many targets do not hold one by one. *)
   Definition fails_of : Z := amount id (fun v => negb (holds s (c v) q)) targets.
 
   Variables (A : attack id) (G G' : graph).
@@ -253,6 +255,7 @@ Section Divisions.
   Let T := Z.to_nat (num_groups s).
   Hypothesis HB : voted (num_classes s) T P' r <> label_of s t.
 
+  (** Theorem 7, node-centric: a spared target whose label changed has gained as many neighbours as it needs. *)
   Theorem node_centric_need (h : id -> nat) (f : model id F W) :
     rule s = ByNode -> of_graphs s = false -> local f ->
     faithful id F W T h f v (votes_of s t) G -> reading id F W T h f v G' r ->
@@ -268,6 +271,7 @@ Section Divisions.
       apply (cast_ok _ _ _ _ _ _ _ _ _ Hf i Hi Hs). eapply beyond_gained; eauto. apply (tier_ok _ _ _ _ _ _ _ _ _ Hf i Hi Ht).
   Qed.
 
+  (** Theorem 7, edge-centric: the same. *)
   Theorem edge_centric_need (h : id -> id -> nat) (f : model id F W) :
     rule s = ByEdge -> of_graphs s = false -> (forall x y, h x y = h y x) -> local_undirected f ->
     efaithful id F W T h f v (votes_of s t) G -> covers id F W T h v G (row (cover_row t)) -> ereading id F W T h f v G' r ->
@@ -296,6 +300,7 @@ Section Divisions.
             apply (NB x); rewrite ?(Hh x v); auto; [left|right]; unfold listed in *; tauto.
   Qed.
 
+  (** Theorem 7, gated features: the same, for a target that is spared. *)
   Theorem gated_need (h : id -> nat) (f : model id (option F) W) :
     rule s = ByGatedNode -> of_graphs s = false -> local f ->
     tfaithful id F W T h f v (votes_of s t) G -> treading id F W T h f v G' r -> node G v <> None -> node G' v <> None ->

@@ -10,6 +10,7 @@ Open Scope Z_scope.
 Definition prior_read (s : settings) (t : target) (P' : nat -> Z) : Prop :=
   exists y, (edgeless_stable t = true -> y = edgeless_choice t)
     /\ forall k, P' k = class_prior_of s k + for_edgeless (edgeless_prior s) y k.
+(** The same where empty groups have no number, so that their ballots are no part of the prior. *)
 Definition own_prior_read (s : settings) (t : target) (P' : nat -> Z) : Prop :=
   exists y, (edgeless_stable t = true -> y = edgeless_choice t)
     /\ forall k, P' k = nth k (class_prior s) 0 + for_edgeless (edgeless_prior s) y k.
@@ -124,6 +125,7 @@ End Numbered.
 
 (** ---- One theorem for each rule ---- *)
 
+(** Theorem 3: where the checker says yes to a budget, the voted label on every attacked graph within it is the label of the file. *)
 Theorem checked_edge_centric :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (h : id -> id -> nat) (f : model id F W) (v : id) (G : graph id F W),
@@ -143,6 +145,7 @@ Proof.
   eapply edge_centric_certificate; eauto using attacked_clip. intros; apply prior_read_doubt; auto.
 Qed.
 
+(** Theorem 4: where the checker says yes to a budget, the voted label on every attacked graph within it is the label of the file. *)
 Theorem checked_node_centric :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (h : id -> nat) (f : model id F W) (v : id) (G : graph id F W),
@@ -163,6 +166,7 @@ Proof.
   unfold node_reach; rewrite HR; exact Hw.
 Qed.
 
+(** Theorem 5: where the checker says yes to a budget, the voted label on every attacked graph within it is the label of the file. *)
 Theorem checked_gated :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (h : id -> nat) (f : model id (option F) W) (v : id) (G : graph id F W),
@@ -183,6 +187,7 @@ Proof.
   - destruct Ha as [A [L [L4 [Ha R]]]]; exists A; split; auto; split; auto; split; auto. apply affords_clip; auto.
 Qed.
 
+(** Theorem 6, edge-centric: where the checker says yes to a budget, the voted label on every attacked graph within it is the label of the file. *)
 Theorem checked_edge_centric_graph :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (h : id -> id -> nat) (g : gmodel id F W) (G : graph id F W) (someone : id),
@@ -203,6 +208,8 @@ Proof.
   destruct Ha as [A [L [L3 Ha]]]; exists A; split; auto; split; auto; apply affords_clip; auto.
 Qed.
 
+(** Theorem 6, node-centric, without self-loops: where the checker says yes to a budget, the voted label on every attacked graph within it is the
+    label of the file. *)
 Theorem checked_node_centric_graph :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (h : id -> nat) (g : gmodel id F W) (G : graph id F W),
@@ -223,6 +230,8 @@ Proof.
   destruct Ha as [A [L [L3 Ha]]]; exists A; split; auto; split; auto; apply affords_clip; auto.
 Qed.
 
+(** Theorem 6, node-centric, self-loops kept: where the checker says yes to a budget, the voted label on every attacked graph within it is the
+    label of the file. *)
 Theorem checked_node_centric_graph_with_loops :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (h : id -> nat) (g : gmodel id F W) (G : graph id F W),
@@ -267,6 +276,7 @@ Qed.
 (** [own]: then one altered node more, the target, is allowed for. *)
 Definition with_own (own : bool) (B : budget) : lim := ladd (change_features B) (one_if own).
 
+(** GNNCert-N: where the checker says yes to a budget, the voted label on every attacked graph within it is the label of the file. *)
 Theorem checked_gnncert_n :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (hf : id -> nat) (g : shown_model id W (option F)) (G : graph id F W),
@@ -297,6 +307,7 @@ Proof.
     destruct (huge <=? x); simpl; auto.
 Qed.
 
+(** GNNCert-EN: where the checker says yes to a budget, the voted label on every attacked graph within it is the label of the file. *)
 Theorem checked_gnncert_en :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (height width : nat) (he : id -> id -> nat) (hf : id -> nat) (g : shown_model id W (option F)) (G : graph id F W),
@@ -325,7 +336,7 @@ Proof.
   destruct (huge <=? x); simpl; auto.
 Qed.
 
-(** A user's own division: if it moves no more ballots than its prices say, the label holds. *)
+(** Theorem 2 for a user's own division: if it moves no more ballots than its prices say, the label holds. *)
 Theorem checked_stated :
   forall (s : settings) (t : target) (B : budget) (own : bool),
     rule s = AsStated -> (0 < num_classes s)%nat ->
@@ -346,7 +357,7 @@ Proof.
   apply (Moves _ _ r moved moved moved); auto.
 Qed.
 
-(** The radius: no x ballots, whichever they are, change the label. *)
+(** Theorem 1, the radius: no x ballots, whichever they are, change the label. *)
 Theorem checked_radius :
   forall (s : settings) (t : target) (x : Z),
     own_groups s = false -> (0 < num_classes s)%nat -> 0 <= x -> right_radius s (count_target s t) x = true ->
@@ -362,7 +373,7 @@ Proof.
   apply (Moves _ _ r moved moved moved); auto.
 Qed.
 
-(** Statements about new neighbours are answers for one budget. *)
+(** Section 4, Only new neighbours count: statements about new neighbours are answers for one budget. *)
 Theorem checked_new_neighbours :
   forall (s : settings) (c : counted) (n : lim), of_graphs s = false -> within 0 n ->
     right_new_neighbours s c n = true -> holds s c (anything_and s n) = true.
@@ -384,6 +395,8 @@ Section OwnGroups.
   Qed.
 End OwnGroups.
 
+(** Theorem 9, a group for each neighbour: where the checker says yes to a budget, the voted label on every attacked graph within it is the label
+    of the file. *)
 Theorem checked_per_neighbour :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (f : model id F W) (v : id) (G : graph id F W) (V : own_votes id),
@@ -401,6 +414,8 @@ Proof.
   destruct Ha as [A [L [L2 [Ha S]]]]; exists A; split; auto; split; auto; split; auto; apply affords_clip; auto.
 Qed.
 
+(** Theorem 9, a group for each pair: where the checker says yes to a budget, the voted label on every attacked graph within it is the label of the
+    file. *)
 Theorem checked_per_pair :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (f : model id F W) (v : id) (G : graph id F W) (V : own_votes id),
@@ -418,6 +433,8 @@ Proof.
   destruct Ha as [A [L [L2 [L3 [Ha S]]]]]; exists A; split; auto; split; auto; split; auto; split; auto; apply affords_clip; auto.
 Qed.
 
+(** Theorem 9, graphs, a group for each node: where the checker says yes to a budget, the voted label on every attacked graph within it is the
+    label of the file. *)
 Theorem checked_per_node_graph :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
          (g : gmodel id F W) (G : graph id F W) (V : own_votes id),
@@ -435,6 +452,8 @@ Proof.
   destruct Ha as [A [L [L2 [L3 Ha]]]]; exists A; split; auto; split; auto; split; auto; apply affords_clip; auto.
 Qed.
 
+(** Theorem 9, graphs, a group for each pair: where the checker says yes to a budget, the voted label on every attacked graph within it is the
+    label of the file. *)
 Theorem checked_per_pair_graph :
   forall (id F W key : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (key_eq : forall p q : key, {p = q} + {p <> q})
          (s : settings) (t : target) (B : budget) (own : bool)
@@ -457,7 +476,7 @@ Proof.
   destruct Ha as [A [L [L2 [L3 Ha]]]]; exists A; split; auto; split; auto; split; auto; apply affords_clip; auto.
 Qed.
 
-(** The radius where every neighbour has a group of its own: x ballots that come, go, or become anything; without [altering],
+(** Theorem 9, the radius where every neighbour has a group of its own: x ballots that come, go, or become anything; without [altering],
     ballots that come, go, or are turned. *)
 Theorem checked_own_radius :
   forall (key : Type) (key_eq : forall p q : key, {p = q} + {p <> q}) (s : settings) (t : target) (V : own_votes key) (altering : bool) (x : Z),

@@ -9,6 +9,7 @@ Open Scope Z_scope.
 
 (** ---- What a file says ---- *)
 
+(** The divisions of the page (section 3), GNNCert's three, those of Theorem 9, and a user's own with stated prices. *)
 Inductive division := ByEdge | ByNode | ByGatedNode | GnncertE | GnncertN | GnncertEN | ByNeighbour | ByPair | AsStated.
 
 (** Settings of a file, the same for all targets.
@@ -39,9 +40,11 @@ Definition query : Type := budget * bool.
 
 (** ---- Counting ---- *)
 
+(** Groups come in ascending order, from low on and below high: none is listed twice. *)
 Fixpoint ascends (low high : Z) (l : list (Z * entry)) : bool :=
   match l with [] => low <=? high | (g, _) :: l' => (low <=? g) && ascends (g + 1) high l' end.
 
+(** Every neighbour, pair or node has a group of its own (Theorem 9). *)
 Definition own_groups (s : settings) : bool := match rule s with ByNeighbour | ByPair => true | _ => false end.
 
 (** Groups ascend, listed ballots are not in the third tier and all others are; where every neighbour has a group of its
@@ -58,11 +61,13 @@ Fixpoint choices (q : entry -> bool) (l : list (Z * entry)) (found : list ballot
   | [] => found
   | (_, e) :: l' => choices q l' (if q e then choice e :: found else found)
   end.
+(** c(k), of a list of ballots. *)
 Fixpoint count (k : nat) (l : list ballot) (n : Z) : Z :=
   match l with
   | [] => n
   | y :: l' => count k l' (match y with Some j => if Nat.eqb j k then n + 1 else n | None => n end)
   end.
+(** The length of a list. *)
 Fixpoint size {A} (l : list A) (n : Z) : Z := match l with [] => n | _ :: l' => size l' (n + 1) end.
 
 (** What counts against a rival: [lead] is its margin, [not_0], [not_1], [not_2] are the stable ballots of each tier that
@@ -79,10 +84,13 @@ Record counted := Counted {
 (** Votes of class k from the start: as cast here, certain ones, and how many are in doubt. *)
 Definition class_prior_of (s : settings) (k : nat) : Z :=
   nth k (class_prior s) 0 - (if own_groups s && beq (empty_casts s) (Some k) then num_groups s else 0).
+(** The prior of class k as it was cast (Theorem 8). *)
 Definition prior_cast (s : settings) (t : target) (k : nat) : Z :=
   class_prior_of s k + (if beq (edgeless_choice t) (Some k) then edgeless_prior s else 0).
+(** The prior of class k that no machine reads otherwise (Theorem 8). *)
 Definition prior_certain (s : settings) (t : target) (k : nat) : Z :=
   class_prior_of s k + (if edgeless_stable t && beq (edgeless_choice t) (Some k) then edgeless_prior s else 0).
+(** The doubt of Theorem 8: |w| where the edgeless prediction is not stable. *)
 Definition prior_doubt (s : settings) (t : target) : Z := if edgeless_stable t then 0 else Z.abs (edgeless_prior s).
 
 (** The best score, the smaller class on a tie. *)
@@ -93,14 +101,17 @@ Fixpoint best_from (score : nat -> Z) (k left : nat) (b : nat) (sb : Z) : nat :=
       if sb <? sk then best_from score (S k) left' k sk else best_from score (S k) left' b sb
   end.
 
+(** What n unlisted ballots give class k. *)
 Definition default_for (k : nat) (t : target) (n : Z) : Z := if beq (choice (default_ballot t)) (Some k) then n else 0.
 
+(** Section 1, Vote: the label, the class with the most votes, the smaller index on a tie. *)
 Definition label_of (s : settings) (t : target) : nat :=
   let cast := choices (fun _ => true) (listed_ballots t) [] in
   let rest := num_groups s - size (listed_ballots t) 0 in
   let score k := prior_cast s t k + count k cast 0 + default_for k t rest in
   match num_classes s with O => O | S m => best_from score 1 m 0 (score O) end.
 
+(** All numbers of Theorems 2 and 9 that no budget changes. *)
 Definition count_target (s : settings) (t : target) : counted :=
   let l := listed_ballots t in
   let a := label_of s t in
@@ -122,7 +133,9 @@ Definition count_target (s : settings) (t : target) : counted :=
 
 (** Numbers from 2^30 on count as infinite, so that all others are far from the largest number of a machine. *)
 Definition huge : Z := 1073741824.
+(** A number of the budget, infinite if it is huge. *)
 Definition clip (n : lim) : lim := match n with Some a => if huge <=? a then None else n | None => None end.
+(** The budget with such numbers: it allows no less. *)
 Definition clip_budget (B : budget) : budget :=
   Budget (clip (add_edges B)) (clip (delete_edges B)) (clip (change_edges B)) (clip (inject_nodes B))
          (clip (edges_per_injected B)) (clip (delete_nodes B)) (clip (change_features B)) (clip (edges_in_all B)).
@@ -134,15 +147,20 @@ Fixpoint row_at (cover : list Z) (k : Z) : Z :=
   | [c] => c
   | c :: rest => if k <=? 1 then c else row_at rest (k - 1)
   end.
+(** Cov(k) of Theorem 3, from the row of the file. *)
 Definition row (cover : list Z) (k : lim) : lim :=
   match k with
   | None => Some (last cover 0)
   | Some k => if k <=? 0 then Some 0 else Some (row_at cover k)
   end.
 
+(** The budget allows none of these. *)
 Definition is_zero (n : lim) : bool := match n with Some a => a <=? 0 | None => false end.
+(** A = d = 0: GNNCert divides edges and features, not nodes. *)
 Definition no_nodes (B : budget) : bool := is_zero (inject_nodes B) && is_zero (delete_nodes B).
+(** n0 = n1 = n2 = n. *)
 Definition same (n : lim) : reach := Reach n n n.
+(** o: 1 if the target's own features may change. *)
 Definition one_if (own : bool) : lim := Some (if own then 1 else 0).
 
 (** Ballots that a budget moves at stated prices; None if something is not covered. *)
@@ -154,6 +172,7 @@ Definition priced (p amount : lim) (rest : option lim) : option lim :=
                   | Some _ => Some (ladd (lmul (clip p) amount) moved)
                   end
   end.
+(** Ballots that a budget moves in a user's own division: the sum over its fields. *)
 Definition at_prices (p : budget) (own_p : lim) (B : budget) (own : bool) : option lim :=
   priced (add_edges p) (add_edges B) (priced (delete_edges p) (delete_edges B) (priced (change_edges p) (change_edges B)
     (priced (inject_nodes p) (inject_nodes B) (priced (edges_per_injected p) (clip (injected_edges B))
@@ -197,6 +216,7 @@ Definition touches_of (s : settings) (c : counted) (B : budget) (own : bool) : o
 
 (** ---- Tests ---- *)
 
+(** Theorem 2: limit(x) = min(n0, x0 + min(n1, x1 + min(n2, x2))). *)
 Definition limit3 (n : reach) (x0 x1 x2 : Z) : Z := cap (all n) (x0 + cap (beyond n) (x1 + cap (unlisted n) x2)).
 
 (** Theorem 2. *)
@@ -204,8 +224,11 @@ Definition test (c : counted) (n : reach) : bool :=
   let lost := limit3 n (for_0 c) (for_1 c) (for_2 c) in
   made c && forallb (fun k => lost + limit3 n (not_0 k) (not_1 k) (not_2 k) <=? lead k) (rivals c).
 
+(** Theorem 9: stable ballots for the label. *)
 Definition for_own (c : counted) : Z := for_0 c + for_1 c.
+(** Theorem 9: stable ballots that are not for the rival. *)
 Definition not_own (k : rival) : Z := not_0 k + not_1 k.
+(** x is less than n. *)
 Definition lt_lim (x : Z) (n : lim) : bool := match n with Some m => x <? m | None => true end.
 
 (** Theorem 9: the most that a rival gains. *)
@@ -215,6 +238,7 @@ Definition gain_in (y0 : ballot) (n : touches) (c : counted) (k : rival) : lim :
   else if beq y0 (Some (its_class k)) then
     Some (over (t_touched n) (t_turned n) (for_own c) (way_for c) + over (t_touched n) (t_turned n) (not_own k) (way_not k))
   else ladd (Some (over (t_touched n) (t_turned n) (for_own c) (way_for c) + cap (t_altered n) (not_own k))) (t_new n).
+(** Theorem 9, the test. *)
 Definition own_test (y0 : ballot) (c : counted) (n : touches) : bool :=
   made c && forallb (fun k => negb (lt_lim (lead k) (gain_in y0 n c k))) (rivals c).
 
@@ -223,6 +247,7 @@ Definition any_gain_in (y0 : ballot) (altering : bool) (x : Z) (c : counted) (k 
   if beq y0 (Some (label c)) then 2 * x
   else if beq y0 (Some (its_class k)) then Z.min x (for_own c) + Z.min x (not_own k)
   else x + Z.min x (if altering then for_own c else way_for c).
+(** Theorem 9, the test of the radii. *)
 Definition any_test (y0 : ballot) (altering : bool) (c : counted) (x : Z) : bool :=
   made c && forallb (fun k => any_gain_in y0 altering x c k <=? lead k) (rivals c).
 
@@ -239,15 +264,18 @@ Definition is_largest (passes : Z -> bool) (most x : Z) : bool :=
   if x <? 0 then (x =? -1) && negb (passes 0)
   else (x <=? most) && passes x && ((x =? most) || negb (passes (x + 1))).
 
+(** Theorem 1 (Theorem 9 with own groups): the stated radius is the largest that is proved. *)
 Definition right_radius (s : settings) (c : counted) (x : Z) : bool :=
   if own_groups s then is_largest (any_test (empty_casts s) true c) (num_groups s) x
   else is_largest (fun x => test c (same (Some x))) (num_groups s) x.
+(** Theorem 9: the radius against edges and nodes that come and go. *)
 Definition right_structure_radius (s : settings) (c : counted) (x : Z) : bool :=
   is_largest (any_test (empty_casts s) false c) (num_groups s) x.
 
 (** Any deletions, any features of other nodes, any values of edges, and this many new neighbours (None: any number). *)
 Definition anything_and (s : settings) (new : lim) : query :=
   (Budget new None None (Some 0) (Some 0) (if keeps_ids s then None else Some 0) None None, false).
+(** Section 4, Only new neighbours count: the stated number is the largest that is proved. *)
 Definition right_new_neighbours (s : settings) (c : counted) (x : lim) : bool :=
   if of_graphs s then match x with Some n => n =? -1 | None => false end
   else match x with
@@ -265,7 +293,9 @@ Fixpoint least (fuel : nat) (passes : Z -> bool) (low high : Z) : Z :=
                else let mid := Z.div2 (low + high) in
                     if passes mid then least fuel' passes mid high else least fuel' passes low mid
   end.
+(** Halvings, more than a number of the machine has bits. *)
 Definition steps : nat := 64%nat.
+(** The least number that does not pass; 0 if 0 does not. *)
 Definition least_failing (passes : Z -> bool) (high : Z) : Z :=
   if passes 0 then least steps passes 0 high else 0.
 
@@ -276,6 +306,7 @@ Definition sparing (q : query) : budget :=
                        (delete_nodes B) (ladd (change_features B) (Some 1)) (edges_in_all B)
   else B.
 
+(** 2^40, where the search for the fewest changes ends. *)
 Definition large : Z := 1099511627776.
 
 (** The fewest new neighbours with which a target breaks, the whole budget spent on it; None if nothing breaks it. *)
@@ -307,8 +338,10 @@ Definition twos_in (y0 : ballot) (n : touches) (c : counted) (k : rival) : lim :
   let kept := if beq y0 (Some (its_class k)) then t_touched n else t_altered n in
   let twos := Some (cap (ladd kept (Some ways)) (for_own c)) in
   if beq y0 (Some (label c)) then ladd twos (t_new n) else twos.
+(** Theorem 9, many targets: x changes at this target do not break it. *)
 Definition touch_test (y0 : ballot) (n : touches) (c : counted) (x : Z) : bool :=
   made c && forallb (fun k => negb (lt_lim (lead k) (gain_in y0 n c k)) || (x + cap (twos_in y0 n c k) x <=? lead k)) (rivals c).
+(** Theorem 9, many targets: the fewest changes with which a target breaks. *)
 Definition touch_need (s : settings) (c : counted) (q : query) : lim :=
   match touches_of s c (clip_budget (sparing q)) false with
   | None => Some 0
@@ -325,6 +358,7 @@ Fixpoint below (p : Z) (l : list lim) (number total : Z) : Z * Z :=
   | Some x :: l' => if x <? p then below p l' (number + 1) (total + x) else below p l' number total
   | None :: l' => below p l' number total
   end.
+(** How many targets can break at all. *)
 Fixpoint finite (l : list lim) (n : Z) : Z :=
   match l with [] => n | Some _ :: l' => finite l' (n + 1) | None :: l' => finite l' n end.
 
@@ -338,6 +372,7 @@ Definition affordable (p : Z) (left : lim) (needs : list lim) : Z :=
   | None => finite needs 0
   end.
 
+(** N(k) of Theorem 9: the sum of the k largest numbers of targets next to one node. *)
 Fixpoint sum_first (k : lim) (l : list Z) (n : Z) : Z :=
   match l with
   | [] => n
@@ -350,6 +385,7 @@ Fixpoint sum_first (k : lim) (l : list Z) (n : Z) : Z :=
 (** What the broken targets' needs must fit into: 2 e+ + A tau, and 2 (e+ + e- + e~) + A tau + N(d + r). *)
 Definition left_for_new (q : query) : lim :=
   let B := clip_budget (sparing q) in ladd (lmul (Some 2) (add_edges B)) (injected_edges B).
+(** Theorem 9, many targets: the second sum. *)
 Definition left_for_touches (hubs : list Z) (q : query) : lim :=
   let B := clip_budget (sparing q) in
   ladd (lmul (Some 2) (touched_edges B)) (ladd (injected_edges B) (Some (sum_first (touched_nodes B) hubs 0))).

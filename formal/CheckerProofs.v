@@ -6,16 +6,19 @@ From Agnncert Require Import Vote Graph NodeCentric EdgeCentric Gated GraphTask 
 Import ListNotations.
 Open Scope Z_scope.
 
+(** 1 if true, 0 if not. *)
 Definition b2z (b : bool) : Z := if b then 1 else 0.
 
 (** How many listed ballots satisfy q. *)
 Fixpoint listed_with (q : entry -> bool) (l : list (Z * entry)) : Z :=
   match l with [] => 0 | (_, e) :: l' => b2z (q e) + listed_with q l' end.
+(** The number of listed ballots. *)
 Definition len (l : list (Z * entry)) : Z := Z.of_nat (length l).
 
 (** The ballots that a file means. *)
 Fixpoint entry_at (l : list (Z * entry)) (d : entry) (i : Z) : entry :=
   match l with [] => d | (g, e) :: l' => if i =? g then e else entry_at l' d i end.
+(** The votes of Theorem 2 that a file states: listed ballots, and the default of all other groups. *)
 Definition votes_of (s : settings) (t : target) : votes :=
   let at_ i := entry_at (listed_ballots t) (default_ballot t) (Z.of_nat i) in
   Votes (Z.to_nat (num_groups s)) (fun i => choice (at_ i)) (fun i => is_stable (at_ i)) (fun i => its_tier (at_ i)).
@@ -122,7 +125,7 @@ Proof.
   apply best_from_best; [|lia]. cbn [best]; rewrite Z.ltb_irrefl; auto.
 Qed.
 
-(** The label is the winner of the ballots as cast, the smaller class on a tie. *)
+(** Section 1, Vote: the label is the winner of the ballots as cast, the smaller class on a tie. *)
 Theorem label_is_voted s t : (0 < num_classes s)%nat -> ascends 0 (num_groups s) (listed_ballots t) = true ->
   label_of s t = voted (num_classes s) (groups (votes_of s t)) (prior_cast s t) (cast (votes_of s t)).
 Proof.
@@ -167,6 +170,7 @@ Section Counted.
     - intro E; rewrite E in H4; simpl in H4; apply beq_true in H4; auto.
   Qed.
 
+  (** What [count_target] counts against k. *)
   Definition the_rival (k : nat) : rival :=
     Rival k (prior_certain s t a + k0 a + k1 a + k2 a - (T - s0 - s1 - s2) - prior_doubt s t
              - prior_certain s t k - k0 k - k1 k - k2 k - tie k a)
@@ -381,6 +385,7 @@ Section Counted.
     rewrite gain_same in K. pose proof (O_margin k N) as M.
     unfold lt_lim in K; unfold at_least; destruct (gain Z O (empty_casts s) n a k); [apply Z.ltb_ge in K; lia|discriminate].
   Qed.
+  (** The test that the checker makes for a radius is that of Theorem 9. *)
   Theorem any_test_sound altering x : any_test (empty_casts s) altering c x = true ->
     own_radius_ok Z O (num_classes s) (own_prior s t) (prior_doubt s t) (empty_casts s) altering (label c) x.
   Proof.
@@ -389,6 +394,7 @@ Section Counted.
     split; [apply label_lt; auto|]. intros k Hk N; specialize (K k Hk N); apply Z.leb_le in K.
     pose proof (O_margin k N) as M. rewrite any_same in K. lia.
   Qed.
+  (** The test that the checker makes for many targets is that of Theorem 9. *)
   Theorem touch_test_sound n x : touch_test (empty_casts s) n c x = true ->
     own_touches_ok Z O (num_classes s) (own_prior s t) (prior_doubt s t) (empty_casts s) n (label c) x.
   Proof.

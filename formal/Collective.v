@@ -11,6 +11,7 @@ Section Collective.
   Variables (T : nat) (h : id -> nat) (f : model id F W).
   Hypothesis f_local : local f.
 
+  (** The pair p has v as an end. *)
   Definition at_ (v : id) (p : id * id) : bool :=
     if id_eq (fst p) v then true else if id_eq (snd p) v then true else false.
 
@@ -72,6 +73,7 @@ Section Collective.
     - simpl; rewrite map_length; lia.
   Qed.
 
+  (** A sum over targets, as in Theorem 7: what all broken targets needed together. *)
   Fixpoint total_of (g : id -> Z) (l : list id) : Z := match l with [] => 0 | v :: l' => g v + total_of g l' end.
 
   Lemma total_le g g' l : (forall v, In v l -> g v <= g' v) -> total_of g l <= total_of g' l.

@@ -4,18 +4,22 @@ From Agnncert Require Import Vote Graph NodeCentric.
 Import ListNotations.
 Open Scope Z_scope.
 
+(** The budget that allows nothing. *)
 Definition none : budget := Budget (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) None.
 
 (** A. A changed pair that gets a second direction. G has the arc 0 -> 1 only, G' both; the budget has one changed edge.
     Every other clause of [leads] holds, the test says yes, and the label of 0 flips. *)
 Definition one_way_graph : graph nat unit unit :=
   Graph (fun x => if Nat.ltb x 2 then Some tt else None) (fun x y => if Nat.eqb x 0 && Nat.eqb y 1 then Some tt else None).
+(** The attacked graph G' of A. *)
 Definition two_way_graph : graph nat unit unit :=
   Graph (node one_way_graph) (fun x y => if (Nat.eqb x 0 && Nat.eqb y 1) || (Nat.eqb x 1 && Nat.eqb y 0) then Some tt else None).
 
 (** Class 1 if the node hears anybody, class 0 otherwise. *)
 Definition hears_any : model nat unit unit := fun G v y => (hears G v /\ y = Some 1%nat) \/ (~ hears G v /\ y = Some 0%nat).
+(** A division with one group. *)
 Definition all_in_group_0 (_ : nat) : nat := 0.
+(** The one ballot of node 0 in G: class 0, without an incoming arc. *)
 Definition votes_before : votes := Votes 1 (fun _ => Some 0%nat) (fun _ => true) (fun _ => Unlisted).
 
 Lemma hears_any_local : local hears_any.
@@ -34,6 +38,7 @@ Proof.
   destruct (Nat.eqb (all_in_group_0 x) i); auto. destruct (Nat.eqb x 0); auto.
 Qed.
 
+(** Section 1: read as a changed edge, a pair that gains its second direction would make Theorem 4 false. *)
 Theorem changed_pairs_must_not_turn :
   let B := Budget (Some 0) (Some 0) (Some 1) (Some 0) (Some 0) (Some 0) (Some 0) None in
   let A := Attack nat [] [] [(0, 1)%nat] [] [] [] [] in
@@ -70,8 +75,10 @@ Qed.
 (** B. The paper's Theorems 7 and 8 without "the target is spared": one node, no edge, three groups; the model reads the
     node's own features. One altered node, M = 1, and all three ballots change. *)
 Definition lone (c : nat) : graph nat nat unit := Graph (fun x => if Nat.eqb x 0 then Some c else None) (fun _ _ => None).
+(** The model of B: the ballot is the node's own feature. *)
 Definition own_features (G : graph nat nat unit) (v : nat) : ballot := node G v.
 
+(** Section 5, Own features: one altered node, the target itself, changes every ballot. *)
 Theorem target_must_be_spared :
   let A := Attack nat [] [] [] [] [] [] [0%nat] in
   local (fun G v y => y = own_features G v)

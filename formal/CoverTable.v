@@ -5,12 +5,14 @@ From Agnncert Require Import Vote Graph EdgeCentric GraphTask PerNeighbourVote O
 Import ListNotations.
 Open Scope Z_scope.
 
+(** The sum of a list. *)
 Fixpoint total (l : list Z) : Z := match l with [] => 0 | x :: l' => x + total l' end.
 
 (** Descending, none negative. *)
 Fixpoint descends (l : list Z) : Prop :=
   match l with [] => True | x :: l' => 0 <= x /\ (forall y, In y l' -> y <= x) /\ descends l' end.
 
+(** The sum of the k largest single reaches. *)
 Definition largest (k : nat) (sizes : list Z) : Z := total (firstn k sizes).
 
 (** Entry k of a row: what all nodes reach anyway, and the k largest reaches, but no more than there is. *)
@@ -185,7 +187,7 @@ Proof.
   exists l; split; auto; intros i w Hi Iw C. destruct (H i w Hi) as [IS R]; auto; [congruence|]. eauto.
 Qed.
 
-(** The same for graphs: a node reaches the groups in which it has an edge. *)
+(** The same for graphs (Theorem 6): a node reaches the groups in which it has an edge. *)
 Theorem graph_cover_table :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (h : id -> id -> nat) (G : graph id F W)
          (reach : id -> list nat) (ids : list id) (sizes : list Z) (S : list nat) (tb : list Z),
@@ -199,7 +201,7 @@ Proof.
   exists l; split; auto; intros i w Hi Iw C. destruct (H i w Hi C) as [IS [A B]]. eauto.
 Qed.
 
-(** D(k): the pairs of k nodes, from the degrees. *)
+(** Theorem 9, D(k): the pairs of k nodes, from the degrees. *)
 Theorem degree_table :
   forall (id F W key : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (key_eq : forall p q : key, {p = q} + {p <> q})
          (name : id -> id -> key) (G : graph id F W) (reach : id -> list key) (ids : list id) (sizes : list Z) (S : list key) (tb : list Z),

@@ -16,6 +16,7 @@ Section EdgeCentric.
   Hypothesis f_local : local_undirected f.
   Variable v : id.
 
+  (** The divisions, edge-centric: the subgraph of group i has all nodes, and the edges whose hash names i. *)
   Definition esub (i : nat) (G : graph) : graph := keep (fun x y => Nat.eqb (h x y) i) G.
 
   (** S(v): the groups in which v has an edge, whichever way it points. *)
@@ -26,12 +27,15 @@ Section EdgeCentric.
   | itself : component G v
   | onward x y : component G x -> arc G x y <> None \/ arc G y x <> None -> component G y.
 
+  (** The certificate speaks the truth about G: T groups, stable ballots read alike on every machine, and v has no edge in a group that is not
+      marked as reached. *)
   Record efaithful (V : votes) (G : graph) : Prop := {
     egroups_ok : groups V = T;
     ecast_ok : forall i, (i < T)%nat -> stable V i = true -> forall y, f (esub i G) v y -> y = cast V i;
     etier_ok : forall i, (i < T)%nat -> tier_of V i <> Reached -> ~ ereached G i
   }.
 
+  (** What a machine may read on G: one ballot of v in each group. *)
   Definition ereading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> f (esub i G) v (r i).
 
   (** A cover table is right: k other nodes lie in v's component in at most cover(k) groups, those of [l]. *)
@@ -45,6 +49,7 @@ Section EdgeCentric.
     let new := ladd (joined_nodes B) (add_edges B) in
     Reach (ladd (injected_edges B) (ladd (touched_edges B) (cover (touched_nodes B)))) new new.
 
+  (** The one group to which an edge belongs. *)
   Definition edge_group (p : id * id) : nat := h (fst p) (snd p).
 
   (** ---- Proofs ---- *)
@@ -64,7 +69,7 @@ Section EdgeCentric.
     rewrite h_sym; auto.
   Qed.
 
-  (** Theorem A for edges. *)
+  (** Section 4, Only new neighbours count, edge-centric: a ballot changes only where v has an edge before or after. *)
   Theorem only_edges G G' i y :
     well_formed G -> well_formed G' -> node G' v = node G v ->
     ~ ereached G i -> ~ ereached G' i -> (f (esub i G) v y <-> f (esub i G') v y).
@@ -82,6 +87,7 @@ Section EdgeCentric.
   Hypothesis L : leads A G G'.
   Hypothesis spared : spares A v.
 
+  (** Theorem 3: the groups of edges that the attack brings, adds, deletes or changes, A tau + e+ + e- + e~ of them. *)
   Definition edge_groups : list nat :=
     map edge_group (brought A) ++ map edge_group (added A) ++ map edge_group (deleted A) ++ map edge_group (changed A).
 
@@ -200,6 +206,9 @@ Section EdgeCentric.
   Qed.
 End EdgeCentric.
 
+(** Theorem 3, the certificate of the edge-centric division, node task: with a hash that does not depend on the order of the two ids, a model that
+    is local (directions ignored), votes and cover table that are those of G, and the test of Theorem 2 passed with n0, n1, n2 of Theorem 3, the
+    label of v is a on every attacked graph G' within the budget B, on every machine. *)
 Theorem edge_centric_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y})
          (T : nat) (h : id -> id -> nat) (f : model id F W) (v : id)

@@ -114,6 +114,7 @@ Qed.
 
 (** How an attacker spends three nested limits: of a set with x0, x1, x2 ballots in the tiers, first those that are easy to reach. *)
 Definition nonnegative (n : lim) : Prop := match n with Some m => 0 <= m | None => True end.
+(** What a limit allows among T ballots: n, or all of them. *)
 Definition most (T : nat) (n : lim) : Z := match n with Some m => Z.min m (Z.of_nat T) | None => Z.of_nat T end.
 
 Lemma spend n x y : 0 <= n -> 0 <= x -> 0 <= y -> exists c e, 0 <= c <= x /\ 0 <= e <= y /\ c = Z.min n x /\ c + e = Z.min n (x + y).

@@ -13,6 +13,7 @@ Section Gated.
   Hypothesis f_local : local f.
   Variable v : id.
 
+  (** The divisions, gated: the subgraph of group i shows the features of the nodes of group i alone. *)
   Definition gate (i : nat) (H : graph) : Graph.graph id (option F) W :=
     Graph (fun x => match node H x with None => None | Some c => Some (if Nat.eqb (h x) i then Some c else None) end) (arc H).
 
@@ -22,14 +23,18 @@ Section Gated.
 
   Notation sub := (sub id F W h).
 
+  (** The certificate speaks the truth about G: T groups, stable ballots read alike, no incoming arc where a ballot is not marked as reached, and
+      the ballot of v's own group is listed. *)
   Record tfaithful (V : votes) (G : graph) : Prop := {
     tgroups_ok : groups V = T;
     tcast_ok : forall i, (i < T)%nat -> stable V i = true -> forall y, gated i (sub i G) v y -> y = cast V i;
     ttier_ok : forall i, (i < T)%nat -> tier_of V i <> Reached -> ~ reached id F W h v G i;
     tunlisted_ok : forall i, (i < T)%nat -> tier_of V i = Unlisted -> h v <> i
   }.
+  (** What a machine may read on G: one ballot of v in each group. *)
   Definition treading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> gated i (sub i G) v (r i).
 
+  (** The attack without the change of the target's own features, which is charged to o and not to r. *)
   Definition but_target (A : attack id) : attack id :=
     Attack id (added A) (deleted A) (changed A) (injected A) (brought A) (removed A) (remove id_eq v (altered A)).
 
@@ -42,6 +47,7 @@ Section Gated.
   Definition gated_reach_of (own : bool) (reached : Z) (B : budget) : reach :=
     let n := node_reach_of reached B in let o := Some (if own then 1 else 0) in
     Reach (ladd (all n) o) (ladd (beyond n) o) (unlisted n).
+  (** Theorem 5: n0, n1, n2 of a budget, with |S(v)| taken from the marks. *)
   Definition gated_reach (own : bool) (V : votes) (B : budget) : reach := gated_reach_of own (num_reached V) B.
 
   (** ---- Proofs ---- *)
@@ -75,6 +81,7 @@ Section Gated.
     Hypothesis here : node G v <> None.
     Hypothesis here' : node G' v <> None.
 
+    (** G' with the target's features as they were in G: the attacked graph of Theorem 4. *)
     Definition restored : graph := Graph (fun x => if id_eq x v then node G v else node G' x) (arc G').
 
     Lemma restored_leads : leads (but_target A) G restored.
@@ -173,6 +180,9 @@ Section Gated.
   End Attack.
 End Gated.
 
+(** Theorem 5, the certificate with gated features: local model, votes that are those of G, the test of Theorem 2 passed with n0, n1, n2 of Theorem
+    5. Then the label of v is a on every attacked graph G' within the budget, the target's own features changed too if [own]. That no edge value is
+    computed from them stands in [tattacked]. *)
 Theorem gated_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (h : id -> nat)
          (f : model id (option F) W) (v : id) (G : graph id F W) (V : votes) (C : nat) (P : nat -> Z) (a : nat)

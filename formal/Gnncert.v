@@ -19,6 +19,7 @@ Section Gnncert.
   (** What is read for a target, or for a whole graph: any relation between a graph and ballots that sees nothing but nodes
       and arcs. *)
   Definition shown_model (E : Type) := Graph.graph id E W -> ballot -> Prop.
+  (** The model sees nothing but nodes and arcs. *)
   Definition sees_only (E : Type) (g : shown_model E) : Prop :=
     forall G G' y, (forall x, node G' x = node G x) -> (forall x z, arc G' x z = arc G x z) -> (g G y <-> g G' y).
 
@@ -30,8 +31,10 @@ Section Gnncert.
   (** Row i of the grid has the edges of group i, column j shows the features of group j. *)
   Variables (he : id -> id -> nat) (hf : id -> nat).
   Hypothesis he_sym : forall x y, he x y = he y x.
+  (** What the model is shown in row i and column j. *)
   Definition cell (i j : nat) (G : graph) : Graph.graph id (option F) W := gate id F W hf j (esub id F W he i G).
 
+  (** The pairs that are charged to e+, e- and e~. *)
   Definition pairs_of (A : attack id) : list (id * id) := added A ++ deleted A ++ changed A.
 
   Lemma row_same A G G' i : edges_and_features A G G' -> ~ In i (map (edge_group id he) (pairs_of A)) ->
@@ -56,8 +59,10 @@ Section Gnncert.
   (** What the votes are, and that the certificate knows them: [look i] is what the model is shown for ballot i. *)
   Section Votes.
     Variables (E : Type) (g : shown_model E) (look : nat -> graph -> Graph.graph id E W).
+    (** The certificate speaks the truth about G: T ballots, and stable ones are read alike on every machine. *)
     Definition shown_faithful (V : votes) (G : graph) : Prop :=
       groups V = T /\ forall i, (i < T)%nat -> stable V i = true -> forall y, g (look i G) y -> y = cast V i.
+    (** What a machine may read on G: one ballot of each subgraph that is shown. *)
     Definition shown_reading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> g (look i G) (r i).
 
     Lemma shown_moves V G G' r (l : list nat) n : sees_only E g -> shown_faithful V G -> shown_reading G' r -> few l n ->

@@ -6,8 +6,10 @@ Open Scope Z_scope.
 
 (** Arithmetic of limits; None is infinite, and 0 times infinite is 0. *)
 Definition ladd (x y : lim) : lim := match x, y with Some a, Some b => Some (a + b) | _, _ => None end.
+(** min(x, y). *)
 Definition lmin (x y : lim) : lim :=
   match x, y with Some a, Some b => Some (Z.min a b) | Some a, None | None, Some a => Some a | None, None => None end.
+(** x times y, as in A tau. *)
 Definition lmul (x y : lim) : lim :=
   match x, y with
   | Some a, Some b => Some (a * b)
@@ -25,9 +27,12 @@ Record budget := Budget {
 
 Definition injected_edges (B : budget) : lim := lmin (lmul (inject_nodes B) (edges_per_injected B)) (edges_in_all B).   (* A tau, or B *)
 Definition joined_nodes (B : budget) : lim := lmin (inject_nodes B) (injected_edges B).          (* A' *)
+(** e+ + e- + e~. *)
 Definition touched_edges (B : budget) : lim := ladd (add_edges B) (ladd (delete_edges B) (change_edges B)).
+(** d + r. *)
 Definition touched_nodes (B : budget) : lim := ladd (delete_nodes B) (change_features B).
 
+(** A list is no longer than a limit of the budget. *)
 Definition few {A} (l : list A) (n : lim) : Prop := within (Z.of_nat (length l)) n.
 
 Section Graphs.
@@ -38,6 +43,7 @@ Section Graphs.
       attributes and its copies. *)
   Record graph := Graph { node : id -> option F; arc : id -> id -> option W }.
 
+  (** Section 1, Graph: an edge joins nodes of the graph only; no arc hangs on an absent node. *)
   Definition well_formed (G : graph) : Prop :=
     forall x y, arc G x y <> None -> node G x <> None /\ node G y <> None.
 
@@ -70,9 +76,11 @@ Section Graphs.
     arcs_ok : arcs_by A G G'
   }.
 
+  (** The edges that the injected node w brings; a budget allows tau of them. *)
   Definition brings (A : attack) (w : id) : list (id * id) :=
     filter (fun p => if id_eq w (fst p) then true else false) (brought A).
 
+  (** Section 1, Attack: the changes of A fit the budget B, letter by letter: e+, e-, e~, A, tau, d, r; and B in all (Theorem 13). *)
   Record affords (B : budget) (A : attack) : Prop := {
     few_added : few (added A) (add_edges B);
     few_deleted : few (deleted A) (delete_edges B);
@@ -88,6 +96,7 @@ Section Graphs.
   Definition spares (A : attack) (v : id) : Prop :=
     ~ In v (injected A) /\ ~ In v (removed A) /\ ~ In v (altered A).
 
+  (** Section 1, Attack: G' is an attacked graph, it arises from G by changes that fit the budget B, and the target v is spared. *)
   Definition attacked (B : budget) (v : id) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ affords B A /\ spares A v.
 
@@ -95,9 +104,12 @@ Section Graphs.
       A deterministic function f is the model fun G v y => y = f G v. *)
   Definition model := graph -> id -> ballot -> Prop.
 
+  (** G and G' agree on the nodes of K and on the arcs among them. *)
   Definition same_on (K : id -> Prop) (G G' : graph) : Prop :=
     (forall x, K x -> node G' x = node G x) /\ (forall x y, K x -> K y -> arc G' x y = arc G x y).
+  (** K is closed under in-neighbours: from outside K no message can reach a node of K. *)
   Definition hearing (K : id -> Prop) (G : graph) : Prop := forall x y, K y -> arc G x y <> None -> K x.
+  (** K is closed under edges, whichever way they point: a union of connected components. *)
   Definition touching (K : id -> Prop) (G : graph) : Prop :=
     forall x y, arc G x y <> None -> K x \/ K y -> K x /\ K y.
 
@@ -110,17 +122,21 @@ Section Graphs.
     forall G G' v (K : id -> Prop) y, well_formed G -> well_formed G' ->
       K v -> touching K G -> touching K G' -> same_on K G G' -> (f G v y <-> f G' v y).
 
+  (** A subgraph with all nodes and the arcs that p chooses: how a division makes the subgraph of a group in the node task. *)
   Definition keep (p : id -> id -> bool) (G : graph) : graph :=
     Graph (node G) (fun x y => if p x y then arc G x y else None).
+  (** The graph without edges; what a local model says on it is the edgeless prediction. *)
   Definition edgeless (G : graph) : graph := keep (fun _ _ => false) G.
 
   (** v has an incoming arc; v has an edge. *)
   Definition hears (G : graph) (v : id) : Prop := exists x, arc G x v <> None.
+  (** v has an edge: edge-centric, the subgraph reaches it. *)
   Definition has_edge (G : graph) (v : id) : Prop := exists x, arc G x v <> None \/ arc G v x <> None.
 
   (** Theorem 8: a group that is empty for the target casts a constant. *)
   Definition constant_if_unheard (c : ballot) (f : model) : model :=
     fun G v y => (hears G v /\ f G v y) \/ (~ hears G v /\ y = c).
+  (** The same for the edge-centric division, where empty means that the target has no edge. *)
   Definition constant_if_edgeless (c : ballot) (f : model) : model :=
     fun G v y => (has_edge G v /\ f G v y) \/ (~ has_edge G v /\ y = c).
 
@@ -136,6 +152,7 @@ Section Graphs.
   Lemma keep_well_formed p G : well_formed G -> well_formed (keep p G).
   Proof. intros H x y; simpl; destruct (p x y); [apply H|congruence]. Qed.
 
+  (** Theorem 8, constants of empty groups: such a model is itself local, so that Theorems 4 and 5 speak of it. *)
   Lemma constant_local c f : local f -> local (constant_if_unheard c f).
   Proof.
     intros L G G' v K y w w' Kv h h' s.
@@ -147,6 +164,7 @@ Section Graphs.
     unfold constant_if_unheard, constant_if_edgeless; tauto.
   Qed.
 
+  (** Theorem 8, constants of empty groups, edge-centric: Theorem 3 speaks of it. *)
   Lemma constant_local_undirected c f : local_undirected f -> local_undirected (constant_if_edgeless c f).
   Proof.
     intros L G G' v K y w w' Kv h h' s.
@@ -160,7 +178,7 @@ Section Graphs.
     unfold constant_if_unheard, constant_if_edgeless; tauto.
   Qed.
 
-  (** The edgeless prediction depends on the target's own features alone. *)
+  (** Section 1, Model: the edgeless prediction depends on the target's own features alone. *)
   Lemma edgeless_same f G G' v y : local_undirected f -> well_formed G -> well_formed G' ->
     node G' v = node G v -> (f (edgeless G) v y <-> f (edgeless G') v y).
   Proof.

@@ -12,6 +12,7 @@ Section GraphTask.
 
   (** A model of whole graphs. It ignores how nodes are numbered: the same nodes and arcs, the same readings. *)
   Definition gmodel := graph -> ballot -> Prop.
+  (** The model sees nothing but nodes and arcs; locality is not needed. *)
   Definition extensional (g : gmodel) : Prop :=
     forall G G' y, (forall x, node G' x = node G x) -> (forall x z, arc G' x z = arc G x z) -> (g G y <-> g G' y).
 
@@ -21,16 +22,20 @@ Section GraphTask.
   (** No node is the target; what comes to be was injected. *)
   Definition only_injected (A : attack id) (G G' : graph) : Prop :=
     forall x, node G x = None -> node G' x <> None -> In x (injected A).
+  (** Section 1, Attack, graph task: changes that fit the budget, and only injection makes a node. *)
   Definition gattacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ only_injected A G G' /\ affords id_eq B A.
 
   Section Node.
     Variable h : id -> nat.
+    (** The divisions, node-centric, graph task: the subgraph of group i has the nodes of its group and the edges among them. *)
     Definition gsub (i : nat) (G : graph) : graph :=
       Graph (fun x => if Nat.eqb (h x) i then node G x else None)
             (fun x y => if Nat.eqb (h x) i && Nat.eqb (h y) i then arc G x y else None).
+    (** Self-loops are absent (dropped). *)
     Definition loopless (G : graph) : Prop := forall x, arc G x x = None.
 
+    (** The certificate speaks the truth about G: a subgraph is reached if it has two nodes, and unlisted if it has none. *)
     Record gfaithful (V : votes) (G : graph) : Prop := {
       ggroups_ok : groups V = T;
       gcast_ok : forall i, (i < T)%nat -> stable V i = true -> forall y, g (gsub i G) y -> y = cast V i;
@@ -44,6 +49,7 @@ Section GraphTask.
       lcast_ok : forall i, (i < T)%nat -> stable V i = true -> forall y, g (gsub i G) y -> y = cast V i;
       ltier_ok : forall i, (i < T)%nat -> tier_of V i <> Reached -> forall x, h x = i -> node G x = None
     }.
+    (** What a machine may read on G: one ballot in each group. *)
     Definition greading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> g (gsub i G) (r i).
 
     (** n0 = A + d + r + e+ + e- + e~, n1 = A + d + r, n2 = A *)
@@ -55,7 +61,9 @@ Section GraphTask.
     Hypothesis L : leads A G G'.
     Hypothesis L3 : only_injected A G G'.
 
+    (** Theorem 6, node-centric: an injected, deleted or altered node touches its own group. *)
     Definition gnodes : list nat := map h (injected A) ++ map h (removed A) ++ map h (altered A).
+    (** Theorem 6, node-centric: an edge touches a subgraph only if both ends are of that group, so that the group of one end is enough. *)
     Definition gpairs : list nat :=
       let first p := h (fst p) in map first (added A) ++ map first (deleted A) ++ map first (changed A).
 
@@ -165,22 +173,29 @@ Section GraphTask.
     Variable h : id -> id -> nat.
     Hypothesis h_sym : forall x y, h x y = h y x.
 
+    (** The divisions, edge-centric, graph task: the arcs of group i. *)
     Definition arcs_of (i : nat) (G : graph) (x y : id) : option W := if Nat.eqb (h x y) i then arc G x y else None.
+    (** The node x has an edge in group i. *)
     Definition has (i : nat) (G : graph) (x : id) : Prop := exists y, arcs_of i G x y <> None \/ arcs_of i G y x <> None.
 
     (** H is the subgraph of group i: its edges, and their ends only. *)
     Definition is_sub (i : nat) (G H : graph) : Prop :=
       (forall x y, arc H x y = arcs_of i G x y)
       /\ forall x, (has i G x -> node H x = node G x) /\ (~ has i G x -> node H x = None).
+    (** What may be read in group i of G. A subgraph without an edge is the empty graph; the page
+        has it abstain, here it may cast any ballot. *)
     Definition gread (i : nat) (G : graph) (y : ballot) : Prop := exists H, is_sub i G H /\ g H y.
 
+    (** The certificate speaks the truth about G: T groups, stable ballots read alike, and a group that is not marked as reached has no edge. *)
     Record egfaithful (V : votes) (G : graph) : Prop := {
       eg_groups : groups V = T;
       eg_cast : forall i, (i < T)%nat -> stable V i = true -> forall y, gread i G y -> y = cast V i;
       eg_tier : forall i, (i < T)%nat -> tier_of V i <> Reached -> forall x y, arcs_of i G x y = None
     }.
+    (** What a machine may read on G: one ballot in each group. *)
     Definition egreading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> gread i G (r i).
 
+    (** Theorem 6: Cov(k) bounds the subgraphs in which k nodes have an edge. *)
     Definition gcovers (G : graph) (cover : lim -> lim) : Prop :=
       forall (ws : list id) (k : lim), few ws k ->
         exists l : list nat, few l (cover k) /\ forall i w, (i < T)%nat -> In w ws -> has i G w -> In i l.
@@ -192,8 +207,11 @@ Section GraphTask.
 
     Variables (A : attack id) (G G' : graph).
     Hypothesis L : leads A G G'.
+    (** The one group to which an edge belongs. *)
     Definition eg (p : id * id) : nat := h (fst p) (snd p).
+    (** Theorem 6, edge-centric: the groups of new edges, A tau + e+ of them. *)
     Definition eg_new : list nat := map eg (brought A) ++ map eg (added A).
+    (** Theorem 6, edge-centric: the groups of deleted and changed edges, e- + e~ of them. *)
     Definition eg_old : list nat := map eg (deleted A) ++ map eg (changed A).
 
     Lemma eg_in i x y l : h x y = i -> listed x y l -> In i (map eg l).
@@ -271,6 +289,8 @@ Section GraphTask.
   End Edge.
 End GraphTask.
 
+(** Theorem 6, node-centric, graphs without self-loops before and after: if the votes are those of G and pass the test of Theorem 2 with n0, n1, n2
+    of Theorem 6, the label of the graph is a on every attacked graph G' within the budget. *)
 Theorem node_centric_graph_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (h : id -> nat) (g : gmodel id F W)
          (G : graph id F W) (V : votes) (C : nat) (P : nat -> Z) (a : nat) (B : budget),
@@ -289,7 +309,7 @@ Proof.
   apply (gattack_moves id F W id_eq T g Lg h A G G' L L3 B V r Ha Hr); auto.
 Qed.
 
-(** The same where self-loops are kept, in G as in G'. *)
+(** Theorem 6, node-centric: the same where self-loops are kept, in G as in G'. *)
 Theorem node_centric_graph_certificate_with_loops :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (h : id -> nat) (g : gmodel id F W)
          (G : graph id F W) (V : votes) (C : nat) (P : nat -> Z) (a : nat) (B : budget),
@@ -307,6 +327,8 @@ Proof.
   apply (gattack_moves_loops id F W id_eq T g Lg h A G G' L L3 B V r Ha Hr Hv).
 Qed.
 
+(** Theorem 6, edge-centric: if votes and cover table are those of G and pass the test of Theorem 2 with n0, n1, n2 of Theorem 6, the label of the
+    graph is a on every attacked graph G' within the budget. *)
 Theorem edge_centric_graph_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (h : id -> id -> nat) (g : gmodel id F W)
          (G : graph id F W) (V : votes) (cover : lim -> lim) (C : nat) (P : nat -> Z) (a : nat) (B : budget) (someone : id),

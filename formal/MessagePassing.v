@@ -14,14 +14,17 @@ Section MessagePassing.
   Variable update : nat -> S -> M -> S.
   Variable readout : S -> ballot.
 
+  (** What a node knows after t layers. *)
   Fixpoint state (G : graph) (t : nat) (x : id) : S :=
     match t with
     | O => start (node G x)
     | Datatypes.S t' => update t' (state G t' x)
         (gather t' (fun y => match arc G y x with None => None | Some w => Some (w, state G t' y) end))
     end.
+  (** The network as a model: its ballot for v after the last layer. *)
   Definition network (layers : nat) : model id F W := fun G v y => y = readout (state G layers v).
 
+  (** Section 1, Model: such a network is local, along incoming arcs, on every graph. *)
   Theorem message_passing_local layers : local (network layers).
   Proof.
     intros G G' v K y _ _ Kv k k' [n s].

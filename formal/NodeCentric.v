@@ -35,12 +35,14 @@ Section NodeCentric.
   (** What a machine may read on G'. *)
   Definition reading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> f (sub i G) v (r i).
 
+  (** |S(v)|: the ballots that are marked as reached. *)
   Definition num_reached (V : votes) : Z := num (groups V) (fun i => teq (tier_of V i) Reached).
 
   (** n0 = A' + e+ + e- + e~ + min(d + r, |S(v)|), n1 = n2 = A' + e+ *)
   Definition node_reach_of (reached : Z) (B : budget) : reach :=
     let new := ladd (joined_nodes B) (add_edges B) in
     Reach (ladd (joined_nodes B) (ladd (touched_edges B) (lmin (touched_nodes B) (Some reached)))) new new.
+  (** Theorem 4: n0, n1, n2 of a budget, with |S(v)| taken from the marks. *)
   Definition node_reach (V : votes) (B : budget) : reach := node_reach_of (num_reached V) B.
 
   (** ---- Proofs ---- *)
@@ -54,7 +56,7 @@ Section NodeCentric.
   Lemma sub_out i (G : graph) x y : h x <> i -> arc (sub i G) x y = None.
   Proof. simpl; intro H; destruct (Nat.eqb_spec (h x) i); [contradiction|auto]. Qed.
 
-  (** Theorem A: a ballot changes only where v has an incoming arc before or after. Nothing is assumed about the attack. *)
+  (** Section 4, Only new neighbours count: a ballot changes only where v has an incoming arc before or after. Nothing is assumed about the attack. *)
   Theorem only_neighbours G G' i y :
     well_formed G -> well_formed G' -> node G' v = node G v ->
     ~ reached G i -> ~ reached G' i -> (f (sub i G) v y <-> f (sub i G') v y).
@@ -72,8 +74,11 @@ Section NodeCentric.
   Hypothesis L : leads A G G'.
   Hypothesis spared : spares A v.
 
+  (** The groups charged to e+ and A': added pairs, and injected nodes that have an edge. *)
   Definition new_groups : list nat := map h (joined A) ++ map pair_group (added A).
+  (** The groups charged to e- and e~. *)
   Definition pair_groups : list nat := map pair_group (deleted A) ++ map pair_group (changed A).
+  (** The groups charged to d and r: a node is charged for its own group alone. *)
   Definition node_groups : list nat := map h (removed A) ++ map h (altered A).
 
   Lemma pair_heard i x y l : h x = i -> y = v \/ h y = i -> listed x y l -> In i (map pair_group l).
@@ -219,7 +224,7 @@ Section NodeCentric.
   Qed.
 End NodeCentric.
 
-(** The certificate of the node-centric division: if the votes are those of G and pass the test, then on every graph G'
+(** Theorem 4, the certificate of the node-centric division: if the votes are those of G and pass the test, then on every graph G'
     within the budget, and on every machine, the label of v is a. The prior may differ by [doubt]. *)
 Theorem node_centric_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y})

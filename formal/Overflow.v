@@ -5,6 +5,7 @@ Open Scope Z_scope.
 
 (** The largest integer is 2^62 - 1, the smallest -2^62. *)
 Definition half : Z := 2 ^ 62.
+(** x is an integer of the machine. *)
 Definition fits (x : Z) : Prop := - half <= x < half.
 (** What the machine stores instead of x. *)
 Definition wrap (x : Z) : Z := (x + half) mod (2 * half) - half.
@@ -15,6 +16,7 @@ Definition sum_is_wrong (x y s : Z) : Prop := (x < 0 <-> 0 <= s) /\ (y < 0 <-> 0
 Definition difference_is_wrong (x y s : Z) : Prop := (x < 0 <-> 0 <= y) /\ (x < 0 <-> 0 <= s).
 (** let mul x y = small numbers are multiplied at once; else let p = x * y in if p / x <> y || (x = -1 && y = min_int) then overflow () else p *)
 Definition product_is_right (x y p : Z) : Prop := Z.quot p x = y /\ ~ (x = -1 /\ y = - half).
+(** Numbers whose product fits in any case. *)
 Definition small (x : Z) : Prop := - 2 ^ 30 <= x <= 2 ^ 30.
 
 (** ---- Proofs ---- *)
@@ -26,6 +28,7 @@ Proof.
   pose proof (Z.mod_pos_bound (x + half) (2 * half)). lia.
 Qed.
 
+(** A sum that passes its test is the true sum. *)
 Theorem sum_checked x y : fits x -> fits y -> ~ sum_is_wrong x y (wrap (x + y)) -> wrap (x + y) = x + y.
 Proof.
   destruct (wrap_near (x + y)) as [q [E [F1 F2]]]. unfold fits, sum_is_wrong in *. rewrite E in *.
@@ -33,6 +36,7 @@ Proof.
   assert (q = 0 \/ q = 1 \/ q = -1) as [-> | [-> | ->]] by lia; lia.
 Qed.
 
+(** A difference that passes its test is the true difference. *)
 Theorem difference_checked x y : fits x -> fits y -> ~ difference_is_wrong x y (wrap (x - y)) -> wrap (x - y) = x - y.
 Proof.
   destruct (wrap_near (x - y)) as [q [E [F1 F2]]]. unfold fits, difference_is_wrong in *. rewrite E in *.
@@ -40,6 +44,7 @@ Proof.
   assert (q = 0 \/ q = 1 \/ q = -1) as [-> | [-> | ->]] by lia; lia.
 Qed.
 
+(** A product of small numbers, or one that passes its test, is the true product. *)
 Theorem product_checked x y :
   fits x -> fits y -> (small x /\ small y) \/ (x <> 0 /\ product_is_right x y (wrap (x * y))) -> wrap (x * y) = x * y.
 Proof.

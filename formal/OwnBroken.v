@@ -6,7 +6,7 @@ From Agnncert Require Import Vote Graph NodeCentric Collective PerNeighbourVote 
 Import ListNotations.
 Open Scope Z_scope.
 
-(** A broken target needed at least as many new ballots, and at least as many ballots touched, as the checker says. *)
+(** Theorem 9, many targets: a broken target needed at least as many new ballots, and at least as many ballots touched, as the checker says. *)
 Theorem own_need_sound :
   forall (key : Type) (key_eq : forall p q : key, {p = q} + {p <> q}) (s : settings) (t : target) (q : query) (V : own_votes key)
          (S' : list key) (r : key -> ballot) (P' : nat -> Z) (new rem alt turn : list key) (g x : Z) (n : touches),
@@ -55,7 +55,9 @@ Section OwnBroken.
   Hypothesis L : leads A G G'.
   Hypothesis L2 : strict id F W A G G'.
 
+  (** The pairs of a list that have v as an end. *)
   Definition here (v : id) (l : list (id * id)) : list (id * id) := filter (at_ id id_eq v) l.
+  (** Deleted and altered nodes, one that is both counted once. *)
   Definition touched_ids : list id := nodup id_eq (altered A ++ removed A).
   (** The changes at v: pairs of v, and deleted or altered neighbours. *)
   Definition changes_at (v : id) (S : list id) : Z :=
@@ -68,10 +70,13 @@ Section OwnBroken.
     Variable V : own_votes id.
     Notation other := (other id id_eq v).
     Let S := cast_by id V.
+    (** Altered ballots of v: of altered neighbours and changed pairs. *)
     Definition fine_alt : list id :=
       filter (fun u => mem id id_eq u (altered A) && mem id id_eq u S) touched_ids ++ map other (here v (changed A)).
+    (** Ballots of v that go: of deleted neighbours and deleted pairs. *)
     Definition fine_rem : list id :=
       filter (fun u => negb (mem id id_eq u (altered A)) && mem id id_eq u S) touched_ids ++ map other (here v (deleted A)).
+    (** Injected neighbours of v, each once. *)
     Definition fine_brought : list id := nodup id_eq (map other (here v (brought A))).
 
     Lemma other_here u l : u <> v -> listed u v l -> In u (map other (here v l)).
@@ -142,10 +147,12 @@ Section OwnBroken.
     Hypothesis HP : own_prior_read s t P'.
     Hypothesis HB : own_voted id (num_classes s) P' (empty_casts s) S' r <> label_of s t.
 
+    (** Theorem 9, many targets: a broken target has gained the neighbours that it needs, and has the changes that it needs. *)
     Definition both_needs : Prop :=
       (exists k, need s (count_target s t) q = Some k /\ k <= Z.of_nat (length (gained id id_eq A v)))
       /\ (exists k, touch_need s (count_target s t) q = Some k /\ k <= changes_at v S).
 
+    (** Theorem 9, many targets, a group for each neighbour: a broken target had both its needs. *)
     Theorem per_neighbour_need (f : model id F W) :
       rule s = ByNeighbour -> local f -> ofaithful id F W id_eq f v V G -> oreading id F W id_eq f v G' S' r -> both_needs.
     Proof.
@@ -171,6 +178,7 @@ Section OwnBroken.
     Qed.
 
     Hypothesis L3 : deletes_pairs A G'.
+    (** Theorem 9, many targets, a group for each pair: the same. *)
     Theorem per_pair_need (f : model id F W) :
       rule s = ByPair -> local_undirected f -> pfaithful id F W id_eq f v V G -> preading id F W id_eq f v G' S' r -> both_needs.
     Proof.
@@ -282,6 +290,7 @@ Section OwnBroken.
   Hypothesis afforded : affords id_eq (sparing q) A.
   Variable someone : id.   (* any id: a budget is then not negative *)
 
+  (** Theorem 9, many targets: the changes at all broken targets together are at most 2 (e+ + e- + e~) + A tau + N(d + r). *)
   Theorem changes_fit : within (total_of id (fun v => changes_at v (neighbours v)) broken) (left_for_touches hubs q).
   Proof.
     pose proof (affords_clip id_eq _ _ afforded) as Ha.

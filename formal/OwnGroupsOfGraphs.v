@@ -23,17 +23,21 @@ Section PerNode.
 
   (** The group of u: that node, and no arc. *)
   Definition alone (u : id) (G : graph) : graph := Graph (fun x => if id_eq x u then node G x else None) (fun _ _ => None).
+  (** S: the nodes of G, each once. *)
   Definition lists_nodes (S : list id) (G : graph) : Prop := NoDup S /\ forall u, In u S <-> node G u <> None.
 
   (** A deleted node is gone, unless its id is injected again. *)
   Definition nodes_go (A : attack id) (G' : graph) : Prop := forall x, In x (removed A) -> node G' x = None \/ In x (injected A).
+  (** Section 1, Attack, graph task, with what Theorem 9 asks in addition. *)
   Definition nodes_attacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ only_injected id F W A G G' /\ nodes_go A G' /\ affords id_eq B A.
 
+  (** The certificate speaks the truth about G: it lists the nodes, and stable ballots are read alike on every machine. *)
   Record nfaithful (V : own_votes id) (G : graph) : Prop := {
     nlists_ok : lists_nodes (cast_by _ V) G;
     ncast_ok : forall u, In u (cast_by _ V) -> own_stable _ V u = true -> forall y, g (alone u G) y -> y = own_cast _ V u
   }.
+  (** What a machine may read on G: the ballots of its nodes. *)
   Definition nreading (G : graph) (S : list id) (r : id -> ballot) : Prop :=
     lists_nodes S G /\ forall u, In u S -> g (alone u G) (r u).
 
@@ -79,21 +83,26 @@ Section PerPairOfGraph.
     Graph (fun z => if id_eq z x then node G z else if id_eq z y then node G z else None)
           (fun z w => if id_eq z x then if id_eq w y then arc G z w else if id_eq z y then if id_eq w x then arc G z w else None else None
                       else if id_eq z y then if id_eq w x then arc G z w else None else None).
+  (** x and y share an edge. *)
   Definition has_pair (G : graph) (x y : id) : Prop := arc G x y <> None \/ arc G y x <> None.
   (** [counts]: which pairs are counted at all; self-loops are, or are not. *)
   Variable counts : id -> id -> Prop.
+  (** S: the names of all pairs of G, each once. *)
   Definition lists_all (S : list key) (G : graph) : Prop :=
     NoDup S /\ forall p, In p S <-> exists x y, counts x y /\ p = name x y /\ has_pair G x y.
 
+  (** Section 1, Attack, graph task, with what Theorem 9 asks in addition; a deleted pair loses all its arcs. *)
   Definition all_pairs_attacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ strict id F W A G G' /\ deletes_pairs A G' /\ affords id_eq B A.
 
+  (** The certificate speaks the truth about G: it lists the pairs, stable ballots are read alike, and pairs with one direction only are marked. *)
   Record gpfaithful (V : own_votes key) (G : graph) : Prop := {
     gplists_ok : lists_all (cast_by _ V) G;
     gpcast_ok : forall x y, In (name x y) (cast_by _ V) -> own_stable _ V (name x y) = true ->
       forall b, g (both x y G) b -> b = own_cast _ V (name x y);
     gpway_ok : forall x y, In (name x y) (cast_by _ V) -> arc G x y = None \/ arc G y x = None -> one_way _ V (name x y) = true
   }.
+  (** What a machine may read on G: the ballots of its pairs. *)
   Definition gpreading (G : graph) (S : list key) (r : key -> ballot) : Prop :=
     lists_all S G /\ forall x y, In (name x y) S -> g (both x y G) (r (name x y)).
 
@@ -104,6 +113,7 @@ Section PerPairOfGraph.
 
   (** ---- Proofs ---- *)
 
+  (** The name of a pair. *)
   Definition named (p : id * id) : key := name (fst p) (snd p).
   Lemma named_in x y l : listed x y l -> In (name x y) (map named l).
   Proof.
@@ -133,11 +143,14 @@ Section PerPairOfGraph.
     Hypothesis Hd : degrees_ok G degrees.
     Variable someone : id.   (* any id: a budget is then not negative *)
 
+    (** An added pair that was there and stays: it gains its second direction. *)
     Definition turns_pair (p : id * id) : bool :=
       mem key key_eq (named p) (cast_by _ V) && one_way _ V (named p)
       && negb (mem id id_eq (fst p) (removed A)) && negb (mem id id_eq (snd p) (removed A))
       && negb (mem key key_eq (named p) (map named (deleted A))).
+    (** Theorem 9: the pairs that are turned, among the e+ added ones. *)
     Definition gp_turned : list key := map named (filter turns_pair (added A)).
+    (** Theorem 9: the new pairs, A tau + e+ with the turned ones. *)
     Definition gp_new : list key := map named (brought A) ++ map named (filter (fun p => negb (turns_pair p)) (added A)).
 
     Lemma mem_false {X} (e : forall p q : X, {p = q} + {p <> q}) u l : ~ In u l -> mem X e u l = false.
@@ -294,6 +307,8 @@ Section PerPairOfGraph.
   End Attack.
 End PerPairOfGraph.
 
+(** Theorem 9, graphs with a group for each node: if the votes are those of G and pass the test with A new, d + r touched and r altered ballots,
+    the label of the graph is a on every attacked graph G' within the budget. *)
 Theorem per_node_graph_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (g : gmodel id F W)
          (G : graph id F W) (V : own_votes id) (C : nat) (P : nat -> Z) (y0 : ballot) (a : nat) (B : budget),
@@ -313,6 +328,8 @@ Proof.
   - eapply node_attack_moves; eauto.
 Qed.
 
+(** Theorem 9, graphs with a group for each pair: the same with A tau + e+ new, e- + e~ + D(d + r) touched, e~ + D(r) altered and e+ turned
+    ballots. *)
 Theorem per_pair_graph_certificate :
   forall (id F W key : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (key_eq : forall p q : key, {p = q} + {p <> q})
          (g : gmodel id F W) (name : id -> id -> key) (counts : id -> id -> Prop) (someone : id)

@@ -29,14 +29,17 @@ Section PerNeighbour.
       arc G x y = None \/ arc G' x y = arc G x y \/ listed x y (deleted A) \/ In x (removed A) \/ In y (removed A)
   }.
 
+  (** Section 1, Attack, with what Theorem 9 asks in addition; the target v is spared. *)
   Definition strictly_attacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ strict A G G' /\ affords id_eq B A /\ spares A v.
 
+  (** The certificate speaks the truth about G: it lists the neighbours that send v messages, and stable ballots are read alike on every machine. *)
   Record ofaithful (V : own_votes id) (G : graph) : Prop := {
     olists_ok : lists_neighbours (cast_by _ V) G;
     ocast_ok : forall u, In u (cast_by _ V) -> own_stable _ V u = true -> forall y, f (osub u G) v y -> y = own_cast _ V u
   }.
 
+  (** What a machine may read on G: the ballots of v's neighbours. *)
   Definition oreading (G : graph) (S : list id) (r : id -> ballot) : Prop :=
     lists_neighbours S G /\ forall u, In u S -> f (osub u G) v (r u).
 
@@ -48,6 +51,7 @@ Section PerNeighbour.
 
   (** ---- Proofs ---- *)
 
+  (** The end of a pair of v that is not v. *)
   Definition other (p : id * id) : id := if id_eq (snd p) v then fst p else snd p.
 
   Lemma other_in u l : u <> v -> listed u v l -> In u (map other l).
@@ -137,8 +141,11 @@ Section PerNeighbour.
     - contradiction.
   Qed.
 
+  (** Theorem 9: the new ballots, A' + e+ of them. *)
   Definition own_new : list id := joined A ++ map other (added A).
+  (** Theorem 9: the ballots that go, d + e- of them. *)
   Definition own_removed : list id := removed A ++ map other (deleted A).
+  (** Theorem 9: the ballots that are altered, r + e~ of them. *)
   Definition own_altered : list id := altered A ++ map other (changed A).
 
   Lemma own_lists_ok : lists_ok own_new own_removed own_altered.
@@ -157,6 +164,8 @@ Section PerNeighbour.
   Qed.
 End PerNeighbour.
 
+(** Theorem 9, a group for each neighbour, node task: local model, votes that are those of G, and the test passed with new, touched and altered
+    ballots of the budget. Then the label of v is a on every attacked graph G' within the budget. *)
 Theorem per_neighbour_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (f : model id F W) (v : id)
          (G : graph id F W) (V : own_votes id) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : ballot) (a : nat) (B : budget),

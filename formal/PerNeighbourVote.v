@@ -7,19 +7,25 @@ Open Scope Z_scope.
 Section PerNeighbourVote.
   Variable key : Type.
   Hypothesis key_eq : forall x y : key, {x = y} + {x <> y}.
+  (** u is in the list. *)
   Definition mem (u : key) (l : list key) : bool := if in_dec key_eq u l then true else false.
 
+  (** A sum over a list of ballots. *)
   Fixpoint sum (g : key -> Z) (l : list key) : Z := match l with [] => 0 | u :: l' => g u + sum g l' end.
   (** How many of a list satisfy p. *)
   Definition bit (b : bool) : Z := if b then 1 else 0.
+  (** How many of a list satisfy p. *)
   Definition amount (p : key -> bool) (l : list key) : Z := sum (fun u => bit (p u)) l.
 
   (** Empty groups cast y0 (None: they abstain). They are beyond number, so a ballot that is cast is one of y0 less. *)
   Definition own_score (P : nat -> Z) (y0 : ballot) (S : list key) (b : key -> ballot) (k : nat) : Z :=
     P k + amount (fun u => beq (b u) (Some k)) S - (if beq y0 (Some k) then Z.of_nat (length S) else 0).
 
+  (** Section 1, Vote, with T infinite: the label. *)
   Definition own_voted C P y0 S b : nat := best (own_score P y0 S b) C.
 
+  (** What a certificate knows of one target: who casts a ballot (the set S), the ballots, which are stable, and which pairs have one direction
+      only. *)
   Record own_votes := OwnVotes { cast_by : list key; own_cast : key -> ballot; own_stable : key -> bool; one_way : key -> bool }.
 
   (** new, touched, altered, turned *)
@@ -27,24 +33,33 @@ Section PerNeighbourVote.
 
   Section Counts.
     Variable V : own_votes.
+    (** c(k): stable ballots for k. *)
     Definition o_for (k : nat) : Z := amount (fun u => own_stable V u && beq (own_cast V u) (Some k)) (cast_by V).
+    (** |S| - c(k), of the stable ballots: those that are not for k. *)
     Definition o_not (k : nat) : Z := amount (fun u => own_stable V u && negb (beq (own_cast V u) (Some k))) (cast_by V).
+    (** u: unstable ballots, conceded beforehand. *)
     Definition o_unstable : Z := amount (fun u => negb (own_stable V u)) (cast_by V).
+    (** Stable ballots for k of pairs with one direction only: a second one may turn them. *)
     Definition o_way (k : nat) : Z := amount (fun u => own_stable V u && one_way V u && beq (own_cast V u) (Some k)) (cast_by V).
+    (** The same of ballots that are not for k. *)
     Definition o_way_not (k : nat) : Z :=
       amount (fun u => own_stable V u && one_way V u && negb (beq (own_cast V u) (Some k))) (cast_by V).
+    (** Theorem 9: margin(k), with prior, doubt, conceded ballots, and one ballot of y0 less for each ballot that is cast. *)
     Definition o_margin (P : nat -> Z) (doubt : Z) (y0 : ballot) (a k : nat) : Z :=
       P a - P k - doubt + o_for a - o_for k - o_unstable - tie k a
       + (if beq y0 (Some k) then Z.of_nat (length (cast_by V)) else 0)
       - (if beq y0 (Some a) then Z.of_nat (length (cast_by V)) else 0).
     (** The most that a rival gains. [over n x extra]: ballots among x that n touch, and of the others those turned. *)
     Definition over (n t : lim) (x ways : Z) : Z := cap n x + cap t (Z.min ways (x - cap n x)).
+    (** Theorem 9: the most that rival k gains on a, one formula each for y0 = a, y0 = k, and any other y0. *)
     Definition gain (y0 : ballot) (n : touches) (a k : nat) : lim :=
       if beq y0 (Some a) then ladd (Some (cap (t_altered n) (o_for a) + cap (t_altered n) (o_not k))) (lmul (Some 2) (t_new n))
       else if beq y0 (Some k) then
         Some (over (t_touched n) (t_turned n) (o_for a) (o_way a) + over (t_touched n) (t_turned n) (o_not k) (o_way_not k))
       else ladd (Some (over (t_touched n) (t_turned n) (o_for a) (o_way a) + cap (t_altered n) (o_not k))) (t_new n).
+    (** x is at least n; never, where n is infinite. *)
     Definition at_least (x : Z) (n : lim) : Prop := match n with Some m => m <= x | None => False end.
+    (** Theorem 9, the test: every margin is at least what the rival gains. *)
     Definition own_withstands (C : nat) (P : nat -> Z) (doubt : Z) (y0 : ballot) (a : nat) (n : touches) : Prop :=
       (a < C)%nat /\ forall k, (k < C)%nat -> k <> a -> at_least (o_margin P doubt y0 a k) (gain y0 n a k).
   End Counts.
@@ -69,6 +84,7 @@ Section PerNeighbourVote.
     if beq y0 (Some a) then 2 * x
     else if beq y0 (Some k) then Z.min x (o_for V a) + Z.min x (o_not V k)
     else x + Z.min x (if altering then o_for V a else o_way V a).
+  (** Theorem 9, the radii: x changes leave every margin at 0 or more. *)
   Definition own_radius_ok (V : own_votes) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : ballot) (altering : bool) (a : nat) (x : Z) : Prop :=
     (a < C)%nat /\ forall k, (k < C)%nat -> k <> a -> any_gain V y0 altering x a k <= o_margin V P doubt y0 a k.
 
@@ -77,6 +93,7 @@ Section PerNeighbourVote.
     let kept := if beq y0 (Some k) then t_touched n else t_altered n in
     let t := Some (cap (ladd kept (Some (cap (t_turned n) (o_way V a)))) (o_for V a)) in
     if beq y0 (Some a) then ladd t (t_new n) else t.
+  (** Theorem 9, many targets: within the budget, x changes at this target leave every margin at 0 or more. *)
   Definition own_touches_ok (V : own_votes) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : ballot) (n : touches) (a : nat) (x : Z) : Prop :=
     (a < C)%nat /\ forall k, (k < C)%nat -> k <> a ->
       at_least (o_margin V P doubt y0 a k) (gain V y0 n a k)
@@ -291,10 +308,13 @@ Section PerNeighbourVote.
     Variables (y0 : ballot) (a k : nat).
     Hypothesis ak : k <> a.
     Let hit (with_rem : bool) u := mem u alt || mem u turn || (with_rem && mem u rem).
+    (** Ballots that a loses. *)
     Definition lost_by_a : Z :=
       amount (fun u => own_stable V u && beq (own_cast V u) (Some a) && hit (negb (beq y0 (Some a))) u) (cast_by V).
+    (** Ballots that k wins. *)
     Definition won_by_k : Z :=
       amount (fun u => own_stable V u && negb (beq (own_cast V u) (Some k)) && hit (beq y0 (Some k)) u) (cast_by V).
+    (** What one new ballot is worth to k: it replaces a ballot of y0. *)
     Definition worth : Z := if beq y0 (Some a) then 2 else if beq y0 (Some k) then 0 else 1.
 
     Lemma own_loss P P' doubt :
@@ -394,7 +414,7 @@ Section PerNeighbourVote.
     - destruct (t_new n); cbn [ladd]; [lia|exact I].
   Qed.
 
-  (** x changes of any kind. *)
+  (** Theorem 9, the radii: x changes of any kind leave the label as it is. *)
   Theorem own_radius_sound :
     forall (V : own_votes) (C : nat) (P P' : nat -> Z) (doubt : Z) (y0 : ballot) (altering : bool) (a : nat) (x : Z)
            (S' : list key) (r : key -> ballot) (new rem alt turn : list key),
@@ -436,7 +456,7 @@ Section PerNeighbourVote.
     - destruct altering; [|specialize (EA eq_refl)]; lia.
   Qed.
 
-  (** x changes within limits. *)
+  (** Theorem 9, many targets: x changes within limits leave the label as it is. *)
   Theorem own_touches_sound :
     forall (V : own_votes) (C : nat) (P P' : nat -> Z) (doubt : Z) (y0 : ballot) (n : touches) (a : nat) (x : Z)
            (S' : list key) (r : key -> ballot) (new rem alt turn : list key),

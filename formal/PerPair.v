@@ -25,17 +25,23 @@ Section PerPair.
     keep (fun x y => if id_eq x u then if id_eq y v then true else false
                      else if id_eq x v then if id_eq y u then true else false else false) G.
 
+  (** u shares an edge with v, whichever way it points. *)
   Definition joined_to (G : graph) (u : id) : Prop := u <> v /\ (arc G u v <> None \/ arc G v u <> None).
+  (** S: the pairs of v, each named by its other end, once. *)
   Definition lists_pairs (S : list id) (G : graph) : Prop := NoDup S /\ forall u, In u S <-> joined_to G u.
 
+  (** Section 1, Attack, with what Theorem 9 asks in addition; a deleted pair loses all its arcs; the target v is spared. *)
   Definition pairs_attacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ strict id F W A G G' /\ deletes_pairs A G' /\ affords id_eq B A /\ spares A v.
 
+  (** The certificate speaks the truth about G: it lists the pairs of v, stable ballots are read alike on every machine, and pairs with one
+      direction only are marked. *)
   Record pfaithful (V : own_votes id) (G : graph) : Prop := {
     plists_ok : lists_pairs (cast_by _ V) G;
     pcast_ok : forall u, In u (cast_by _ V) -> own_stable _ V u = true -> forall y, f (psub u G) v y -> y = own_cast _ V u;
     pway_ok : forall u, In u (cast_by _ V) -> arc G u v = None \/ arc G v u = None -> one_way _ V u = true
   }.
+  (** What a machine may read on G: the ballots of v's pairs. *)
   Definition preading (G : graph) (S : list id) (r : id -> ballot) : Prop :=
     lists_pairs S G /\ forall u, In u S -> f (psub u G) v (r u).
 
@@ -189,7 +195,9 @@ Section PerPair.
       repeat (apply andb_prop in Hu; destruct Hu as [Hu ?]); auto.
   Qed.
 
+  (** Theorem 9: pairs that gain their second direction, among the e+ added ones. *)
   Definition pair_turned : list id := filter turns (map other (added A)).
+  (** Theorem 9: new pairs, of injected nodes and the other added ones. *)
   Definition pair_new : list id := joined A ++ filter (fun u => negb (turns u)) (map other (added A)).
 
   Lemma pair_lists : pair_lists_ok pair_new (own_removed id id_eq v A) (own_altered id id_eq v A) pair_turned.
@@ -220,6 +228,8 @@ Section PerPair.
   Qed.
 End PerPair.
 
+(** Theorem 9, a group for each pair, node task: model local along edges, votes that are those of G, and the test passed with new, touched, altered
+    and turned ballots of the budget. Then the label of v is a on every attacked graph G' within the budget. *)
 Theorem per_pair_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (f : model id F W) (v : id)
          (G : graph id F W) (V : own_votes id) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : ballot) (a : nat) (B : budget),

@@ -13,6 +13,7 @@ Section Possible.
   Definition must_lose (j : nat) : Z :=
     if Nat.eqb j k then 0
     else Z.max 0 (P j + standing V j + tie j k - P k - standing V k - conceded V - doubt - won).
+  (** A sum over the first c classes. *)
   Fixpoint over_classes (f : nat -> Z) (c : nat) : Z := match c with O => 0 | S c' => over_classes f c' + f c' end.
   (** The conditions under which k is possible. *)
   Record possible : Prop := {

@@ -19,13 +19,16 @@ Section OwnPossible.
   Definition own_won : lim :=
     if beq y0 (Some k) then Some (cap (ladd (t_touched n) (Some (cap (t_turned n) (o_way_not key V k)))) (o_not key V k))
     else ladd (t_new n) (Some (cap (t_altered n) (o_not key V k))).
+  (** How far j is ahead of k, unstable ballots and doubt counted for k. *)
   Definition own_ahead (j : nat) : Z := own_standing j + tie j k - own_standing k - o_unstable key V - doubt.
   (** need(j), 0 where m is infinite *)
   Definition own_need (j : nat) : Z :=
     if Nat.eqb j k then 0 else match own_won with Some m => Z.max 0 (own_ahead j - m) | None => 0 end.
   (** D, and what can be turned of it: sums over j <> y0 *)
   Definition own_lose : Z := over_classes (fun j => if beq y0 (Some j) then 0 else own_need j) C.
+  (** What can be turned of D. *)
   Definition own_turn : Z := over_classes (fun j => if beq y0 (Some j) then 0 else Z.min (o_way key V j) (own_need j)) C.
+  (** Theorem 12 (b): the conditions under which k is possible. *)
   Record own_possible : Prop := {
     own_can_lose : forall j, (j < C)%nat -> y0 <> Some j -> own_need j <= o_for key V j;
     own_lose_all : within (own_lose - cap (t_turned n) own_turn) (t_touched n);
@@ -288,8 +291,9 @@ Section OwnPossible.
   Qed.
 End OwnPossible.
 
-(** Theorem 12 (c): where class j stays ahead of k, whatever an attack within the numbers does, k does not win. j need not be the label. *)
 From Agnncert Require Import StackedVote StackedChecker TwoLevels TwoLevelsGraph.
+
+(** Theorem 12 (c): where class j stays ahead of k, whatever an attack within the numbers does, k does not win. j need not be the label. *)
 Theorem stacked_excluded :
   forall (key : Type) (key_eq : forall x y : key, {x = y} + {x <> y}) (V : stacked_votes key) (C : nat) (N' : list key) (b : key -> nat -> Z) (p g : nat -> Z) (j k : nat)
          (new rem alt turn : list key) (D : list Z),
@@ -306,7 +310,7 @@ Proof.
   assert (tie j k + tie k j = 1) by (unfold tie; destruct (Nat.ltb_spec j k), (Nat.ltb_spec k j); lia). lia.
 Qed.
 
-(** The same with two levels: n nodes and e edges, as the attack has them. *)
+(** Theorem 12 (c), the same with two levels (Theorem 11): n nodes and e edges, as the attack has them. *)
 Theorem two_levels_excluded :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (v : id) (reads : option F -> list (option F) -> (nat -> Z) -> Prop)
          (exact : option F -> list (option F) -> nat -> Z) (s : stacked_settings) (V : stacked_votes id) (G G' : graph id F W) (A : attack id) (j k : nat) (n e : Z) (N' : list id)

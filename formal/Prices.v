@@ -12,17 +12,23 @@ Record prices := Prices {
 }.
 (** What m changes of one kind cost; none cost nothing. *)
 Definition pay (p : lim) (m : Z) : lim := if m <=? 0 then Some 0 else match p with Some q => Some (q * m) | None => None end.
+(** Theorem 13: what amounts of all kinds cost together. *)
 Fixpoint pay_all (ps : list lim) (ms : list Z) : lim :=
   match ps, ms with p :: ps', m :: ms' => ladd (pay p m) (pay_all ps' ms') | _, _ => Some 0 end.
+(** It costs less than X; what nobody can pay is never cheaper. *)
 Definition cheaper (c X : lim) : Prop := match c, X with Some a, Some b => a < b | Some _, None => True | None, _ => False end.
 
+(** The prices in the order in which amounts are tried. *)
 Definition kinds (P : prices) : list lim := [p_inject P; p_edge P; p_add P; p_delete P; p_change P; p_remove P; p_alter P].
+(** The budget of such amounts: e+, e-, e~, A, d, r, and B edges of injected nodes in all. *)
 Definition in_order (l : list lim) : budget :=
   match l with [i; e; a; d; c; r; f] => Budget a d c i None r f e | _ => Budget None None None None None None None None end.
+(** A price is not negative. *)
 Definition affordable_price (p : lim) : bool := match p with Some q => 0 <=? q | None => true end.
 
 (** All numbers from i to i + n. *)
 Fixpoint upto (n : nat) (i : Z) (ok : Z -> bool) : bool := ok i && match n with O => true | S n' => upto n' (i + 1) ok end.
+(** All kinds that follow cost nothing, or nobody can pay them. *)
 Definition is_last (ps : list lim) : bool := forallb (fun p => match p with Some q => q <=? 0 | None => true end) ps.
 (** Amounts of each kind that cost less than X together: of the last kind as many as can be paid, of a kind that costs nothing any number. *)
 Fixpoint all_amounts (ps : list lim) (X : lim) (ok : list lim -> bool) : bool :=
@@ -79,6 +85,7 @@ Proof.
   injection H as <-. pose proof (pay_positive _ _ _ A1 E1). pose proof (IH _ _ A2 E2). lia.
 Qed.
 
+(** Amounts are within limits, kind by kind. *)
 Definition covers_all (ms : list Z) (ls : list lim) : Prop := Forall2 (fun m l => within m l) ms ls.
 
 (** Whatever costs less than X is within amounts that were tried. *)
@@ -105,7 +112,7 @@ Proof.
       destruct (IH _ _ ms c2 H' HL HP' AP2 E2 ltac:(simpl; lia)) as [ls [F O]]. exists (Some m :: ls); split; auto. constructor; simpl; auto. lia.
 Qed.
 
-(** An attack that costs less than X is within a budget against which the target holds. *)
+(** Theorem 13: an attack that costs less than X is within a budget against which the target holds. *)
 Theorem price_is_budget {id} (id_eq : forall x y : id, {x = y} + {x <> y}) (ok : query -> bool) (P : prices) (X : lim) (A : attack id) (own : bool) :
   dearer ok P X = true -> cheaper (cost P A own) X -> exists B, affords id_eq B A /\ ok (B, own) = true.
 Proof.
@@ -143,6 +150,7 @@ Lemma price_sound {id} (id_eq : forall x y : id, {x = y} + {x <> y}) ok P X own 
   dearer ok P X = true -> paid id_eq P X own allowed -> exists B, ok (B, own) = true /\ allowed B.
 Proof. intros D [A [C H]]. destruct (price_is_budget id_eq ok P X A own D C) as [B [H1 H2]]. exists B; auto. Qed.
 
+(** Theorem 13 for Theorem 3: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_edge_centric :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (h : id -> id -> nat) (f : model id F W) (v : id) (G : graph id F W),
@@ -158,6 +166,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply checked_edge_centric; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 4: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_node_centric :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (h : id -> nat) (f : model id F W) (v : id) (G : graph id F W),
@@ -172,6 +181,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply checked_node_centric; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 5: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_gated :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (h : id -> nat) (f : model id (option F) W) (v : id) (G : graph id F W),
@@ -186,6 +196,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply checked_gated; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 6, edge-centric: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_edge_centric_graph :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (h : id -> id -> nat) (g : gmodel id F W) (G : graph id F W) (someone : id),
@@ -201,6 +212,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply (checked_edge_centric_graph _ _ _ _ _ _ _ _ _ _ _ someone); try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 6, node-centric, without self-loops: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_node_centric_graph :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (h : id -> nat) (g : gmodel id F W) (G : graph id F W),
@@ -216,6 +228,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply checked_node_centric_graph; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 6, node-centric, self-loops kept: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_node_centric_graph_with_loops :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (h : id -> nat) (g : gmodel id F W) (G : graph id F W),
@@ -230,6 +243,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply checked_node_centric_graph_with_loops; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 9, a group for each neighbour: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_per_neighbour :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (f : model id F W) (v : id) (G : graph id F W) (V : own_votes id),
@@ -243,6 +257,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply checked_per_neighbour; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 9, a group for each pair: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_per_pair :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (f : model id F W) (v : id) (G : graph id F W) (V : own_votes id),
@@ -256,6 +271,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply checked_per_pair; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 9, graphs, a group for each node: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_per_node_graph :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (g : gmodel id F W) (G : graph id F W) (V : own_votes id),
@@ -269,6 +285,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply checked_per_node_graph; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 9, graphs, a group for each pair: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_per_pair_graph :
   forall (id F W key : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (key_eq : forall p q : key, {p = q} + {p <> q})
          (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
@@ -286,6 +303,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply (checked_per_pair_graph _ _ _ _ _ key_eq _ _ _ _ _ _ _ someone); try eassumption.
 Qed.
 
+(** Theorem 13 for GNNCert-E: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_gnncert_e :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (he : id -> id -> nat) (g : shown_model id W F) (G : graph id F W),
@@ -300,6 +318,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply checked_gnncert_e; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 10: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_stacked :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (v : id) (reads : graph id F W -> id -> (nat -> Z) -> Prop)
          (s : stacked_settings) (t : stacked_target) (V : stacked_votes id) (G : graph id F W) (P : prices) (X : lim) (own : bool),
@@ -313,6 +332,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply stacked_certificate; try eassumption.
 Qed.
 
+(** Theorem 13 for Theorem 11: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_two_levels :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (v : id) (reads : option F -> list (option F) -> (nat -> Z) -> Prop)
          (exact : option F -> list (option F) -> nat -> Z) (s : stacked_settings) (t : stacked_target) (V : stacked_votes id) (G : graph id F W) (P : prices) (X : lim) (own : bool),
@@ -327,6 +347,7 @@ Proof.
   intros; match goal with D : dearer _ _ _ = true, Q : paid _ _ _ _ _ |- _ => destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]] end. eapply two_levels_certificate; try eassumption.
 Qed.
 
+(** Theorem 13 for GNNCert-N: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_gnncert_n :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (hf : id -> nat) (g : shown_model id W (option F)) (G : graph id F W),
@@ -343,6 +364,7 @@ Proof.
   repeat match goal with Q : _ /\ _ |- _ => destruct Q end. eapply checked_gnncert_n; try eassumption.
 Qed.
 
+(** Theorem 13 for GNNCert-EN: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_gnncert_en :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool)
          (height width : nat) (he : id -> id -> nat) (hf : id -> nat) (g : shown_model id W (option F)) (G : graph id F W),
@@ -361,6 +383,7 @@ Proof.
   repeat match goal with Q : _ /\ _ |- _ => destruct Q end. eapply checked_gnncert_en; try eassumption.
 Qed.
 
+(** Theorem 13 for a user's own division, with stated prices: an attack that costs less than the stated price leaves the label as it is. *)
 Theorem price_stated :
   forall (id : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool),
     rule s = AsStated -> (0 < num_classes s)%nat ->

@@ -77,7 +77,7 @@ Section StackedBroken.
       destruct (x_by_edge s); [rewrite map_length|cbn [length]]; lia.
     Qed.
 
-    (** A broken target was touched as often as the checker says. *)
+    (** Theorem 10, many targets: a broken target was touched as often as the checker says. *)
     Theorem stacked_need_sound : exists x, stacked_need s c q radius structure = Some x /\ x <= touches_at v N.
     Proof.
       assert (M : sensible_file s t = true) by exact made.
@@ -162,7 +162,7 @@ Section StackedBroken.
     - cbn [clip]. change (huge <=? 0) with false. cbv iota. destruct ie; [lia|exact I].
   Qed.
 
-  (** No more targets break than the checker says; every broken target has its need, from [stacked_need_sound]. *)
+  (** Theorem 10, many targets: no more targets break than the checker says; every broken target has its need, from [stacked_need_sound]. *)
   Theorem stacked_broken_bound (price : id -> lim) (fails p : Z) :
     (forall v, In v broken -> exists x, price v = Some x /\ x <= touches_at v (neighbours_of v)) ->
     Z.of_nat (length broken) <= stacked_broken s q fails (map price targets) p hubs.

@@ -9,7 +9,9 @@ Open Scope Z_scope.
 
 (** Steps of one vote; and more new neighbours than [most_new] count as any number. *)
 Definition vote_steps : Z := 65536.
+(** More new neighbours than this count as any number. *)
 Definition most_new : Z := 65536.
+(** No larger radius is stated. *)
 Definition largest_stated : Z := 9999.
 
 (** Settings of a file. [x_second]: factor of the neighbours' neighbours in steps, 0 with one level; [x_used]: not all gates are 0. *)
@@ -22,9 +24,13 @@ Record stacked_target := StackedTarget { x_prior : list Z; x_gate : list Z; x_ro
 
 (** ---- Counting ---- *)
 
+(** The number of class k. *)
 Definition at_class (k : nat) (l : list Z) : Z := nth k l 0.
+(** The sum of a list. *)
 Fixpoint add_up (l : list Z) (n : Z) : Z := match l with [] => n | x :: l' => add_up l' (n + x) end.
+(** The votes of all neighbours for class k. *)
 Definition column (k : nat) (rows : list (list Z)) : list Z := map (at_class k) rows.
+(** No number is negative. *)
 Definition none_negative (l : list Z) : bool := forallb (fun x => 0 <=? x) l.
 
 (** With two levels: the factor is at most one vote less 16 steps, and few steps are misread. *)
@@ -40,17 +46,23 @@ Definition sensible_file (s : stacked_settings) (t : stacked_target) : bool :=
   && ((x_second s =? 0) || ((x_pseudo s =? 0) && negb (x_computed s)
       && (forallb (fun g => g =? (if x_used s then vote_steps else 0)) (x_gate t) && two_levels_fit s))).
 
+(** Theorem 10: the divisor D with d neighbours; one vote in a sum. *)
 Definition divided (s : stacked_settings) (d : Z) : Z := if x_pseudo s =? 0 then vote_steps else x_pseudo s + vote_steps * d.
+(** Theorem 10: the pseudo-count's votes for class k, 0 in a sum. *)
 Definition pseudo_at (s : stacked_settings) (k : nat) : Z := if x_pseudo s =? 0 then 0 else at_class k (x_pseudo_votes s).
 
+(** Theorem 10: score_k times D. *)
 Definition stacked_score (s : stacked_settings) (t : stacked_target) (d : Z) (k : nat) : Z :=
   at_class k (x_prior t) * divided s d + at_class k (x_gate t) * (pseudo_at s k + add_up (column k (x_rows t)) 0).
+(** The label: the best score, the smaller class on a tie. *)
 Definition stacked_best (s : stacked_settings) (t : stacked_target) : nat :=
   let score := stacked_score s t (size (x_rows t) 0) in
   match x_classes s with O => O | S m => best_from score 1 m 0 (score O) end.
 
 Module Descending <: TotalLeBool.
+  (** Whole numbers, *)
   Definition t := Z.
+  (** sorted with the largest first. *)
   Definition leb (x y : Z) : bool := y <=? x.
   Lemma leb_total : forall x y, leb x y = true \/ leb y x = true.
   Proof. intros x y; unfold leb; destruct (Z.leb_spec y x); [left|right]; auto. apply Z.leb_le, Z.lt_le_incl; auto. Qed.
@@ -62,14 +74,18 @@ Module DescendingSort := Sort Descending.
 Record stacked_rival := StackedRival {
   y_ahead : Z; y_given : Z; y_most : Z; y_sorted : list Z; y_tie : Z; y_votes : list Z
 }.
+(** A target, counted: its label, its degree, the votes for the label, and the rivals. *)
 Record stacked_counted := StackedCounted {
   y_made : bool; y_label : nat; y_degree : Z; y_own : list Z; y_rivals : list stacked_rival
 }.
 
+(** x, or 0. *)
 Definition when (b : bool) (x : Z) : Z := if b then x else 0.
+(** Theorem 10: delta_j = g_a b_a(j) - g_k b_k(j) of each neighbour. *)
 Fixpoint gives (g : Z) (own : list Z) (g' : Z) (theirs : list Z) : list Z :=
   match own, theirs with x :: own', y :: theirs' => g * x - g' * y :: gives g own' g' theirs' | _, _ => [] end.
 
+(** All numbers of Theorem 10 that no budget changes. *)
 Definition count_stacked (s : stacked_settings) (t : stacked_target) : stacked_counted :=
   let d := size (x_rows t) 0 in
   let a := stacked_best s t in
@@ -90,6 +106,7 @@ Definition count_stacked (s : stacked_settings) (t : stacked_target) : stacked_c
 
 (** ---- One level ---- *)
 
+(** Theorem 10: the lead, times D', with l lost and m altered neighbours; taken is the sum of the largest delta. *)
 Definition stacked_lead (s : stacked_settings) (d : Z) (k : stacked_rival) (l m grows pays taken : Z) : Z :=
   y_ahead k * divided s (d - l + grows) + y_given k - taken - (pays + m) * y_most k.
 
@@ -127,6 +144,7 @@ Fixpoint each_lost (ok : Z -> Z -> Z -> bool) (fuel : list Z) (lost : lim) (l m 
 (** With [together], each lost neighbour leaves one new one less. *)
 Definition new_at (together : bool) (new : lim) (l : Z) : lim :=
   if together then match new with Some n => Some (Z.max 0 (n - l)) | None => None end else new.
+(** Theorem 10, the test: every lead stays, with so many new, lost and altered neighbours. *)
 Definition stacked_test (s : stacked_settings) (c : stacked_counted) (together : bool) (new lost alt : lim) : bool :=
   y_made c && forallb (fun k =>
     let '(m, taken, rest) := take alt (y_sorted k) 0 0 in
@@ -138,6 +156,7 @@ Fixpoint best_part (n : Z) (l : list Z) (taken : Z) : Z :=
   | [] => taken
   | x :: l' => if n <=? 0 then taken else if x <=? 0 then taken else best_part (n - 1) l' (taken + x)
   end.
+(** Theorem 10, the radius: every lead stays after x changes of any kind. *)
 Definition any_stacked_test (s : stacked_settings) (c : stacked_counted) (x : Z) : bool :=
   y_made c && forallb (fun k =>
     let d := y_degree c in
@@ -150,22 +169,30 @@ Definition any_stacked_test (s : stacked_settings) (c : stacked_counted) (x : Z)
 (** exp(w n / vote_steps), rounded up to whole numbers of 1 / [grown_unit]; None if it is above [largest_grown], and then it counts as infinite.
     exp(y) is at most 1 / (1 - y); this is taken for y = w / 2^26 and squared ten times, in units of 1 / [fine_unit]. Then the power n. *)
 Definition grown_unit : Z := 65536.
+(** Units in which squares are taken. *)
 Definition fine_unit : Z := 268435456.
+(** Factors above this count as infinite. *)
 Definition largest_grown : Z := 536870912.
+(** x / y, rounded up. *)
 Definition up_div (x y : Z) : Z := (x + y - 1) / y.
+(** x squared n times, rounded up each time. *)
 Fixpoint fine_squares (n : nat) (x : Z) : Z := match n with O => x | S n' => fine_squares n' (up_div (x * x) fine_unit) end.
+(** Theorem 11: e^w, rounded up. *)
 Definition grown_once (w : Z) : Z := up_div (fine_squares 10 (up_div (fine_unit * 67108864) (67108864 - w))) 4096.
+(** A product of two factors, rounded up. *)
 Definition grown_mul (x y : lim) : lim :=
   match x, y with
   | Some a, Some b => let c := up_div (a * b) grown_unit in if largest_grown <? c then None else Some c
   | _, _ => None
   end.
+(** g times the power n of a factor, rounded up. *)
 Fixpoint grown_power (fuel : nat) (base : lim) (n : Z) (g : lim) : lim :=
   if n <=? 0 then g
   else match fuel with
        | O => None
        | S fuel' => let half := n / 2 in grown_power fuel' (grown_mul base base) half (if n - 2 * half =? 0 then g else grown_mul g base)
        end.
+(** Theorem 11: e^(w n), rounded up. *)
 Definition grown (w n : Z) : lim := grown_power 40 (Some (grown_once w)) n (Some grown_unit).
 
 (** The vote for the label after its odds were divided by g, and that for a rival after its odds were multiplied, in steps; each may have been read
@@ -173,6 +200,7 @@ Definition grown (w n : Z) : lim := grown_power 40 (Some (grown_once w)) n (Some
 Definition lowest (g : lim) (sl own : Z) : Z :=
   let x := Z.max 0 (own - sl) in
   match g with None => 0 | Some g => Z.min x ((vote_steps * (x * grown_unit)) / (x * grown_unit + g * (vote_steps - x))) end.
+(** The same for a rival: no more than this is read. *)
 Definition highest (g : lim) (sl theirs : Z) : Z :=
   let x := Z.min vote_steps (theirs + sl + 1) in
   match g with None => vote_steps | Some g => Z.max x ((vote_steps * (g * x)) / (g * x + grown_unit * (vote_steps - x))) end.
@@ -183,8 +211,11 @@ Fixpoint pulled (g : lim) (sl : Z) (own theirs : list Z) (n : Z) : Z :=
   | _, _ => n
   end.
 
+(** More than the program counts: as good as any number. *)
 Definition above (n : lim) : bool := match n with Some x => most_new <? x | None => true end.
+(** The number, if it is finite. *)
 Definition finite_or_0 (n : lim) : Z := match n with Some x => x | None => 0 end.
+(** Theorem 11, the test: every lead stays, with so many edges and nodes that come or go. *)
 Definition second_test (s : stacked_settings) (c : stacked_counted) (edges nodes : lim) : bool :=
   let e := finite_or_0 edges in
   let n := finite_or_0 nodes in
@@ -209,10 +240,13 @@ Definition stacked_holds (s : stacked_settings) (c : stacked_counted) (q : query
   else second_test s c (ladd (add_edges B) (delete_edges B))
          (ladd (joined_nodes B) (ladd (delete_nodes B) (lmul (Some 2) (change_features B)))).
 
+(** Theorems 10 and 11: the stated radius is the largest that is proved, against changes of any kind. *)
 Definition right_stacked_radius (s : stacked_settings) (c : stacked_counted) (x : Z) : bool :=
   is_largest (fun x => if x_second s =? 0 then any_stacked_test s c x else second_test s c (Some 0) (Some (2 * x))) largest_stated x.
+(** The same against edges and nodes that come and go. *)
 Definition right_stacked_structure (s : stacked_settings) (c : stacked_counted) (x : Z) : bool :=
   is_largest (fun x => if x_second s =? 0 then stacked_test s c true (Some x) (Some x) (Some 0) else second_test s c (Some 0) (Some x)) largest_stated x.
+(** Section 4, Only new neighbours count: the stated number is the largest that is proved. *)
 Definition right_stacked_neighbours (s : stacked_settings) (c : stacked_counted) (x : lim) : bool :=
   let passes new := stacked_holds s c (Budget new None None (Some 0) (Some 0) (if x_ids s then None else Some 0) None None, false) in
   match x with None => passes None | Some n => is_largest (fun n => passes (Some n)) (n + 1) n end.
@@ -223,9 +257,11 @@ Definition without_changes (s : stacked_settings) (q : query) : query :=
   let B := fst q in
   (Budget (add_edges B) (delete_edges B) (if x_by_edge s then change_edges B else Some 0) (inject_nodes B) (edges_per_injected B) (delete_nodes B)
      (change_features B) (edges_in_all B), snd q).
+(** Theorem 10, many targets: the fewest changes with which a target breaks. *)
 Definition stacked_need (s : stacked_settings) (c : stacked_counted) (q : query) (radius structure : Z) : lim :=
   if stacked_holds s c q then None
   else let B := clip_budget (fst (without_changes s q)) in
        Some ((if is_zero (change_features B) && is_zero (change_edges B) then structure else radius) + 1).
+(** Theorem 10, many targets: at most this many break in one attacked graph. *)
 Definition stacked_broken (s : stacked_settings) (q : query) (fails : Z) (needs : list lim) (p : Z) (hubs : list Z) : Z :=
   if (x_second s =? 0) && negb (snd q) then affordable p (left_for_touches hubs (without_changes s q)) needs else fails.

@@ -15,6 +15,7 @@ Section StackedGraph.
       the edges of a node with other features. *)
   Definition only_deletions_separate (A : attack id) (G G' : graph) : Prop :=
     forall u, joined_to id F W v G u -> ~ listed u v (deleted A) -> ~ In u (removed A) -> joined_to id F W v G' u.
+  (** Section 1, Attack, with what Theorems 9 and 10 ask in addition; the target v is spared. *)
   Definition stacked_attacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ strict id F W A G G' /\ deletes_pairs A G' /\ only_deletions_separate A G G' /\ affords id_eq B A /\ spares A v.
 
@@ -22,6 +23,7 @@ Section StackedGraph.
       arcs between u and v; a second direction makes it the mean of the old vote and a new one ([turned_vote] below). *)
   Variable S : Z.
   Variable reads : graph -> id -> (nat -> Z) -> Prop.
+  (** Theorem 10, what is asked of the votes: each is at most one vote, local, and moves by no more than one vote where a pair is turned. *)
   Record stacked_model (edges : bool) : Prop := {
     m_ballot : forall G u y, reads G u y -> is_ballot S y;
     m_local : forall G G' u y, node G' u = node G u -> (edges = true -> arc G' u v = arc G u v /\ arc G' v u = arc G v u) ->
@@ -37,6 +39,7 @@ Section StackedGraph.
     s_lists : lists_pairs id F W v (neighbours _ V) G;
     s_votes : forall u, In u (neighbours _ V) -> forall y, reads G u y -> forall k, near (slack _ V) (vote_of _ V u k) (y k)
   }.
+  (** What a machine may read on G: the votes of v's neighbours. *)
   Definition sreading (G : graph) (N : list id) (b : id -> nat -> Z) : Prop :=
     lists_pairs id F W v N G /\ forall u, In u N -> reads G u (b u).
 
@@ -133,9 +136,13 @@ Section StackedGraph.
       + destruct (arcs_ok _ _ _ _ _ _ L v u) as [E|[P|[[P E]|[[P E]|[P|[[P E]|[P E]]]]]]]; try contradiction; try (apply listed_sym in P); auto. rewrite E in a'; contradiction.
   Qed.
 
+  (** Theorem 10: neighbours whose pair gains its second direction. *)
   Definition s_turned : list id := filter stays_joined (map other (added A)).
+  (** Theorem 10: new neighbours, A' + e+ with the turned ones. *)
   Definition s_new : list id := joined A ++ filter (fun u => negb (stays_joined u)) (map other (added A)).
+  (** Theorem 10: lost neighbours, d + e- of them. *)
   Definition s_removed : list id := removed A ++ map other (deleted A).
+  (** Theorem 10: altered neighbours, r of them, and e~ if votes read edges. *)
   Definition s_altered : list id := altered A ++ (if by_edge _ V then map other (changed A) else []).
 
   Lemma all_lists : stacked_lists s_new s_removed s_altered s_turned.
@@ -164,7 +171,7 @@ Section StackedGraph.
   Qed.
 End StackedGraph.
 
-(** A second direction: before, the vote of a pair is that of its one direction, X / M rounded down; after, the mean of both. The lead of j over k falls by
+(** Theorem 10, a new direction of an old pair: before, the vote of a pair is that of its one direction, X / M rounded down; after, the mean of both. The lead of j over k falls by
     no more than one vote, also after rounding. *)
 Theorem turned_vote :
   forall (S M Xj Xk Yj Yk : Z),

@@ -103,7 +103,7 @@ Section Sound.
   Lemma when_bit b x : when b x = bit_of b * x.
   Proof. clear; unfold when, bit_of; destruct b; lia. Qed.
 
-  (** The label is the class with the best score of the numbers in the file, the smaller on a tie. *)
+  (** Theorem 10: the label is the class with the best score of the numbers in the file, the smaller on a tie. *)
   Theorem stacked_label_is : a = stacked_label key V (x_classes s) (p_of _ V) (g_of _ V) (neighbours _ V) (vote_of _ V).
   Proof.
     unfold a, c, count_stacked; cbn [y_label]. unfold stacked_best, stacked_label. destruct (x_classes s) as [|m] eqn:E; [lia|].
@@ -252,6 +252,7 @@ Section Sound.
   Definition within_numbers (together : bool) (new lost alt : lim) (n r m : Z) : Prop :=
     within r lost /\ within m alt /\ within n new /\ (together = true -> within (n + r) new).
 
+  (** Theorem 10: where the checker's test passes, the label stays with so many new, lost, altered and turned neighbours. *)
   Theorem stacked_test_sound together new lost alt (N' : list key) (b : key -> nat -> Z) (p g : nat -> Z) (new_ rem_ alt_ turn_ : list key) :
     stacked_test s c together new lost alt = true ->
     stacked_reading key V p g -> stacked_changes key V N' b a new_ rem_ alt_ turn_ ->
@@ -286,7 +287,7 @@ Section Sound.
     - specialize (IH F2 (n - 1) (x + y) j ltac:(lia)). lia.
   Qed.
 
-  (** The radius: x changes of whatever kind. *)
+  (** Theorem 10, the radius: x changes of whatever kind. *)
   Theorem any_stacked_sound x (N' : list key) (b : key -> nat -> Z) (p g : nat -> Z) (new_ rem_ alt_ turn_ : list key) :
     any_stacked_test s c x = true ->
     stacked_reading key V p g -> stacked_changes key V N' b a new_ rem_ alt_ turn_ ->

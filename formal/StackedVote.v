@@ -13,7 +13,9 @@ Definition near (slack x y : Z) : Prop := x - slack <= y <= x + slack.
 
 (** Sum of the x largest numbers of a list that descends. *)
 Fixpoint plus (l : list Z) : Z := match l with [] => 0 | x :: l' => x + plus l' end.
+(** The sum of the first x numbers. *)
 Definition top (x : nat) (l : list Z) : Z := plus (firstn x l).
+(** The list descends. *)
 Fixpoint falling (l : list Z) : Prop := match l with [] => True | x :: l' => (forall y, In y l' -> y <= x) /\ falling l' end.
 
 Section Stacked.
@@ -27,6 +29,7 @@ Section Stacked.
     pseudo : Z; q_of : nat -> Z; q_all : Z; slack : Z; computed : bool; by_edge : bool
   }.
 
+  (** What Theorem 10 asks of the numbers: none negative, and each neighbour has one vote at most. *)
   Record sensible (V : stacked_votes) : Prop := {
     steps_pos : 0 < st_steps V; slack_pos : 0 <= slack V; pseudo_pos : 0 <= pseudo V;
     g_pos : forall k, 0 <= g_of V k; q_pos : forall k, 0 <= q_of V k; q_sum : forall j k, j <> k -> q_of V j + q_of V k <= q_all V;
@@ -38,21 +41,26 @@ Section Stacked.
   (** score_k times D, of the votes b of the neighbours N. *)
   Definition stacked (V : stacked_votes) (p g : nat -> Z) (N : list key) (b : key -> nat -> Z) (k : nat) : Z :=
     p k * divisor V (Z.of_nat (length N)) + g k * ((if pseudo V =? 0 then 0 else q_of V k) + sum key (fun u => b u k) N).
+  (** The label: the best score, the smaller class on a tie. *)
   Definition stacked_label (V : stacked_votes) (C : nat) (p g : nat -> Z) (N : list key) (b : key -> nat -> Z) : nat :=
     best (stacked V p g N b) C.
 
   Section Against.
     Variable V : stacked_votes.
+    (** d: the number of neighbours in G. *)
     Definition degree : Z := Z.of_nat (length (neighbours V)).
     (** delta_j = g_a b_a(j) - g_k b_k(j) *)
     Definition delta (a k : nat) (u : key) : Z := g_of V a * vote_of V u a - g_of V k * vote_of V u k.
+    (** delta_j of all neighbours. *)
     Definition deltas (a k : nat) : list Z := map (delta a k) (neighbours V).
+    (** 1 if true, 0 if not. *)
     Definition bit_of (b : bool) : Z := if b then 1 else 0.
     (** cap = g_k S, and what a computed gate may add to it *)
     Definition most_given (k : nat) : Z := g_of V k * st_steps V + bit_of (computed V) * (slack V * st_steps V).
     (** What rounding takes from the vote of a neighbour, and from the pseudo-count. *)
     Definition doubt_each (a k : nat) : Z :=
       (g_of V a + g_of V k) * slack V + bit_of (computed V) * (2 * (st_steps V * slack V + slack V * slack V)).
+    (** What rounding takes from the pseudo-count's votes. *)
     Definition doubt_pseudo : Z := bit_of (computed V) * (2 * slack V * q_all V).
     (** p_a - p_k, less what rounding takes *)
     Definition ahead (a k : nat) : Z := p_of V a - p_of V k - 2 * slack V.
@@ -156,7 +164,9 @@ Section Stacked.
 
     (** The classes of neighbours, each in one of them: those gone (perhaps back as new), altered, turned, kept; and the new ones. *)
     Definition is_gone (u : key) : bool := mem u rem && (mem u new || negb (mem u N')).
+    (** Altered, and not gone. *)
     Definition is_alt (u : key) : bool := negb (is_gone u) && mem u alt.
+    (** Turned, and neither gone nor altered. *)
     Definition is_turn (u : key) : bool := negb (is_gone u) && negb (mem u alt) && (mem u turn && by_edge V).
     Let gone := filter is_gone N.
     Let stay := filter (fun u => negb (is_gone u)) N.

@@ -14,7 +14,9 @@ Section TwoLevels.
 
   (** What a machine reads on some graph: the neighbours of the target, and their votes. *)
   Record state := State { s_near : list key; s_vote : key -> nat -> Z }.
+  (** Each neighbour once, with one vote at most. *)
   Definition good (x : state) : Prop := NoDup (s_near x) /\ forall u, In u (s_near x) -> is_ballot S (s_vote x u).
+  (** Theorem 11: the lead of a over k. *)
   Definition lead2 (p : nat -> Z) (a k : nat) (x : state) : Z := p a - p k + sum key (fun u => s_vote x u a - s_vote x u k) (s_near x).
 
   (** One edge is added or deleted. At the target, its other end comes or goes, and no other vote changes. Elsewhere the neighbours stay, and only the
@@ -26,6 +28,7 @@ Section TwoLevels.
   | Elsewhere (u w : key) (_ : forall z, In z (s_near x) <-> In z (s_near y))
       (_ : forall z k, z <> u -> z <> w -> s_vote y z k = s_vote x z k)
       (_ : forall z k, z = u \/ z = w -> k <> a -> 2 * Z.abs ((s_vote y z a - s_vote y z k) - (s_vote x z a - s_vote x z k)) <= S).
+  (** n edges, one after the other. *)
   Inductive edge_steps (a : nat) : nat -> state -> state -> Prop :=
   | NoStep x : edge_steps a 0 x x
   | MoreSteps n x y z : edge_steps a n x y -> good y -> good z -> edge_step a y z -> edge_steps a (Datatypes.S n) x z.
@@ -55,7 +58,7 @@ Section TwoLevels.
     - rewrite (E w NE (or_introl eq_refl)). specialize (IH H' (fun z Z I => E z Z (or_intror I)) (fun I => U (or_intror I))). lia.
   Qed.
 
-  (** (a): an edge anywhere costs at most one vote. *)
+  (** Theorem 11 (a): an edge anywhere costs at most one vote. *)
   Theorem edge_costs_one p a k x y : good x -> good y -> edge_step a x y -> k <> a -> lead2 p a k x - S <= lead2 p a k y.
   Proof.
     intros Gx Gy [u H1 H2 H3|u w H1 H2 H3] N; unfold lead2.
@@ -96,12 +99,13 @@ Section TwoLevels.
       pose proof (Z.div_mod S 2 ltac:(lia)). pose proof (Z.mod_pos_bound S 2 ltac:(lia)). lia.
   Qed.
 
+  (** Theorem 11: n edges take no more than n votes from the lead. *)
   Theorem edges_cost_one_each p a k n x y : good x -> edge_steps a n x y -> k <> a -> lead2 p a k x - Z.of_nat n * S <= lead2 p a k y.
   Proof.
     intros Gx H N. induction H as [x|n x y z H IH Gy Gz E]; [lia|]. specialize (IH Gx). pose proof (edge_costs_one p a k y z Gy Gz E N). lia.
   Qed.
 
-  (** (b): nodes of any degree. *)
+  (** Theorem 11 (b): nodes of any degree. *)
   Theorem nodes_cost p a k n low high x y : good x -> good y -> node_step a n low high x y -> k <> a ->
     (forall u, In u (s_near x) -> low u - high u k <= s_vote x u a - s_vote x u k) ->
     lead2 p a k x - n * S - sum key (fun u => (s_vote x u a - s_vote x u k) - (low u - high u k)) (s_near x) <= lead2 p a k y.
@@ -232,7 +236,7 @@ Section Checked.
       assert (Q : ahead key V a k + X2 - (e + n) * vote_steps <= lead2 key p a k z) by nia. nia.
   Qed.
 
-  (** Where no votes are used at all, nothing but the prior decides. *)
+  (** Theorem 11: where no votes are used at all, nothing but the prior decides. *)
   Theorem unused_votes (e n : lim) (p : nat -> Z) :
     second_test s c e n = true -> x_second s <> 0 -> x_used s = false -> (forall k, near (slack _ V) (p_of _ V k) (p k)) -> best p (x_classes s) = a.
   Proof.

@@ -41,13 +41,16 @@ Section TwoLevelsGraph.
   (** Only deletions separate two nodes, wherever they are. *)
   Definition deletions_separate (A : attack id) (G G' : graph) : Prop :=
     forall x y, joined_to id F W x G y -> ~ listed y x (deleted A) -> ~ In x (removed A) -> ~ In y (removed A) -> joined_to id F W x G' y.
+  (** G' arises from G by the attack A, with what Theorem 11 asks in addition; the target v is spared. *)
   Definition two_levels_by (v : id) (A : attack id) (G G' : graph) : Prop :=
     leads A G G' /\ strict id F W A G G' /\ deletions_separate A G G' /\ spares A v.
+  (** Section 1, Attack: such an A fits the budget. *)
   Definition two_levels_attacked (v : id) (B : budget) (G G' : graph) : Prop :=
     exists A, two_levels_by v A G G' /\ affords id_eq B A.
 
   (** n: nodes that come or go, an altered one twice; and edges that are added or deleted. *)
   Definition nodes_moved (A : attack id) : Z := Z.of_nat (length (joined A) + length (removed A) + 2 * length (altered A)).
+  (** e+ + e- of the attack. *)
   Definition edges_moved (A : attack id) : Z := Z.of_nat (length (added A) + length (deleted A)).
 
   Variable v : id.
@@ -56,6 +59,7 @@ Section TwoLevelsGraph.
 
   (** What some machine reads on G: the neighbours of v, and the vote of each, of its features and those of its neighbours. *)
   Definition vote_read (G : graph) (u : id) (y : nat -> Z) : Prop := exists N, lists u N G /\ reads (node G u) (map (node G) N) y.
+  (** What a machine may read on G: the votes of v's neighbours. *)
   Definition two_reading (G : graph) (N : list id) (b : id -> nat -> Z) : Prop := lists v N G /\ forall u, In u N -> vote_read G u (b u).
   (** The score of class k: the prior, and the votes of the neighbours, if they are used at all. *)
   Definition two_score (used : bool) (p : nat -> Z) (N : list id) (b : id -> nat -> Z) (k : nat) : Z :=
@@ -316,7 +320,7 @@ Section CheckedGraph.
     apply andb_prop in M; destruct M as [M M3]; apply andb_prop in M; destruct M as [M1 M2]. apply Z.leb_le in M1, M2, M3. auto.
   Qed.
 
-  (** The test for e edges and n nodes, and any attack with no more nodes, and no more of both together. *)
+  (** Theorem 11, the test for e edges and n nodes, and any attack with no more nodes, and no more of both together. *)
   Theorem two_levels_test_sound (edges nodes : lim) (A : attack id) (G' : graph id F W) (N' : list id) (b : id -> nat -> Z) (p : nat -> Z) :
     second_test s c edges nodes = true -> two_levels_by id F W v A G G' ->
     within (nodes_moved id A) nodes -> within (nodes_moved id A + edges_moved id A) (ladd edges nodes) ->
@@ -383,7 +387,7 @@ Proof.
   - set (D := clip_budget B) in *. clearbody D. destruct (joined_nodes D), (delete_nodes D), (change_features D) as [r|], (add_edges D), (delete_edges D); cbn [ladd lmul Z.leb Z.compare]; auto. lia.
 Qed.
 
-(** The radius: x changes of any kind, of which a node with other features is worth two nodes; and [structure]: edges and nodes that come and go alone. *)
+(** Theorem 11, the radius: x changes of any kind, of which a node with other features is worth two nodes; and [structure]: edges and nodes that come and go alone. *)
 Theorem two_levels_radius :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (v : id) (reads : option F -> list (option F) -> (nat -> Z) -> Prop)
          (exact : option F -> list (option F) -> nat -> Z) (s : stacked_settings) (t : stacked_target) (V : stacked_votes id) (G : graph id F W) (x : Z) (structure : bool),

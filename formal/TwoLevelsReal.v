@@ -87,7 +87,7 @@ Proof.
   pose proof (Rabs_pos ((A - B) / (A + B))). nra.
 Qed.
 
-(** (a): logits of a neighbour move by w b with b >= 0 and sum at most 1, so that those of j, k and the others move by x, y and at most z with
+(** Theorem 11 (a): logits of a neighbour move by w b with b >= 0 and sum at most 1, so that those of j, k and the others move by x, y and at most z with
     x + y + z <= w: the lead of j over k in its vote moves by at most w / 2. *)
 Theorem edge_moves_half :
   forall (A B C C' w x y z : R),
@@ -102,7 +102,7 @@ Proof.
   eapply Rle_trans; [apply Rabs_triang|]. eapply Rle_trans; [apply Rplus_le_compat_l, Rabs_triang|]. lra.
 Qed.
 
-(** Rounded down to whole steps of one vote, with w S <= S - 16: twice the movement is at most S - 12, which is what [t_edge] of TwoLevelsGraph.v asks. *)
+(** Theorem 11 (a), rounded down to whole steps of one vote, with w S <= S - 16: twice the movement is at most S - 12, which is what [t_edge] of TwoLevelsGraph.v asks. *)
 Theorem edge_moves_half_rounded :
   forall (S w pj pk qj qk : R) (uj uk vj vk : Z),
     w * S <= S - 16 -> 0 <= S -> Rabs ((qj - qk) - (pj - pk)) <= w / 2 ->
@@ -115,7 +115,7 @@ Proof.
   assert (K : Rabs (IZR vj - IZR vk - (IZR uj - IZR uk)) <= S * (w / 2) + 2) by (apply Rabs_le; lra). lra.
 Qed.
 
-(** (b): n summands come or go; each multiplies odds by a factor from exp(-w) to exp w. [E]: the exponential of the class, [R]: those of all others
+(** Theorem 11 (b): n summands come or go; each multiplies odds by a factor from exp(-w) to exp w. [E]: the exponential of the class, [R]: those of all others
     together. The share p = E / (E + R) then stays between p / (p + g (1 - p)) and g p / (g p + 1 - p) for every g >= exp(w n). *)
 Theorem odds_bound :
   forall (E Q E' Q' g : R),
@@ -138,7 +138,7 @@ Proof.
     replace (E' / (E' + Q') * ((g * E + Q) * (E' + Q'))) with (E' * (g * E + Q)) by (field; lra). replace (g * E / (g * E + Q) * ((g * E + Q) * (E' + Q'))) with (g * E * (E' + Q')) by (field; lra). nra.
 Qed.
 
-(** One summand: the logit of the class grows by x, those of the others by something from 0 to z, with x + z <= w. *)
+(** Theorem 11 (b), one summand: the logit of the class grows by x, those of the others by something from 0 to z, with x + z <= w. *)
 Theorem one_summand :
   forall (E Q Q' w x z : R),
     0 < E -> 0 < Q -> 0 <= x -> 0 <= z -> x + z <= w -> Q <= Q' -> Q' <= Q * exp z ->
@@ -161,11 +161,13 @@ Proof.
   intros [H0 H1]. pose proof (exp_ineq1_le (- y)) as E. rewrite exp_Ropp in E. pose proof (exp_pos y). rewrite <- (Rinv_inv (exp y)).
   apply Rinv_le_contravar; lra.
 Qed.
+(** Upper bounds of two powers multiply. *)
 Theorem exp_products x y X Y : exp x <= X -> exp y <= Y -> exp (x + y) <= X * Y.
 Proof. intros HX HY. rewrite exp_plus. pose proof (exp_pos x); pose proof (exp_pos y). apply Rmult_le_compat; lra. Qed.
 
 (** ---- The numbers of the checker ---- *)
 
+(** a / U is an upper bound of exp(x). *)
 Definition bounds (U : Z) (x : R) (a : Z) : Prop := exp x * IZR U <= IZR a.
 
 Lemma up_div_right x y : (0 < y)%Z -> IZR x / IZR y <= IZR (up_div x y).
@@ -220,7 +222,7 @@ Proof.
 Qed.
 
 Opaque grown_power grown_once.   (* or Qed would compute them *)
-(** [grown w n] is no less than exp(w n), in its units. *)
+(** Theorem 11 (b), in steps: [grown w n] is no less than exp(w n), in its units. *)
 Theorem grown_right w n r : (0 <= w < 65536)%Z -> (0 <= n)%Z -> grown w n = Some r -> exp (IZR n * (IZR w / 65536)) <= IZR r / 65536.
 Proof.
   intros W N E. change (grown_power 40 (Some (grown_once w)) n (Some grown_unit) = Some r) in E. pose proof (grown_power_right 40 (Some (grown_once w)) n (Some grown_unit) (IZR w / 65536) 0 r) as H.
@@ -231,7 +233,7 @@ Proof.
   unfold bounds in B. rewrite Rplus_0_l in B. change (IZR grown_unit) with 65536 in B. lra.
 Qed.
 
-(** What is read of the label's vote is at least [lowest], of a rival's at most [highest], if the shares are within the bounds of [odds_bound]. *)
+(** Theorem 11 (b), in steps: what is read of the label's vote is at least [lowest], of a rival's at most [highest], if the shares are within the bounds of [odds_bound]. *)
 Theorem lowest_right (r own sl : Z) (p p' : R) :
   (65536 <= r)%Z -> (own <= vote_steps)%Z -> (0 <= sl)%Z -> 0 <= p <= 1 -> IZR (own - sl) <= 65536 * p ->
   p / (p + IZR r / 65536 * (1 - p)) <= p' -> 0 <= p' -> IZR (lowest (Some r) sl own) <= 65536 * p'.
@@ -253,6 +255,7 @@ Proof.
   rewrite DE. assert (IZR r * IZR x * (1 - p) <= IZR r * p * (65536 - IZR x)) by nra. nra.
 Qed.
 
+(** Theorem 11 (b), in steps, for a rival: what is read of its vote is at most [highest]. *)
 Theorem highest_right (r theirs sl u : Z) (p p' : R) :
   (65536 <= r)%Z -> (0 <= theirs)%Z -> (0 <= sl)%Z -> 0 <= p <= 1 -> 65536 * p <= IZR (theirs + sl + 1) ->
   p' <= IZR r / 65536 * p / (IZR r / 65536 * p + (1 - p)) -> IZR u <= 65536 * p' -> (u <= highest (Some r) sl theirs)%Z.
@@ -280,6 +283,7 @@ Qed.
 
 (** ---- The votes of the page ---- *)
 
+(** A sum of n real numbers. *)
 Fixpoint Rsum (g : nat -> R) (n : nat) : R := match n with O => 0 | S m => Rsum g m + g m end.
 
 Section Softmax.
@@ -294,10 +298,13 @@ Section Softmax.
   Hypothesis w_small : (0 <= w <= vote_steps - 16)%Z.
   Hypothesis sl_pos : (0 <= sl)%Z.
 
+  (** The first vote of a node for class k; none for abstaining. *)
   Definition first (x : option F) (k : nat) : R := if Nat.ltb k C then b0 x k else 0.
+  (** The first votes of all neighbours for class k. *)
   Fixpoint heard (xs : list (option F)) (k : nat) : R := match xs with [] => 0 | x :: xs' => first x k + heard xs' k end.
   (** exp of the logits, and softmax *)
   Definition power (f : option F) (xs : list (option F)) (k : nat) : R := exp (z f k + weight * heard xs k).
+  (** The share of class k in the softmax. *)
   Definition share (f : option F) (xs : list (option F)) (k : nat) : R := power f xs k / Rsum (power f xs) (S C).
   (** b(j) in whole steps, rounded down *)
   Definition softmax_vote (f : option F) (xs : list (option F)) (k : nat) : Z := if Nat.ltb k C then Int_part (65536 * share f xs k) else 0%Z.
@@ -351,7 +358,9 @@ Section Softmax.
   Proof. apply exp_pos. Qed.
   Lemma power_more f x xs k : power f (x :: xs) k = power f xs k * exp (weight * first x k).
   Proof. unfold power; cbn [heard]. rewrite <- exp_plus. f_equal. ring. Qed.
+  (** The sum over all classes but j and k. *)
   Definition others (f : option F) (xs : list (option F)) (j k : nat) : R := Rsum (fun i => if Nat.eqb i k then 0 else if Nat.eqb i j then 0 else power f xs i) (S C).
+  (** The sum over all classes but j. *)
   Definition other_than (f : option F) (xs : list (option F)) (j : nat) : R := Rsum (fun i => if Nat.eqb i j then 0 else power f xs i) (S C).
 
   Lemma exp_mono x y : x <= y -> exp x <= exp y.
@@ -435,7 +444,7 @@ Section Softmax.
     - apply le_IZR. unfold vote_steps. lra.
   Qed.
 
-  (** Whoever computes these votes to within the slack has a model of two levels. *)
+  (** Theorem 11: whoever computes these votes to within the slack has a model of two levels. *)
   Theorem softmax_model (reads : option F -> list (option F) -> (nat -> Z) -> Prop) :
     (forall f xs y, reads f xs y -> is_ballot vote_steps y) ->
     (forall f xs, reads f xs (softmax_vote f xs)) ->

@@ -6,6 +6,7 @@ Open Scope Z_scope.
 (** A ballot is a class, or None for an abstention. *)
 Definition ballot := option nat.
 
+(** Two ballots are the same. *)
 Definition beq (x y : ballot) : bool :=
   match x, y with
   | Some a, Some b => Nat.eqb a b
@@ -38,22 +39,28 @@ Fixpoint best (s : nat -> Z) (C : nat) : nat :=
 Definition score (T : nat) (P : nat -> Z) (b : nat -> ballot) (k : nat) : Z :=
   P k + num T (fun i => beq (b i) (Some k)).
 
+(** Section 1, Vote: the label that C classes and T ballots b elect, with a prior P (Theorem 8). *)
 Definition voted (C T : nat) (P : nat -> Z) (b : nat -> ballot) : nat := best (score T P b) C.
 
 (** Limits; None is infinite. *)
 Definition lim := option Z.
+(** min(n, x). *)
 Definition cap (n : lim) (x : Z) : Z := match n with Some m => Z.min m x | None => x end.
+(** x is at most n. *)
 Definition within (x : Z) (n : lim) : Prop := match n with Some m => x <= m | None => True end.
 
+(** Theorem 2: ballots that the graph touches, ballots that are cast but touched by no edge, ballots where nothing is. *)
 Inductive tier := Reached | Unreached | Unlisted.
+(** Two tiers are the same. *)
 Definition teq (s t : tier) : bool :=
   match s, t with
   | Reached, Reached | Unreached, Unreached | Unlisted, Unlisted => true
   | _, _ => false
   end.
 
-(** limit(x) = min(n0, x0 + min(n1, x1 + min(n2, x2))) *)
+(** Theorem 2: n0 ballots change in all, n1 of them outside the first tier, n2 of them in the third. *)
 Record reach := Reach { all : lim; beyond : lim; unlisted : lim }.
+(** Theorem 2: limit(x) = min(n0, x0 + min(n1, x1 + min(n2, x2))), of a set with x0, x1, x2 ballots in the tiers. *)
 Definition limit (n : reach) (x : tier -> Z) : Z :=
   cap (all n) (x Reached + cap (beyond n) (x Unreached + cap (unlisted n) (x Unlisted))).
 
@@ -67,10 +74,14 @@ Record votes := Votes {
 
 Section Counts.
   Variable V : votes.
+  (** c_stable(k): stable ballots for class k. *)
   Definition standing (k : nat) : Z := num (groups V) (fun i => stable V i && beq (cast V i) (Some k)).
+  (** u: unstable ballots, which count for every rival and not for a (section 5, Rounding). *)
   Definition conceded : Z := num (groups V) (fun i => negb (stable V i)).
+  (** Stable ballots for class k in tier t: with k = a, the x0, x1, x2 of limit(ballots for a). *)
   Definition for_class (k : nat) (t : tier) : Z :=
     num (groups V) (fun i => stable V i && beq (cast V i) (Some k) && teq (tier_of V i) t).
+  (** Stable ballots in tier t that are not for k: the x0, x1, x2 of limit(ballots not for k). *)
   Definition not_for (k : nat) (t : tier) : Z :=
     num (groups V) (fun i => stable V i && negb (beq (cast V i) (Some k)) && teq (tier_of V i) t).
   (** margin(k) = P(a) + c(a) - P(k) - c(k) - u - doubt - [k < a] *)
@@ -265,6 +276,7 @@ Qed.
 (** A prior of w votes for the edgeless prediction, which may be read as y here and as y' there, is in doubt by |w|. *)
 Definition for_edgeless (w : Z) (y : ballot) (k : nat) : Z := if beq y (Some k) then w else 0.
 
+(** Theorem 8: whatever the edgeless prediction is read as, the prior lead of a over k falls by no more than |w|. *)
 Lemma edgeless_doubt P w y a k :
   P a - P k - Z.abs w <= (P a + for_edgeless w y a) - (P k + for_edgeless w y k).
 Proof.
@@ -276,6 +288,7 @@ Definition radius_ok (C T : nat) (b : nat -> ballot) (a : nat) (M : Z) : Prop :=
   forall k, (k < C)%nat -> k <> a ->
     2 * M <= num T (fun i => beq (b i) (Some a)) - num T (fun i => beq (b i) (Some k)) - tie k a.
 
+(** Theorem 1: if 2 M is at most every margin, any change of at most M ballots leaves the label as it is. *)
 Theorem radius_sound :
   forall (C T : nat) (b b' : nat -> ballot) (M : Z),
     (0 < C)%nat ->

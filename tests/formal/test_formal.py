@@ -106,3 +106,37 @@ def test_nothing_is_admitted_and_every_statement_is_listed():
     listed = set(re.findall(r"Print Assumptions (\w+)\.", both))
     stated = {theorem for text in sources.values() for theorem in re.findall(r"^ *Theorem (\w+)", text, re.MULTILINE)}
     assert stated <= listed, f"not in formal/Assumptions.v: {sorted(stated - listed)}"
+
+
+def test_each_theorem_of_the_page_names_statements_that_exist():
+    sources = "".join(path.read_text() for path in FORMAL.glob("*.v"))
+    final = set(re.findall(r"Print Assumptions (\w+)\.", sources))
+    defined = set(re.findall(r"\b(?:Definition|Fixpoint|Record|Inductive) (\w+)", sources)) | {
+        "edges_in_all"
+    }  # a field
+    page = (FORMAL.parent / "docs/proofs.md").read_text()
+    sections = re.split(r"^#+ ", page, flags=re.MULTILINE)[1:]
+    named = {
+        text.splitlines()[0]: re.search(r"^\*In Coq:\*.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL) for text in sections
+    }
+    assert sum(heading.startswith("Theorem") for heading in named) == 12  # Theorem 7 has no heading of its own
+    for heading, found in named.items():
+        assert found or not heading.startswith("Theorem"), heading
+        names = set(re.findall(r"`([a-z_0-9]+)`", found[0])) if found else set()
+        assert names <= final | defined, sorted(names - final - defined)
+        assert names & final or not heading.startswith("Theorem"), heading
+
+
+def test_every_definition_and_final_statement_says_what_it_is_on_the_page():
+    both = (FORMAL / "Assumptions.v").read_text() + (FORMAL / "AssumptionsReals.v").read_text()
+    final = set(re.findall(r"Print Assumptions (\w+)\.", both))
+    seen = set()
+    for path in FORMAL.glob("*.v"):
+        before = ""
+        for line in path.read_text().splitlines():
+            stated = re.match(r"\s*(Definition|Fixpoint|Record|Inductive|Theorem|Lemma) (\w+)", line)
+            if stated and (stated[1] != "Lemma" or stated[2] in final):
+                assert before.endswith("*)") or "(*" in line, f"{path.name}: {stated[2]} has no comment"
+                seen.add(stated[2])
+            before = line.rstrip()
+    assert final <= seen
