@@ -40,5 +40,5 @@ def test_a_link_unfolds_the_text_and_the_page_fits_a_phone(open_page, page_file)
     page = open_page(page_file, width=390, ready=False)
     page.eval_on_selector("details.function", "one => one.open = false")
     page.click(".scanned tbody a")
-    assert page.locator("#f0 .listing tr.for").is_visible()
+    page.locator("#f0 .listing tr.for").wait_for(state="visible", timeout=5_000)  # raises if it stays folded
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

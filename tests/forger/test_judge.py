@@ -14,7 +14,7 @@ SILENT = Verdict(True, (), ())
 SOMETIMES_TRUE = {
     "no_truth", "no_degree", "fewer_targets", "no_targets", "other_order", "no_statements", "other_budgets", "borrowed",
     "merged", "sampling", "noise", "division_text", "another_kind", "tolerance", "larger_budget",
-    "any_header", "any_statement", "any_array", "retyped_ids", "another_vote",
+    "any_header", "any_statement", "any_array", "retyped_ids", "another_vote", "exclusions",
 }  # fmt: skip
 ALWAYS_TRUE = {"no_truth", "no_degree", "other_order", "no_statements"}
 
