@@ -86,6 +86,8 @@ def test_verify_says_which_derivations_agree(checker):
     assert any(line.endswith("all three agree") for line in verdict.checked)
     stacked = verify(FORMAL.parent / "tests/golden/v1/stacked-two-levels.cert", extracted=True)
     assert any(line.endswith("all three agree") for line in stacked.checked)
+    excluding = verify(FORMAL.parent / "tests/corpus/true/node-centric-node-excluded.cert", extracted=True)
+    assert excluding.checked[-1].endswith("all three agree; who cannot get which label is derived by the recount alone")
     samples = verify(FORMAL.parent / "tests/golden/v1/rs.cert", extracted=True)
     assert samples.holds
     assert any("random samples" in line for line in samples.checked)
