@@ -12,26 +12,19 @@ Record standing_of := Standing { z_class : nat; z_sure : Z; z_0 : Z; z_1 : Z; z_
 (** All classes of a target; how many ballots are stable in each tier, and of one-way pairs, abstentions included; u, the votes that any class may claim. *)
 Record contest := Contest { z_classes : list standing_of; z_all_0 : Z; z_all_1 : Z; z_all_2 : Z; z_ways : Z; z_unsure : Z }.
 
-(** The prior of class k that is certain, without the ballots of empty groups where these are beyond number. *)
-Definition sure_prior (s : settings) (t : target) (k : nat) : Z :=
-  if own_groups s then nth k (class_prior s) 0 + (if edgeless_stable t && beq (edgeless_choice t) (Some k) then edgeless_prior s else 0)
-  else prior_certain s t k.
-
-(** All numbers of Theorem 12 (a) and (b) that no budget changes. With own groups the ballots of empty groups are counted from 0. *)
+(** All numbers of Theorem 12 (a) and (b) that no budget changes. *)
 Definition count_classes (s : settings) (t : target) : contest :=
   let l := listed_ballots t in
   let r0 := choices (fun e => is_stable e && teq (its_tier e) Reached) l [] in
   let r1 := choices (fun e => is_stable e && teq (its_tier e) Unreached) l [] in
   let ways := choices (fun e => is_stable e && has_one_way e) l [] in
   let s0 := size r0 0 in let s1 := size r1 0 in
-  let here := size l 0 in
-  let s2 := if is_stable (default_ballot t) then num_groups s - here else 0 in
+  let s2 := if is_stable (default_ballot t) then num_groups s - size l 0 else 0 in
   let class k :=
     let k0 := count k r0 0 in let k1 := count k r1 0 in let k2 := default_for k t s2 in
-    Standing k (sure_prior s t k + k0 + k1
-                + (if own_groups s then (if beq (empty_casts s) (Some k) then - here else 0) else k2)) k0 k1 k2 (count k ways 0) in
+    Standing k (prior_certain s t k + k0 + k1 + k2) k0 k1 k2 (count k ways 0) in
   Contest (map class (seq 0 (num_classes s))) s0 s1 s2 (size ways 0)
-    ((if own_groups s then here - s0 - s1 else num_groups s - s0 - s1 - s2) + prior_doubt s t).
+    (num_groups s - s0 - s1 - s2 + prior_doubt s t).
 
 (** A sum over the classes. *)
 Fixpoint total {A} (f : A -> Z) (l : list A) (n : Z) : Z := match l with [] => n | x :: l' => total f l' (n + f x) end.

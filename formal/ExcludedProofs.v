@@ -52,10 +52,9 @@ Section CountedClasses.
   Let V := votes_of s t.
   Record counts_class (k : nat) (z : standing_of) : Prop := {   (* the numbers of Theorem 12 (a) and (b) *)
     q_class : z_class z = k;
-    q_sure : own_groups s = false -> z_sure z = prior_certain s t k + standing V k;
+    q_sure : z_sure z = prior_certain s t k + standing V k;
     q_0 : z_0 z = for_class V k Reached; q_1 : z_1 z = for_class V k Unreached; q_2 : z_2 z = for_class V k Unlisted;
     q_not_0 : z_all_0 v - z_0 z = not_for V k Reached; q_not_1 : z_all_1 v - z_1 z = not_for V k Unreached; q_not_2 : z_all_2 v - z_2 z = not_for V k Unlisted;
-    q_own : own_groups s = true -> z_sure z = own_prior s t k + o_for Z (own_votes_of t) k - (if beq (empty_casts s) (Some k) then Z.of_nat (length (cast_by Z (own_votes_of t))) else 0);
     q_way : z_way z = o_way Z (own_votes_of t) k; q_way_not : z_ways v - z_way z = o_way_not Z (own_votes_of t) k
   }.
 
@@ -65,39 +64,32 @@ Section CountedClasses.
     rewrite nth_class by exact Hk.
     split; unfold v, count_classes; cbn [z_class z_sure z_0 z_1 z_2 z_way z_all_0 z_all_1 z_all_2 z_ways]; auto;
       rewrite ?count_r0, ?count_w, ?choices_size, ?size_add; cbn [length]; rewrite ?Z.add_0_r, ?Z.add_0_l; change (Z.of_nat (length (listed_ballots t))) with (len (listed_ballots t)).
-    - intro O. unfold sure_prior; rewrite O. unfold V; rewrite (V_standing s t ok some_class). lia.
+    - unfold V; rewrite (V_standing s t ok some_class). lia.
     - unfold V; rewrite (V_for s t ok some_class); auto.
     - unfold V; rewrite (V_for s t ok some_class); auto.
     - unfold V; rewrite (V_for s t ok some_class); auto.
     - unfold V; rewrite (V_not s t ok some_class); auto.
     - unfold V; rewrite (V_not s t ok some_class); auto.
     - unfold V; rewrite (V_not s t ok some_class); auto.
-    - intro O. unfold sure_prior; rewrite O. rewrite (O_for s t ok some_class). unfold own_prior. cbn [cast_by own_votes_of]. rewrite map_length. change (Z.of_nat (length (listed_ballots t))) with (len (listed_ballots t)).
-      destruct (beq (empty_casts s) (Some k)); lia.
     - rewrite (O_way s t ok some_class); auto.
     - rewrite (O_way_not s t ok some_class); auto.
   Qed.
-  Lemma unsure_is : own_groups s = false -> z_unsure v = conceded V + prior_doubt s t.
+  Lemma unsure_is : z_unsure v = conceded V + prior_doubt s t.
   Proof.
-    intro O. unfold v, count_classes; cbn [z_unsure]. rewrite O, !choices_size, size_add. cbn [length]. rewrite !Z.add_0_r, Z.add_0_l. change (Z.of_nat (length (listed_ballots t))) with (len (listed_ballots t)).
+    unfold v, count_classes; cbn [z_unsure]. rewrite !choices_size, size_add. cbn [length]. rewrite !Z.add_0_r, Z.add_0_l. change (Z.of_nat (length (listed_ballots t))) with (len (listed_ballots t)).
     unfold V; rewrite (V_conceded s t ok some_class). lia.
-  Qed.
-  Lemma own_unsure_is : own_groups s = true -> z_unsure v = o_unstable Z (own_votes_of t) + prior_doubt s t.
-  Proof.
-    intro O. unfold v, count_classes; cbn [z_unsure]. rewrite O, !choices_size, size_add. cbn [length]. rewrite !Z.add_0_r, Z.add_0_l. change (Z.of_nat (length (listed_ballots t))) with (len (listed_ballots t)).
-    rewrite (O_unstable s t ok some_class). lia.
   Qed.
 
   (** Theorem 12 (a): a class that is possible passes the program's test. *)
-  Theorem can_win_complete n k : own_groups s = false -> (k < C)%nat ->
+  Theorem can_win_complete n k : (k < C)%nat ->
     possible V C (prior_certain s t) (prior_doubt s t) n k -> can_win n v (counted_class k) = true.
   Proof.
-    intros O Hk [H1 H2 H3 H4]. pose proof (class_counted k Hk) as K. unfold can_win.
+    intros Hk [H1 H2 H3 H4]. pose proof (class_counted k Hk) as K. unfold can_win.
     set (won_ := limit3 n _ _ _).
     assert (W : won_ = won V n k).
     { unfold won_, won, limit, limit3. rewrite (q_not_0 _ _ K), (q_not_1 _ _ K), (q_not_2 _ _ K). reflexivity. }
     assert (N : forall j, (j < C)%nat -> short_of v (counted_class k) (Some won_) (counted_class j) = must_lose V (prior_certain s t) (prior_doubt s t) n k j).
-    { intros j Hj. pose proof (class_counted j Hj) as J. unfold short_of, ahead_of, must_lose. rewrite (q_class _ _ K), (q_class _ _ J), (q_sure _ _ K O), (q_sure _ _ J O), (unsure_is O), W.
+    { intros j Hj. pose proof (class_counted j Hj) as J. unfold short_of, ahead_of, must_lose. rewrite (q_class _ _ K), (q_class _ _ J), (q_sure _ _ K), (q_sure _ _ J), unsure_is, W.
       destruct (Nat.eqb j k); [reflexivity|]. f_equal. lia. }
     rewrite classes_are, map_map, !total_classes. cbn [fst snd].
     assert (F : forall j, (j < C)%nat -> z_0 (counted_class j) = for_class V j Reached /\ z_1 (counted_class j) = for_class V j Unreached /\ z_2 (counted_class j) = for_class V j Unlisted)
@@ -112,6 +104,19 @@ Section CountedClasses.
   (** --- A group for each neighbour --- *)
   Let O := own_votes_of t.
 
+  (** The program counts empty groups among all groups, and those that are not stable for k: j is ahead by no more than in Theorem 12. *)
+  Lemma own_ahead_is j k : own_groups s = true -> j <> k ->
+    prior_certain s t j + standing V j + tie j k - (prior_certain s t k + standing V k) - (conceded V + prior_doubt s t) <= own_ahead Z O (own_prior s t) (prior_doubt s t) (empty_casts s) k j.
+  Proof.
+    intros own N. destruct (ok_parts s t ok) as [A [_ [_ E]]]; specialize (E own). pose proof (ascends_len _ _ _ A) as B.
+    assert (L0 : 0 <= len (listed_ballots t)) by (unfold len; lia).
+    unfold own_ahead, own_standing, V, O. rewrite !(V_standing s t ok some_class), (V_conceded s t ok some_class), !(O_for s t ok some_class), (O_unstable s t ok some_class).
+    cbn [cast_by own_votes_of]. rewrite map_length. change (Z.of_nat (length (listed_ballots t))) with (len (listed_ballots t)).
+    unfold prior_certain, class_prior_of, own_prior; rewrite own; cbn [andb]. unfold default_for; rewrite E.
+    assert (NB : beq (empty_casts s) (Some j) = true -> beq (empty_casts s) (Some k) = true -> False) by (rewrite !beq_true; congruence).
+    destruct (beq (empty_casts s) (Some j)), (beq (empty_casts s) (Some k)); try (exfalso; auto; fail); destruct (is_stable (default_ballot t)); lia.
+  Qed.
+
   (** Theorem 12 (b): a class that is possible passes the program's test. *)
   Theorem own_can_win_complete n k : own_groups s = true -> (k < C)%nat ->
     own_possible Z O C (own_prior s t) (prior_doubt s t) (empty_casts s) n k -> own_can_win (empty_casts s) n v (counted_class k) = true.
@@ -125,26 +130,35 @@ Section CountedClasses.
     rewrite NK, (q_way_not _ _ K). fold O. set (alt := cap (t_altered n) (o_not Z O k)) in *.
     assert (W : (if beq y0 (Some k) then Some (cap (ladd (t_touched n) (Some (cap (t_turned n) (o_way_not Z O k)))) (o_not Z O k)) else ladd (t_new n) (Some alt)) = own_won Z O y0 n k) by reflexivity.
     rewrite W.
-    assert (A : forall j, (j < C)%nat -> ahead_of v (counted_class k) (counted_class j) = own_ahead Z O P D y0 k j).
-    { intros j Hj. pose proof (class_counted j Hj) as J. unfold ahead_of, own_ahead, own_standing. rewrite (q_class _ _ K), (q_class _ _ J), (q_own _ _ K G), (q_own _ _ J G), (own_unsure_is G). fold O y0 P D.
-      destruct (beq y0 (Some j)), (beq y0 (Some k)); lia. }
-    assert (N : forall j, (j < C)%nat -> short_of v (counted_class k) (own_won Z O y0 n k) (counted_class j) = own_need Z O P D y0 n k j).
-    { intros j Hj. pose proof (class_counted j Hj) as J. unfold short_of, own_need. rewrite (q_class _ _ K), (q_class _ _ J), (A j Hj). reflexivity. }
+    assert (A : forall j, (j < C)%nat -> j <> k -> ahead_of v (counted_class k) (counted_class j) <= own_ahead Z O P D y0 k j).
+    { intros j Hj N. pose proof (class_counted j Hj) as J. unfold ahead_of. rewrite (q_class _ _ K), (q_class _ _ J), (q_sure _ _ K), (q_sure _ _ J), unsure_is.
+      pose proof (own_ahead_is j k G N) as Q. unfold own_ahead in *. fold O y0 P D in Q. lia. }
+    assert (N : forall j, (j < C)%nat -> short_of v (counted_class k) (own_won Z O y0 n k) (counted_class j) <= own_need Z O P D y0 n k j).
+    { intros j Hj. pose proof (class_counted j Hj) as J. unfold short_of, own_need. rewrite (q_class _ _ K), (q_class _ _ J). destruct (Nat.eqb_spec j k) as [|NE]; [lia|].
+      specialize (A j Hj NE). destruct (own_won Z O y0 n k); lia. }
     assert (Y : forall j, (j < C)%nat -> beq y0 (Some (z_class (counted_class j))) = beq y0 (Some j)) by (intros j Hj; rewrite (q_class _ _ (class_counted j Hj)); reflexivity).
-    assert (LOSE : total snd (map (fun j => (j, if beq y0 (Some (z_class j)) then 0 else short_of v (counted_class k) (own_won Z O y0 n k) j)) (z_classes v)) 0 = own_lose Z O C P D y0 n k).
-    { rewrite classes_are, map_map, total_classes. cbn [fst snd]. apply over_ext. intros j Hj. rewrite (Y j Hj), (N j Hj). reflexivity. }
+    set (need' := fun j => if beq y0 (Some j) then 0 else short_of v (counted_class k) (own_won Z O y0 n k) (counted_class j)).
+    set (turn' := fun j => if beq y0 (Some j) then 0 else Z.min (o_way Z O j) (need' j)).
+    assert (LOSE : total snd (map (fun j => (j, if beq y0 (Some (z_class j)) then 0 else short_of v (counted_class k) (own_won Z O y0 n k) j)) (z_classes v)) 0 = over_classes need' C).
+    { rewrite classes_are, map_map, total_classes. cbn [fst snd]. apply over_ext. intros j Hj. rewrite (Y j Hj). reflexivity. }
     assert (TURN : total (fun p => if beq y0 (Some (z_class (fst p))) then 0 else Z.min (z_way (fst p)) (snd p))
-                     (map (fun j => (j, if beq y0 (Some (z_class j)) then 0 else short_of v (counted_class k) (own_won Z O y0 n k) j)) (z_classes v)) 0 = own_turn Z O C P D y0 n k).
-    { rewrite classes_are, map_map, total_classes. cbn [fst snd]. apply over_ext. intros j Hj. rewrite (Y j Hj), (N j Hj), (q_way _ _ (class_counted j Hj)). fold O. destruct (beq y0 (Some j)); reflexivity. }
+                     (map (fun j => (j, if beq y0 (Some (z_class j)) then 0 else short_of v (counted_class k) (own_won Z O y0 n k) j)) (z_classes v)) 0 = over_classes turn' C).
+    { rewrite classes_are, map_map, total_classes. cbn [fst snd]. apply over_ext. intros j Hj. rewrite (Y j Hj), (q_way _ _ (class_counted j Hj)). reflexivity. }
     rewrite LOSE, TURN.
+    (* what must be lost, and what of it can be turned, is no more than Theorem 12 has, and falls together *)
+    assert (LESS : forall c, (c <= C)%nat ->
+        let f := fun j => if beq y0 (Some j) then 0 else own_need Z O P D y0 n k j in let g := fun j => if beq y0 (Some j) then 0 else Z.min (o_way Z O j) (own_need Z O P D y0 n k j) in
+        over_classes need' c <= over_classes f c /\ over_classes turn' c <= over_classes g c /\ over_classes g c - over_classes turn' c <= over_classes f c - over_classes need' c).
+    { cbv zeta. induction c as [|c IH]; intro Hc; cbn [over_classes]; [lia|]. specialize (IH ltac:(lia)). pose proof (N c ltac:(lia)) as Nc. unfold turn', need' in *. destruct (beq y0 (Some c)); lia. }
+    specialize (LESS C (le_n C)). cbv zeta in LESS. fold (own_lose Z O C P D y0 n k) (own_turn Z O C P D y0 n k) in LESS. destruct LESS as [L1 [L2 L3]].
     repeat (apply andb_true_intro; split).
-    - rewrite classes_are, map_map. apply all_classes. intros j Hj. cbn [fst snd]. rewrite (Y j Hj), (N j Hj), (FK j Hj). apply Z.leb_le. destruct (beq y0 (Some j)) eqn:E.
+    - rewrite classes_are, map_map. apply all_classes. intros j Hj. cbn [fst snd]. rewrite (Y j Hj), (FK j Hj). apply Z.leb_le. destruct (beq y0 (Some j)) eqn:E.
       + unfold o_for. rewrite amount_filter. lia.
-      + apply H1; auto. intro Q. apply beq_false in E. contradiction.
-    - apply fits_within. exact H2.
+      + etransitivity; [apply (N j Hj)|]. apply H1; auto. intro Q. apply beq_false in E. contradiction.
+    - apply fits_within. revert H2; unfold within, cap. destruct (t_touched n), (t_turned n); auto; lia.
     - destruct (t_new n) as [new|] eqn:EN; [|reflexivity]. rewrite classes_are. apply all_classes. intros j Hj. rewrite (Y j Hj), (q_class _ _ (class_counted j Hj)).
       destruct (beq y0 (Some j)) eqn:E; cbn [negb orb]; [|reflexivity]. destruct (Nat.eqb_spec j k) as [|NE]; [reflexivity|]. cbn [orb].
-      rewrite (A j Hj), (FK j Hj). apply beq_true in E. destruct (H3 j new Hj E NE eq_refl) as [Q1 Q2]. apply andb_true_intro; split; apply Z.leb_le; [exact Q1|exact Q2].
+      rewrite (FK j Hj). specialize (A j Hj NE). apply beq_true in E. destruct (H3 j new Hj E NE eq_refl) as [Q1 Q2]. fold alt in Q1, Q2. apply andb_true_intro; split; apply Z.leb_le; lia.
   Qed.
 End CountedClasses.
 
@@ -186,7 +200,7 @@ Proof.
   change (well_made s t = true) in H1. pose proof (class_counted s t H1 HC k Hk) as K. rewrite (q_class _ _ _ _ K), label_counted in H2. apply negb_true_iff, Nat.eqb_neq in H2.
   exists n. split; auto. split; [apply V_reached; auto|]. intros r P' M HP W. apply orb_true_iff in H3; destruct H3 as [H3|H3].
   - destruct (holds_test s t B own O HC H3) as [n' [E' [Hw _]]]. rewrite E in E'. injection E' as <-. apply H2. rewrite <- W. apply (vote_sound (votes_of s t) _ _ P' _ _ n r Hw); auto.
-  - apply negb_true_iff in H3. rewrite (can_win_complete s t H1 HC n k O Hk) in H3; [discriminate|]. apply (winner_is_possible (votes_of s t) _ _ _ n k r P' M); auto.
+  - apply negb_true_iff in H3. rewrite (can_win_complete s t H1 HC n k Hk) in H3; [discriminate|]. apply (winner_is_possible (votes_of s t) _ _ _ n k r P' M); auto.
 Qed.
 
 (** The same where every neighbour has a group of its own. *)
