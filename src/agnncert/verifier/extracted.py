@@ -75,7 +75,7 @@ def check_extracted(contents: Contents, wrong: list[str], checked: list[str]) ->
             reasons.append(f"the extracted checker derives that {budget} can break {derived} targets, not {said}")
     for budget, each, found in zip(contents.budgets, contents.excluded, answer.excluded, strict=False):
         if each != found:
-            reasons.append(f"the extracted checker derives that {budget} gives {found} targets no label, not {each}")
+            reasons.append(f"the extracted checker derives {found} targets that {budget} gives no label, not {each}")
     outcome = {
         (False, False): "all three agree",
         (True, True): "recount and extracted checker both refuse the file",
