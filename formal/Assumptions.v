@@ -2,7 +2,7 @@
 From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric Gated GraphTask Gnncert Collective
   PerNeighbourVote PerNeighbour PerPair OwnGroupsOfGraphs MessagePassing FiniteGraphs Counterexamples Checker
   CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote
-  StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible PossibleOwn Prices.
+  StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible PossibleOwn Excluded ExcludedProofs Prices.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -90,6 +90,26 @@ Print Assumptions winner_is_possible.
 Print Assumptions own_winner_is_possible.
 Print Assumptions stacked_excluded.
 Print Assumptions two_levels_excluded.
+Print Assumptions can_win_complete.
+Print Assumptions own_can_win_complete.
+Print Assumptions left_out_sound.
+Print Assumptions own_left_out_sound.
+Print Assumptions excluded_edge_centric.
+Print Assumptions excluded_node_centric.
+Print Assumptions excluded_gated.
+Print Assumptions excluded_edge_centric_graph.
+Print Assumptions excluded_node_centric_graph.
+Print Assumptions excluded_node_centric_graph_with_loops.
+Print Assumptions excluded_gnncert_e.
+Print Assumptions excluded_gnncert_n.
+Print Assumptions excluded_gnncert_en.
+Print Assumptions excluded_stated.
+Print Assumptions excluded_per_neighbour.
+Print Assumptions excluded_per_pair.
+Print Assumptions excluded_per_node_graph.
+Print Assumptions excluded_per_pair_graph.
+Print Assumptions excluded_stacked.
+Print Assumptions excluded_two_levels.
 Print Assumptions price_is_budget.
 Print Assumptions price_edge_centric.
 Print Assumptions price_node_centric.

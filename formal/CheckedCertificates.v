@@ -276,6 +276,24 @@ Qed.
 (** [own]: then one altered node more, the target, is allowed for. *)
 Definition with_own (own : bool) (B : budget) : lim := ladd (change_features B) (one_if own).
 
+Lemma few_with_own {A} (l : list A) own B : few l (with_own own B) -> few l (ladd (change_features (clip_budget B)) (one_if own)).
+Proof.
+  unfold with_own, clip_budget, few, within, clip; simpl. destruct (change_features B) as [x|]; simpl; auto. destruct (huge <=? x); simpl; auto.
+Qed.
+Lemma no_pair_changes {id F W} B (A : attack id) (G G' : graph id F W) : is_zero (touched_edges (clip_budget B)) = true -> few (pairs_of id A) (touched_edges B) ->
+  edges_and_features A G G' -> forall x y, arc G' x y = arc G x y.
+Proof.
+  intros Z1 Fp HA.
+  assert (NP : pairs_of id A = []).
+  { revert Z1 Fp; unfold touched_edges, clip_budget, clip, few, within, is_zero; simpl.
+    destruct (add_edges B) as [x|], (delete_edges B) as [y|], (change_edges B) as [z|]; simpl;
+      try (destruct (huge <=? x)); try (destruct (huge <=? y)); try (destruct (huge <=? z)); simpl; intros Z1 Fp; try discriminate.
+    apply Z.leb_le in Z1; destruct (pairs_of id A); auto; simpl in Fp; lia. }
+  intros x y; destruct HA as [_ HA]; destruct (HA x y) as [|K]; auto; exfalso.
+  unfold pairs_of in NP; apply app_eq_nil in NP; destruct NP as [N1 N2]; apply app_eq_nil in N2; destruct N2 as [N2 N3].
+  unfold listed in K; rewrite N1, N2, N3 in K; simpl in K; tauto.
+Qed.
+
 (** GNNCert-N: where the checker says yes to a budget, the voted label on every attacked graph within it is the label of the file. *)
 Theorem checked_gnncert_n :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
@@ -294,17 +312,7 @@ Proof.
   unfold reach_of in E; rewrite R0 in E.
   destruct (no_nodes (clip_budget B)); [|discriminate]. destruct (is_zero (touched_edges (clip_budget B))) eqn:Z1; [|discriminate].
   destruct (negb (own && of_graphs s)); [|discriminate]. destruct (keeps_ids s || _); [|discriminate]. simpl in E; injection E as <-.
-  assert (NP : pairs_of id A = []).
-  { revert Z1 Fp; unfold touched_edges, clip_budget, clip, few, within, is_zero; simpl.
-    destruct (add_edges B) as [x|], (delete_edges B) as [y|], (change_edges B) as [z|]; simpl;
-      try (destruct (huge <=? x)); try (destruct (huge <=? y)); try (destruct (huge <=? z)); simpl; intros Z1 Fp; try discriminate.
-    apply Z.leb_le in Z1; destruct (pairs_of id A); auto; simpl in Fp; lia. }
-  rewrite D in Hw. eapply gnncert_n_certificate; eauto.
-  - intros x y; destruct HA as [_ HA]; destruct (HA x y) as [|K]; auto; exfalso.
-    unfold pairs_of in NP; apply app_eq_nil in NP; destruct NP as [N1 N2]; apply app_eq_nil in N2; destruct N2 as [N2 N3].
-    unfold listed in K; rewrite N1, N2, N3 in K; simpl in K; tauto.
-  - revert Fa; unfold with_own, clip_budget, few, within, clip; simpl. destruct (change_features B) as [x|]; simpl; auto.
-    destruct (huge <=? x); simpl; auto.
+  rewrite D in Hw. eapply gnncert_n_certificate; eauto; [eapply no_pair_changes; eauto|apply few_with_own; auto].
 Qed.
 
 (** GNNCert-EN: where the checker says yes to a budget, the voted label on every attacked graph within it is the label of the file. *)
@@ -332,8 +340,7 @@ Proof.
   eapply (gnncert_en_certificate id F W id_eq height width he hf g G _ _ _ _ (clip_budget B)
             (ladd (change_features (clip_budget B)) (one_if own)) Hpos Hh S Hf Hw A G' r HA); auto;
     try (apply few_clip; assumption).
-  revert Fa; unfold with_own, clip_budget, few, within, clip; simpl. destruct (change_features B) as [x|]; simpl; auto.
-  destruct (huge <=? x); simpl; auto.
+  apply few_with_own; auto.
 Qed.
 
 (** Theorem 2 for a user's own division: if it moves no more ballots than its prices say, the label holds. *)

@@ -81,6 +81,20 @@ End Gnncert.
 
 Arguments edges_and_features {id F W}.
 
+Lemma gnncert_e_moves (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (he : id -> id -> nat) (g : shown_model id W F)
+  (G : graph id F W) (V : votes) (B : budget) (A : attack id) (G' : graph id F W) (r : nat -> ballot) :
+  (forall x y, he x y = he y x) -> sees_only id W F g -> shown_faithful id F W T F g (esub id F W he) V G ->
+  edges_and_features A G G' -> altered A = [] -> affords id_eq B A -> shown_reading id F W T F g (esub id F W he) G' r ->
+  moves V (Reach (touched_edges B) (touched_edges B) (touched_edges B)) r.
+Proof.
+  intros Hh S Hv HA HN Ha Hr.
+  apply (shown_moves id F W T F g (esub id F W he) V G G' r (map (edge_group id he) (pairs_of id A)) _ S); auto.
+  - apply few_map; unfold pairs_of, touched_edges. apply few_app; [apply Ha|]. apply few_app; apply Ha.
+  - intros i Hi N; split.
+    + intro x; simpl. destruct HA as [HA _]; destruct (HA x) as [|[I _]]; auto. rewrite HN in I; contradiction.
+    + eapply row_same; eauto.
+Qed.
+
 (** GNNCert-E: ballot i is read from all nodes and the edges of group i. n0 = n1 = n2 = e+ + e- + e~. *)
 Theorem gnncert_e_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (he : id -> id -> nat)
@@ -95,14 +109,21 @@ Theorem gnncert_e_certificate :
       voted C T P r = a.
 Proof.
   intros id F W id_eq T he g G V C P a B Hh S Hv Hw A G' r HA HN Ha Hr.
-  destruct Hv as [VT VC]. rewrite <- VT.
-  eapply vote_sound; [exact Hw|intros; lia|].
-  apply (shown_moves id F W T F g (esub id F W he) V G G' r (map (edge_group id he) (pairs_of id A)) _ S); auto.
-  - split; auto.
-  - apply few_map; unfold pairs_of, touched_edges. apply few_app; [apply Ha|]. apply few_app; apply Ha.
-  - intros i Hi N; split.
-    + intro x; simpl. destruct HA as [HA _]; destruct (HA x) as [|[I _]]; auto. rewrite HN in I; contradiction.
-    + eapply row_same; eauto.
+  rewrite <- (proj1 Hv). eapply vote_sound; [exact Hw|intros; lia|]. eapply gnncert_e_moves; eauto.
+Qed.
+
+Lemma gnncert_n_moves (id F W : Type) (T : nat) (hf : id -> nat) (g : shown_model id W (option F)) (G : graph id F W) (V : votes) (features : lim)
+  (A : attack id) (G' : graph id F W) (r : nat -> ballot) :
+  sees_only id W (option F) g -> shown_faithful id F W T (option F) g (gate id F W hf) V G ->
+  edges_and_features A G G' -> (forall x y, arc G' x y = arc G x y) -> few (altered A) features ->
+  shown_reading id F W T (option F) g (gate id F W hf) G' r ->
+  moves V (Reach features features features) r.
+Proof.
+  intros S Hv HA HE Ha Hr.
+  apply (shown_moves id F W T (option F) g (gate id F W hf) V G G' r (map hf (altered A)) _ S); auto.
+  - apply few_map; auto.
+  - intros j Hj N; split; [|simpl; auto].
+    exact (column_same id F W (fun _ _ => O) hf A G G' j HA N O).
 Qed.
 
 (** GNNCert-N: ballot j is read from the whole graph with the features of group j. n0 = n1 = n2 = r + o: the target's own
@@ -119,13 +140,7 @@ Theorem gnncert_n_certificate :
       voted C T P r = a.
 Proof.
   intros id F W id_eq T hf g G V C P a features S Hv Hw A G' r HA HE Ha Hr.
-  destruct Hv as [VT VC]. rewrite <- VT.
-  eapply vote_sound; [exact Hw|intros; lia|].
-  apply (shown_moves id F W T (option F) g (gate id F W hf) V G G' r (map hf (altered A)) _ S); auto.
-  - split; auto.
-  - apply few_map; auto.
-  - intros j Hj N; split; [|simpl; auto].
-    exact (column_same id F W (fun _ _ => O) hf A G G' j HA N O).
+  rewrite <- (proj1 Hv). eapply vote_sound; [exact Hw|intros; lia|]. eapply gnncert_n_moves; eauto.
 Qed.
 
 (** Of H W cells no more than those of some rows and columns. *)
@@ -166,33 +181,22 @@ Proof.
   rewrite Q, !seq_length; auto.
 Qed.
 
-(** GNNCert-EN: ballot i W + j is read from the edges of group i and the features of group j.
-    n0 = n1 = n2 = H W - (H - e)+ (W - r - o)+. *)
-Theorem gnncert_en_certificate :
-  forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (height width : nat) (he : id -> id -> nat) (hf : id -> nat)
-         (g : shown_model id W (option F)) (G : graph id F W) (V : votes) (C : nat) (P : nat -> Z) (a : nat) (B : budget) (features : lim),
-    let look i := cell id F W he hf (i / width) (i mod width) in
-    let n := grid_moved (Z.of_nat height) (Z.of_nat width) (touched_edges B) features in
-    (0 < width)%nat ->
-    (forall x y, he x y = he y x) ->
-    sees_only id W (option F) g ->
-    shown_faithful id F W (height * width) (option F) g look V G ->
-    withstands V C P 0 a (Reach n n n) ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
-      edges_and_features A G G' -> few (added A) (add_edges B) -> few (deleted A) (delete_edges B) ->
-      few (changed A) (change_edges B) -> few (altered A) features ->
-      shown_reading id F W (height * width) (option F) g look G' r ->
-      voted C (height * width) P r = a.
+Lemma gnncert_en_moves (id F W : Type) (H K : nat) (he : id -> id -> nat) (hf : id -> nat) (g : shown_model id W (option F)) (G : graph id F W)
+  (V : votes) (B : budget) (features : lim) (A : attack id) (G' : graph id F W) (r : nat -> ballot) :
+  let look i := cell id F W he hf (i / K) (i mod K) in
+  let n := grid_moved (Z.of_nat H) (Z.of_nat K) (touched_edges B) features in
+  (0 < K)%nat -> (forall x y, he x y = he y x) -> sees_only id W (option F) g ->
+  shown_faithful id F W (H * K) (option F) g look V G ->
+  edges_and_features A G G' -> few (added A) (add_edges B) -> few (deleted A) (delete_edges B) -> few (changed A) (change_edges B) -> few (altered A) features ->
+  shown_reading id F W (H * K) (option F) g look G' r ->
+  moves V (Reach n n n) r.
 Proof.
-  intros id F W id_eq H K he hf g G V C P a B features look n HK Hh S Hv Hw A G' r HA f1 f2 f3 f4 Hr.
-  destruct Hv as [VT VC]. rewrite <- VT.
-  eapply vote_sound; [exact Hw|intros; lia|].
+  intros look n HK Hh S Hv HA f1 f2 f3 f4 Hr.
   set (rows := map (edge_group id he) (pairs_of id A)). set (columns := map hf (altered A)).
   assert (FR : few rows (touched_edges B)).
   { apply few_map; unfold pairs_of, touched_edges. apply few_app; [auto|]. apply few_app; auto. }
   assert (FC : few columns features) by (apply few_map; auto).
   apply (shown_moves id F W (H * K) (option F) g look V G G' r (covered_cells H K rows columns) n S); auto.
-  - split; auto.
   - destruct (covered_count H K rows columns) as [p [q [Hp [Hq [Hr1 [Hc1 E]]]]]].
     unfold few, within, n, grid_moved in *. rewrite E.
     assert (M : forall h w p0 q0, 0 <= p0 <= h - p -> 0 <= q0 <= w - q -> p0 * q0 <= (h - p) * (w - q)) by (intros; nia).
@@ -213,4 +217,26 @@ Proof.
     destruct Q as [Q1 Q2]. split.
     + intro x. apply (column_same id F W he hf A G G' (i mod K) HA Q2 (i / K)).
     + intros x z. exact (row_same id F W he hf Hh A G G' (i / K) HA Q1 x z).
+Qed.
+
+(** GNNCert-EN: ballot i W + j is read from the edges of group i and the features of group j.
+    n0 = n1 = n2 = H W - (H - e)+ (W - r - o)+. *)
+Theorem gnncert_en_certificate :
+  forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (height width : nat) (he : id -> id -> nat) (hf : id -> nat)
+         (g : shown_model id W (option F)) (G : graph id F W) (V : votes) (C : nat) (P : nat -> Z) (a : nat) (B : budget) (features : lim),
+    let look i := cell id F W he hf (i / width) (i mod width) in
+    let n := grid_moved (Z.of_nat height) (Z.of_nat width) (touched_edges B) features in
+    (0 < width)%nat ->
+    (forall x y, he x y = he y x) ->
+    sees_only id W (option F) g ->
+    shown_faithful id F W (height * width) (option F) g look V G ->
+    withstands V C P 0 a (Reach n n n) ->
+    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+      edges_and_features A G G' -> few (added A) (add_edges B) -> few (deleted A) (delete_edges B) ->
+      few (changed A) (change_edges B) -> few (altered A) features ->
+      shown_reading id F W (height * width) (option F) g look G' r ->
+      voted C (height * width) P r = a.
+Proof.
+  intros id F W id_eq H K he hf g G V C P a B features look n HK Hh S Hv Hw A G' r HA f1 f2 f3 f4 Hr.
+  rewrite <- (proj1 Hv). eapply vote_sound; [exact Hw|intros; lia|]. eapply gnncert_en_moves; eauto.
 Qed.

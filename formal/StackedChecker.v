@@ -85,24 +85,25 @@ Definition when (b : bool) (x : Z) : Z := if b then x else 0.
 Fixpoint gives (g : Z) (own : list Z) (g' : Z) (theirs : list Z) : list Z :=
   match own, theirs with x :: own', y :: theirs' => g * x - g' * y :: gives g own' g' theirs' | _, _ => [] end.
 
-(** All numbers of Theorem 10 that no budget changes. *)
+(** What counts for class a against k: all numbers of Theorem 10 that no budget changes. [own]: the votes of the d neighbours for a. *)
+Definition against (s : stacked_settings) (t : stacked_target) (d : Z) (own : list Z) (a k : nat) : stacked_rival :=
+  let ga := at_class a (x_gate t) in
+  let gk := at_class k (x_gate t) in
+  let sl := x_slack s in
+  let theirs := column k (x_rows t) in
+  let delta := gives ga own gk theirs in
+  let each := (ga + gk) * sl + when (x_computed s) (2 * (vote_steps * sl + sl * sl)) in
+  let extra := if x_pseudo s =? 0 then 0
+               else ga * at_class a (x_pseudo_votes s) - gk * at_class k (x_pseudo_votes s)
+                    - when (x_computed s) (2 * sl * add_up (x_pseudo_votes s) 0) in
+  StackedRival (at_class a (x_prior t) - at_class k (x_prior t) - 2 * sl) (extra + add_up delta 0 - d * each)
+    (gk * vote_steps + when (x_computed s) (sl * vote_steps)) (DescendingSort.sort delta) (tie k a) theirs.
+(** The label, and what counts for it against every other class. *)
 Definition count_stacked (s : stacked_settings) (t : stacked_target) : stacked_counted :=
   let d := size (x_rows t) 0 in
   let a := stacked_best s t in
   let own := column a (x_rows t) in
-  let ga := at_class a (x_gate t) in
-  let sl := x_slack s in
-  let against k :=
-    let gk := at_class k (x_gate t) in
-    let theirs := column k (x_rows t) in
-    let delta := gives ga own gk theirs in
-    let each := (ga + gk) * sl + when (x_computed s) (2 * (vote_steps * sl + sl * sl)) in
-    let extra := if x_pseudo s =? 0 then 0
-                 else ga * at_class a (x_pseudo_votes s) - gk * at_class k (x_pseudo_votes s)
-                      - when (x_computed s) (2 * sl * add_up (x_pseudo_votes s) 0) in
-    StackedRival (at_class a (x_prior t) - at_class k (x_prior t) - 2 * sl) (extra + add_up delta 0 - d * each)
-      (gk * vote_steps + when (x_computed s) (sl * vote_steps)) (DescendingSort.sort delta) (tie k a) theirs in
-  StackedCounted (sensible_file s t) a d own (map against (filter (fun k => negb (Nat.eqb k a)) (seq 0 (x_classes s)))).
+  StackedCounted (sensible_file s t) a d own (map (against s t d own a) (filter (fun k => negb (Nat.eqb k a)) (seq 0 (x_classes s)))).
 
 (** ---- One level ---- *)
 
@@ -144,11 +145,13 @@ Fixpoint each_lost (ok : Z -> Z -> Z -> bool) (fuel : list Z) (lost : lim) (l m 
 (** With [together], each lost neighbour leaves one new one less. *)
 Definition new_at (together : bool) (new : lim) (l : Z) : lim :=
   if together then match new with Some n => Some (Z.max 0 (n - l)) | None => None end else new.
-(** Theorem 10, the test: every lead stays, with so many new, lost and altered neighbours. *)
+(** Theorem 10: the lead over one rival stays, with so many new, lost and altered neighbours. *)
+Definition lead_stays (s : stacked_settings) (d : Z) (together : bool) (new lost alt : lim) (k : stacked_rival) : bool :=
+  let '(m, taken, rest) := take alt (y_sorted k) 0 0 in
+  each_lost (fun l m taken => bears s d k (new_at together new l) l m taken) (y_sorted k) lost 0 m taken rest.
+(** Theorem 10, the test: every lead stays. *)
 Definition stacked_test (s : stacked_settings) (c : stacked_counted) (together : bool) (new lost alt : lim) : bool :=
-  y_made c && forallb (fun k =>
-    let '(m, taken, rest) := take alt (y_sorted k) 0 0 in
-    each_lost (fun l m taken => bears s (y_degree c) k (new_at together new l) l m taken) (y_sorted k) lost 0 m taken rest) (y_rivals c).
+  y_made c && forallb (lead_stays s (y_degree c) together new lost alt) (y_rivals c).
 
 (** x changes of any kind. *)
 Fixpoint best_part (n : Z) (l : list Z) (taken : Z) : Z :=
@@ -215,30 +218,42 @@ Fixpoint pulled (g : lim) (sl : Z) (own theirs : list Z) (n : Z) : Z :=
 Definition above (n : lim) : bool := match n with Some x => most_new <? x | None => true end.
 (** The number, if it is finite. *)
 Definition finite_or_0 (n : lim) : Z := match n with Some x => x | None => 0 end.
-(** Theorem 11, the test: every lead stays, with so many edges and nodes that come or go. *)
-Definition second_test (s : stacked_settings) (c : stacked_counted) (edges nodes : lim) : bool :=
+(** Theorem 11: how far the odds in a vote grow with so many nodes. *)
+Definition grown_by (s : stacked_settings) (nodes : lim) : lim :=
+  let n := finite_or_0 nodes in if n <=? 0 then None else grown (x_second s) n.
+(** Theorem 11: the lead over one rival stays, with so many edges and nodes that come or go; [g] as in [grown_by]. *)
+Definition second_lead_stays (s : stacked_settings) (edges nodes g : lim) (own : list Z) (k : stacked_rival) : bool :=
   let e := finite_or_0 edges in
   let n := finite_or_0 nodes in
-  let g := if n <=? 0 then None else grown (x_second s) n in
-  y_made c && forallb (fun k =>
-    let lead := y_ahead k * vote_steps + y_given k in
-    if x_used s then
-      negb (above edges || above nodes)
-      && (y_tie k <=? lead - (e + n) * (vote_steps * vote_steps)
-                      - (if n <=? 0 then 0 else vote_steps * pulled g (x_slack s) (y_own c) (y_votes k) 0))
-    else y_tie k <=? lead) (y_rivals c).
+  let lead := y_ahead k * vote_steps + y_given k in
+  if x_used s then
+    negb (above edges || above nodes)
+    && (y_tie k <=? lead - (e + n) * (vote_steps * vote_steps)
+                    - (if n <=? 0 then 0 else vote_steps * pulled g (x_slack s) own (y_votes k) 0))
+  else y_tie k <=? lead.
+(** Theorem 11, the test: every lead stays. *)
+Definition second_test (s : stacked_settings) (c : stacked_counted) (edges nodes : lim) : bool :=
+  let g := grown_by s nodes in
+  y_made c && forallb (second_lead_stays s edges nodes g (y_own c)) (y_rivals c).
 
 (** ---- Statements ---- *)
 
 (** new = A' + e+, lost = e- + d, altered = r, and e~ if votes read edges *)
+Definition new_in (B : budget) : lim := ladd (joined_nodes B) (add_edges B).
+(** Theorem 10: lost neighbours. *)
+Definition lost_in (B : budget) : lim := ladd (delete_edges B) (delete_nodes B).
+(** Theorem 10: altered neighbours. *)
+Definition altered_in (s : stacked_settings) (B : budget) : lim := ladd (change_features B) (if x_by_edge s then change_edges B else Some 0).
+(** Theorem 11: edges that come or go, *)
+Definition edges_in (B : budget) : lim := ladd (add_edges B) (delete_edges B).
+(** and nodes, an altered one twice. *)
+Definition nodes_in (B : budget) : lim := ladd (joined_nodes B) (ladd (delete_nodes B) (lmul (Some 2) (change_features B))).
+(** Theorems 10 and 11: the target holds against a budget. *)
 Definition stacked_holds (s : stacked_settings) (c : stacked_counted) (q : query) : bool :=
   let B := clip_budget (fst q) in
   if snd q then false
-  else if x_second s =? 0 then
-    stacked_test s c false (ladd (joined_nodes B) (add_edges B)) (ladd (delete_edges B) (delete_nodes B))
-      (ladd (change_features B) (if x_by_edge s then change_edges B else Some 0))
-  else second_test s c (ladd (add_edges B) (delete_edges B))
-         (ladd (joined_nodes B) (ladd (delete_nodes B) (lmul (Some 2) (change_features B)))).
+  else if x_second s =? 0 then stacked_test s c false (new_in B) (lost_in B) (altered_in s B)
+  else second_test s c (edges_in B) (nodes_in B).
 
 (** Theorems 10 and 11: the stated radius is the largest that is proved, against changes of any kind. *)
 Definition right_stacked_radius (s : stacked_settings) (c : stacked_counted) (x : Z) : bool :=

@@ -83,7 +83,7 @@ Section Sound.
       intros j k N'; rewrite !H; etransitivity; [apply two_classes; auto|auto].
   Qed.
 
-  Lemma gates_alike k : (a < x_classes s)%nat -> (k < x_classes s)%nat -> by_edge _ V = true -> g_of _ V a = g_of _ V k.
+  Lemma gates_alike j k : (j < x_classes s)%nat -> (k < x_classes s)%nat -> by_edge _ V = true -> g_of _ V j = g_of _ V k.
   Proof.
     intros Ha Hk E. destruct parts as (P1 & P2 & P3 & P4 & P5 & P6 & P7). rewrite (f_by_edge _ _ _ same) in E. rewrite !(f_g _ _ _ same).
     rewrite <- P6 in Ha, Hk. unfold at_class at 1 2. rewrite (P7 E _ (nth_In _ 0 Ha)), (P7 E _ (nth_In _ 0 Hk)); reflexivity.
@@ -121,24 +121,28 @@ Section Sound.
     induction S as [|x l' S IH F]; simpl; auto. split; auto. intros y I. rewrite Forall_forall in F. specialize (F y I). unfold is_true, Descending.leb in F. apply Z.leb_le; auto.
   Qed.
 
-  (** What the program counts for a rival. *)
-  Record counted_as (k : nat) (r : stacked_rival) : Prop := {
-    r_ahead : y_ahead r = ahead key V a k; r_given : y_given r = given key V a k; r_most : y_most r = most_given key V k;
-    r_perm : Permutation (y_sorted r) (deltas key V a k); r_falls : falling (y_sorted r); r_tie : y_tie r = tie k a;
+  (** What the program counts for class j against k. *)
+  Record counted_as (j k : nat) (r : stacked_rival) : Prop := {
+    r_ahead : y_ahead r = ahead key V j k; r_given : y_given r = given key V j k; r_most : y_most r = most_given key V k;
+    r_perm : Permutation (y_sorted r) (deltas key V j k); r_falls : falling (y_sorted r); r_tie : y_tie r = tie k j;
     r_votes : y_votes r = column k (x_rows t)
   }.
-  Lemma rival_counted k : (k < x_classes s)%nat -> k <> a -> exists r, In r (y_rivals c) /\ counted_as k r.
+  Lemma against_counted j k : counted_as j k (against s t (size (x_rows t) 0) (column j (x_rows t)) j k).
+  Proof.
+    split; unfold against; cbn [y_ahead y_given y_most y_sorted y_tie y_votes]; auto.
+    - unfold ahead. rewrite !(f_p _ _ _ same), (f_slack _ _ _ same). reflexivity.
+    - unfold given, doubt_pseudo, doubt_each, degree. rewrite gives_deltas, add_up_plus, !when_bit, rows_length, !add_up_plus.
+      unfold deltas. rewrite plus_sum, !(f_g _ _ _ same), !(f_q _ _ _ same), (f_pseudo _ _ _ same), (f_slack _ _ _ same), (f_computed _ _ _ same), (f_steps _ _ _ same), (f_all _ _ _ same).
+      rewrite !Z.add_0_l. reflexivity.
+    - unfold most_given. rewrite when_bit, (f_g _ _ _ same), (f_slack _ _ _ same), (f_computed _ _ _ same), (f_steps _ _ _ same). reflexivity.
+    - rewrite gives_deltas. symmetry; apply DescendingSort.Permuted_sort.
+    - apply sort_falls.
+  Qed.
+  Lemma rival_counted k : (k < x_classes s)%nat -> k <> a -> exists r, In r (y_rivals c) /\ counted_as a k r.
   Proof.
     intros Hk N. unfold c, count_stacked; cbn [y_rivals]. eexists; split.
     - apply in_map, filter_In; split; [apply in_seq; split; [apply Nat.le_0_l|exact Hk]|]. apply negb_true_iff, Nat.eqb_neq. exact N.
-    - change (stacked_best s t) with a. split; cbn [y_ahead y_given y_most y_sorted y_tie y_votes]; auto.
-      + unfold ahead. rewrite !(f_p _ _ _ same), (f_slack _ _ _ same). reflexivity.
-      + unfold given, doubt_pseudo, doubt_each, degree. rewrite gives_deltas, add_up_plus, !when_bit, rows_length, !add_up_plus.
-        unfold deltas. rewrite plus_sum, !(f_g _ _ _ same), !(f_q _ _ _ same), (f_pseudo _ _ _ same), (f_slack _ _ _ same), (f_computed _ _ _ same), (f_steps _ _ _ same), (f_all _ _ _ same).
-        rewrite !Z.add_0_l. reflexivity.
-      + unfold most_given. rewrite when_bit, (f_g _ _ _ same), (f_slack _ _ _ same), (f_computed _ _ _ same), (f_steps _ _ _ same). reflexivity.
-      + rewrite gives_deltas. symmetry; apply DescendingSort.Permuted_sort.
-      + apply sort_falls.
+    - change (stacked_best s t) with a. apply against_counted.
   Qed.
 
   Lemma degree_is : y_degree c = degree key V.
@@ -147,24 +151,24 @@ Section Sound.
   Proof.
     pose proof file_sensible as F. pose proof (steps_pos _ _ F); pose proof (slack_pos _ _ F); pose proof (g_pos _ _ F k). unfold most_given, bit_of. destruct (computed key V); nia.
   Qed.
-  Lemma delta_low k : forall y, In y (deltas key V a k) -> - most_given key V k <= y.
+  Lemma delta_low j k : forall y, In y (deltas key V j k) -> - most_given key V k <= y.
   Proof.
     intros y I. unfold deltas in I; apply in_map_iff in I; destruct I as [u [<- I]]. pose proof file_sensible as F.
-    destruct (ballots_ok _ _ F u I) as [B1 B2]. pose proof (B1 a); pose proof (B1 k). pose proof (B1 (S k)). specialize (B2 k (S k) ltac:(lia)).
-    pose proof (steps_pos _ _ F); pose proof (slack_pos _ _ F); pose proof (g_pos _ _ F k); pose proof (g_pos _ _ F a).
-    unfold delta, most_given, bit_of. assert (g_of key V k * vote_of key V u k <= g_of key V k * st_steps key V) by nia. assert (0 <= g_of key V a * vote_of key V u a) by nia. destruct (computed key V); nia.
+    destruct (ballots_ok _ _ F u I) as [B1 B2]. pose proof (B1 j); pose proof (B1 k). pose proof (B1 (S k)). specialize (B2 k (S k) ltac:(lia)).
+    pose proof (steps_pos _ _ F); pose proof (slack_pos _ _ F); pose proof (g_pos _ _ F k); pose proof (g_pos _ _ F j).
+    unfold delta, most_given, bit_of. assert (g_of key V k * vote_of key V u k <= g_of key V k * st_steps key V) by nia. assert (0 <= g_of key V j * vote_of key V u j) by nia. destruct (computed key V); nia.
   Qed.
 
   (** One rival, one number of lost neighbours: what is looked at suffices for every division of what is new. *)
-  Lemma bears_sound k r new l m taken i u m' taken' : counted_as k r ->
+  Lemma bears_sound j k r new l m taken i u m' taken' : counted_as j k r ->
     bears s (y_degree c) r new l m taken = true ->
     0 <= i -> 0 <= u -> within (i + u) new -> (by_edge key V = false -> u = 0) ->
     taken' + m' * most_given key V k <= taken + m * most_given key V k ->
-    tie k a <= lead_at key V a k l m' i (i + u) taken'.
+    tie k j <= lead_at key V j k l m' i (i + u) taken'.
   Proof.
     intros R H Hi Hu Hn Hb Hm. destruct R as [R1 R2 R3 _ _ R4 _]. pose proof (most_pos k) as MP.
     unfold bears, stacked_lead, divided in H. rewrite R1, R2, R3, R4, degree_is in H. rewrite <- (f_by_edge _ _ _ same), <- (f_pseudo _ _ _ same) in H.
-    unfold lead_at. unfold divisor in *. set (M := most_given key V k) in *. set (A := ahead key V a k) in *. set (g := given key V a k) in *. set (d := degree key V) in *.
+    unfold lead_at. unfold divisor in *. set (M := most_given key V k) in *. set (A := ahead key V j k) in *. set (g := given key V j k) in *. set (d := degree key V) in *.
     rewrite !(f_steps _ _ _ same) in *. clearbody M A g d.
     assert (K : forall n', match new with Some n => if n <=? most_new then new else None | None => None end = Some n' -> new = Some n').
     { intros n' E; destruct new as [n|]; [|discriminate]. destruct (n <=? most_new); congruence. }
@@ -252,6 +256,27 @@ Section Sound.
   Definition within_numbers (together : bool) (new lost alt : lim) (n r m : Z) : Prop :=
     within r lost /\ within m alt /\ within n new /\ (together = true -> within (n + r) new).
 
+  (** The lead of j over one class k, whatever an attack within the numbers does. *)
+  Lemma lead_stays_sound together new lost alt j k r (N' : list key) (b : key -> nat -> Z) (p g : nat -> Z) (new_ rem_ alt_ turn_ : list key) :
+    counted_as j k r -> lead_stays s (y_degree c) together new lost alt r = true -> (j < x_classes s)%nat -> (k < x_classes s)%nat -> k <> j ->
+    stacked_reading key V p g -> stacked_changes key V N' b j new_ rem_ alt_ turn_ ->
+    within_numbers together new lost alt (Z.of_nat (length (new_ ++ turn_))) (Z.of_nat (length rem_)) (Z.of_nat (length alt_)) ->
+    stacked key V p g N' b k + tie k j <= stacked key V p g N' b j.
+  Proof.
+    intros R H Hj Hk N read ch [W1 [W2 [W3 W4]]].
+    destruct (stacked_lead_sound key key_eq V N' b p g j k new_ rem_ alt_ turn_ file_sensible read ch N (gates_alike j k Hj Hk)) as (l & m & u & i & L1 & L2 & L3 & L4 & L5 & L6 & L7 & L8 & L9 & LD).
+    specialize (LD (y_sorted r) (r_perm _ _ _ R) (r_falls _ _ _ R)).
+    assert (LEN : Z.of_nat (length (y_sorted r)) = degree key V) by (rewrite (Permutation_length (r_perm _ _ _ R)); unfold deltas, degree; rewrite map_length; auto).
+    pose proof (looked_at _ (y_sorted r) alt lost l H ltac:(lia) ltac:(destruct lost; simpl in *; auto; lia)) as [m2 [E [M1 [M2 M3]]]].
+    specialize (M3 m ltac:(destruct alt; simpl in *; auto; lia) ltac:(lia)).
+    match type of LD with lead_at _ _ _ _ _ _ ?i (?i + ?u) _ <= _ => assert (T : tie k j <= lead_at key V j k l m i (i + u) (top (Z.to_nat (l + m)) (y_sorted r))) end.
+    { eapply bears_sound; [exact R|exact E|auto|auto| |auto|].
+      - unfold new_at. destruct together; [|destruct new; simpl in *; auto; lia]. specialize (W4 eq_refl). destruct new; simpl in *; auto; lia.
+      - pose proof (top_more (y_sorted r) (Z.to_nat (l + m)) (Z.to_nat (l + m2)) (most_given key V k)) as TM.
+        assert (TM' := TM ltac:(intros y Iy; apply (delta_low j), (Permutation_in y (r_perm _ _ _ R)); auto) ltac:(lia) ltac:(lia)). rewrite !Z2Nat.id in TM' by lia. lia. }
+    lia.
+  Qed.
+
   (** Theorem 10: where the checker's test passes, the label stays with so many new, lost, altered and turned neighbours. *)
   Theorem stacked_test_sound together new lost alt (N' : list key) (b : key -> nat -> Z) (p g : nat -> Z) (new_ rem_ alt_ turn_ : list key) :
     stacked_test s c together new lost alt = true ->
@@ -259,20 +284,10 @@ Section Sound.
     within_numbers together new lost alt (Z.of_nat (length (new_ ++ turn_))) (Z.of_nat (length rem_)) (Z.of_nat (length alt_)) ->
     stacked_label key V (x_classes s) p g N' b = a.
   Proof.
-    intros H read ch [W1 [W2 [W3 W4]]]. unfold stacked_label. apply label_is_best; split; [apply label_small|]. intros k Hk N.
+    intros H read ch W. unfold stacked_label. apply label_is_best; split; [apply label_small|]. intros k Hk N.
     destruct (rival_counted k Hk N) as [r [I R]].
     unfold stacked_test in H; apply andb_prop in H; destruct H as [_ H]. rewrite forallb_forall in H. specialize (H r I).
-    destruct (stacked_lead_sound key key_eq V N' b p g a k new_ rem_ alt_ turn_ file_sensible read ch N (gates_alike k label_small Hk)) as (l & m & u & i & L1 & L2 & L3 & L4 & L5 & L6 & L7 & L8 & L9 & LD).
-    specialize (LD (y_sorted r) (r_perm _ _ R) (r_falls _ _ R)).
-    assert (LEN : Z.of_nat (length (y_sorted r)) = degree key V) by (rewrite (Permutation_length (r_perm _ _ R)); unfold deltas, degree; rewrite map_length; auto).
-    pose proof (looked_at _ (y_sorted r) alt lost l H ltac:(lia) ltac:(destruct lost; simpl in *; auto; lia)) as [m2 [E [M1 [M2 M3]]]].
-    specialize (M3 m ltac:(destruct alt; simpl in *; auto; lia) ltac:(lia)).
-    match type of LD with lead_at _ _ _ _ _ _ ?i (?i + ?u) _ <= _ => assert (T : tie k a <= lead_at key V a k l m i (i + u) (top (Z.to_nat (l + m)) (y_sorted r))) end.
-    { eapply bears_sound; [exact R|exact E|auto|auto| |auto|].
-      - unfold new_at. destruct together; [|destruct new; simpl in *; auto; lia]. specialize (W4 eq_refl). destruct new; simpl in *; auto; lia.
-      - pose proof (top_more (y_sorted r) (Z.to_nat (l + m)) (Z.to_nat (l + m2)) (most_given key V k)) as TM.
-        assert (TM' := TM ltac:(intros y Iy; apply delta_low, (Permutation_in y (r_perm _ _ R)); auto) ltac:(lia) ltac:(lia)). rewrite !Z2Nat.id in TM' by lia. lia. }
-    lia.
+    eapply lead_stays_sound; eauto. apply label_small.
   Qed.
 
   Lemma best_part_more D : forall n x, x <= best_part n D x.
@@ -297,11 +312,11 @@ Section Sound.
     intros H read ch W. unfold stacked_label. apply label_is_best; split; [apply label_small|]. intros k Hk N.
     destruct (rival_counted k Hk N) as [r [I R]].
     unfold any_stacked_test in H; apply andb_prop in H; destruct H as [_ H]. rewrite forallb_forall in H. specialize (H r I).
-    destruct (stacked_lead_sound key key_eq V N' b p g a k new_ rem_ alt_ turn_ file_sensible read ch N (gates_alike k label_small Hk)) as (l & m & i & u & L1 & L2 & L3 & L4 & L5 & L6 & L7 & L8 & L9 & LD).
-    specialize (LD (y_sorted r) (r_perm _ _ R) (r_falls _ _ R)).
-    pose proof (best_part_top (y_sorted r) (r_falls _ _ R) x 0 (Z.to_nat (l + m)) ltac:(lia)) as BP.
+    destruct (stacked_lead_sound key key_eq V N' b p g a k new_ rem_ alt_ turn_ file_sensible read ch N (gates_alike a k label_small Hk)) as (l & m & i & u & L1 & L2 & L3 & L4 & L5 & L6 & L7 & L8 & L9 & LD).
+    specialize (LD (y_sorted r) (r_perm _ _ _ R) (r_falls _ _ _ R)).
+    pose proof (best_part_top (y_sorted r) (r_falls _ _ _ R) x 0 (Z.to_nat (l + m)) ltac:(lia)) as BP.
     cbv zeta in H. apply andb_prop in H; destruct H as [H1 H2]. apply Z.leb_le in H1, H2.
-    rewrite (r_ahead _ _ R), (r_given _ _ R), (r_most _ _ R), (r_tie _ _ R), degree_is, divided_is in H1, H2.
+    rewrite (r_ahead _ _ _ R), (r_given _ _ _ R), (r_most _ _ _ R), (r_tie _ _ _ R), degree_is, divided_is in H1, H2.
     pose proof (most_pos k) as MP. unfold lead_at in LD. set (d := degree key V) in *.
     assert (DM : ahead key V a k * divisor key V (d - Z.min x d) <= ahead key V a k * divisor key V (d - l + i)
                  \/ ahead key V a k * divisor key V (d + x) <= ahead key V a k * divisor key V (d - l + i)).

@@ -154,8 +154,8 @@ Section Checked.
   Let c := count_stacked s t.
   Let a := y_label c.
 
-  Lemma pulled_sum g k : forall n, pulled g (x_slack s) (column a (x_rows t)) (column k (x_rows t)) n
-    = n + sum key (fun u => vote_of _ V u a - vote_of _ V u k - lowest g (x_slack s) (vote_of _ V u a) + highest g (x_slack s) (vote_of _ V u k)) (neighbours _ V).
+  Lemma pulled_sum g j k : forall n, pulled g (x_slack s) (column j (x_rows t)) (column k (x_rows t)) n
+    = n + sum key (fun u => vote_of _ V u j - vote_of _ V u k - lowest g (x_slack s) (vote_of _ V u j) + highest g (x_slack s) (vote_of _ V u k)) (neighbours _ V).
   Proof.
     pose proof (f_rows _ _ _ same) as F. unfold column. clear - F. induction F as [|u row N rows H F IH]; intro n; [simpl; lia|].
     cbn [map pulled sum]. rewrite IH. rewrite !H. lia.
@@ -189,7 +189,7 @@ Section Checked.
     apply label_is_best; split; [apply (label_small key V s t same some_class)|]. intros k Hk N.
     destruct (rival_counted key V s t same some_class k Hk N) as [r [I R]]. fold c a in R.
     assert (VS : 0 < vote_steps) by reflexivity.
-    unfold second_test in H; apply andb_prop in H; destruct H as [_ H]. rewrite forallb_forall in H. specialize (H r I). cbv zeta in H. rewrite HU in H.
+    unfold second_test in H; apply andb_prop in H; destruct H as [_ H]. rewrite forallb_forall in H. specialize (H r I). unfold second_lead_stays, grown_by in H. cbv zeta in H. rewrite HU in H.
     apply andb_prop in H; destruct H as [_ H]. apply Z.leb_le in H. cbn [finite_or_0] in H.
     rewrite (r_ahead _ _ _ _ _ _ R), (r_given _ _ _ _ _ _ R), (r_tie _ _ _ _ _ _ R), (r_votes _ _ _ _ _ _ R) in H. change (y_label (count_stacked s t)) with a in H.
     pose proof (label_small key V s t same some_class) as Ha. fold c a in Ha.
@@ -236,26 +236,35 @@ Section Checked.
       assert (Q : ahead key V a k + X2 - (e + n) * vote_steps <= lead2 key p a k z) by nia. nia.
   Qed.
 
-  (** Theorem 11: where no votes are used at all, nothing but the prior decides. *)
-  Theorem unused_votes (e n : lim) (p : nat -> Z) :
-    second_test s c e n = true -> x_second s <> 0 -> x_used s = false -> (forall k, near (slack _ V) (p_of _ V k) (p k)) -> best p (x_classes s) = a.
+  (** No vote is used: the lead of j over k is that of the prior. *)
+  Lemma unused_lead (e n : lim) (j k : nat) (r : stacked_rival) (p : nat -> Z) :
+    sensible_file s t = true -> x_second s <> 0 -> x_used s = false -> counted_as key V t j k r ->
+    second_lead_stays s e n (grown_by s n) (column j (x_rows t)) r = true -> (forall k, near (slack _ V) (p_of _ V k) (p k)) -> p k + tie k j <= p j.
   Proof.
-    intros H H2 HU P. assert (M : sensible_file s t = true) by (unfold second_test in H; apply andb_prop in H; apply H).
+    intros M H2 HU R H P.
     pose proof (parts s t M) as (_ & _ & _ & _ & _ & LG & _).
     assert (GS : forall k, g_of _ V k = 0).
-    { intro k; rewrite (f_g _ _ _ same). pose proof M as M'; unfold sensible_file in M'; apply andb_prop in M'; destruct M' as [_ M']. apply orb_true_iff in M'; destruct M' as [M'|M']; [apply Z.eqb_eq in M'; contradiction|].
-      apply andb_prop in M'; destruct M' as [_ M3]; apply andb_prop in M3; destruct M3 as [M3 _]. rewrite HU in M3. unfold at_class. destruct (Nat.lt_ge_cases k (length (x_gate t))) as [L|L]; [|apply nth_overflow; auto].
+    { intro k'; rewrite (f_g _ _ _ same). pose proof M as M'; unfold sensible_file in M'; apply andb_prop in M'; destruct M' as [_ M']. apply orb_true_iff in M'; destruct M' as [M'|M']; [apply Z.eqb_eq in M'; contradiction|].
+      apply andb_prop in M'; destruct M' as [_ M3]; apply andb_prop in M3; destruct M3 as [M3 _]. rewrite HU in M3. unfold at_class. destruct (Nat.lt_ge_cases k' (length (x_gate t))) as [L|L]; [|apply nth_overflow; auto].
       rewrite forallb_forall in M3. apply Z.eqb_eq, M3, nth_In; auto. }
     assert (P0 : pseudo _ V = 0 /\ computed _ V = false).
     { rewrite (f_pseudo _ _ _ same), (f_computed _ _ _ same). unfold sensible_file in M; apply andb_prop in M; destruct M as [_ M]. apply orb_true_iff in M; destruct M as [M|M]; [apply Z.eqb_eq in M; contradiction|].
       apply andb_prop in M; destruct M as [M _]; apply andb_prop in M; destruct M as [M1 M2]. apply Z.eqb_eq in M1. apply negb_true_iff in M2. auto. }
     destruct P0 as [P0 C0]. pose proof (file_sensible key V s t same M) as SF.
+    unfold second_lead_stays in H. cbv zeta in H. rewrite HU in H. apply Z.leb_le in H.
+    rewrite (r_ahead _ _ _ _ _ _ R), (r_given _ _ _ _ _ _ R), (r_tie _ _ _ _ _ _ R) in H.
+    assert (GV : given key V j k = 0).
+    { unfold given, doubt_each, delta. rewrite P0, C0, !GS. cbn [Z.eqb bit_of]. assert (Q : forall l, sum key (fun u => 0 * vote_of _ V u j - 0 * vote_of _ V u k) l = 0) by (clear; induction l as [|u l IH]; [reflexivity|]; cbn [sum]; rewrite IH; ring). rewrite Q. ring. }
+    rewrite GV in H. pose proof (tie_range k j). unfold ahead in H. destruct (P j), (P k). unfold vote_steps in H. lia.
+  Qed.
+
+  (** Theorem 11: where no votes are used at all, nothing but the prior decides. *)
+  Theorem unused_votes (e n : lim) (p : nat -> Z) :
+    second_test s c e n = true -> x_second s <> 0 -> x_used s = false -> (forall k, near (slack _ V) (p_of _ V k) (p k)) -> best p (x_classes s) = a.
+  Proof.
+    intros H H2 HU P. assert (M : sensible_file s t = true) by (unfold second_test in H; apply andb_prop in H; apply H).
     apply label_is_best; split; [apply (label_small key V s t same some_class)|]. intros k Hk N.
     destruct (rival_counted key V s t same some_class k Hk N) as [r [I R]]. fold c a in R.
-    unfold second_test in H; apply andb_prop in H; destruct H as [_ H]. rewrite forallb_forall in H. specialize (H r I). cbv zeta in H. rewrite HU in H. apply Z.leb_le in H.
-    rewrite (r_ahead _ _ _ _ _ _ R), (r_given _ _ _ _ _ _ R), (r_tie _ _ _ _ _ _ R) in H. change (y_label (count_stacked s t)) with a in H.
-    assert (GV : given key V a k = 0).
-    { unfold given, doubt_each, delta. rewrite P0, C0, !GS. cbn [Z.eqb bit_of]. assert (Q : forall l, sum key (fun u => 0 * vote_of _ V u a - 0 * vote_of _ V u k) l = 0) by (clear; induction l as [|u l IH]; [reflexivity|]; cbn [sum]; rewrite IH; ring). rewrite Q. ring. }
-    rewrite GV in H. pose proof (tie_range k a). unfold ahead in H. destruct (P a), (P k). unfold vote_steps in H. lia.
+    unfold second_test in H; apply andb_prop in H; destruct H as [_ H]. rewrite forallb_forall in H. specialize (H r I). eapply unused_lead; eauto.
   Qed.
 End Checked.

@@ -320,6 +320,40 @@ Section CheckedGraph.
     apply andb_prop in M; destruct M as [M M3]; apply andb_prop in M; destruct M as [M1 M2]. apply Z.leb_le in M1, M2, M3. auto.
   Qed.
 
+  (** What the program finds of class j against k is the lead of Theorem 11, after n nodes and e edges. *)
+  Lemma second_lead_is (edges nodes : lim) (j k : nat) (r : stacked_rival) :
+    sensible_file s t = true -> x_used s = true -> (j < x_classes s)%nat -> (k < x_classes s)%nat -> counted_as id V t j k r ->
+    second_lead_stays s edges nodes (grown_by s nodes) (column j (x_rows t)) r = true ->
+    exists e n, edges = Some e /\ nodes = Some n
+      /\ tie k j <= p_of _ V j - p_of _ V k - 2 * x_slack s + sum id (kept id s V j k n) (neighbours _ V) - 2 * x_slack s * Z.of_nat (length (neighbours _ V)) - vote_steps * (n + e).
+  Proof.
+    intros M HU Hj Hk R H. destruct (two_levels_file id V s t same some_class M two_levels HU) as [P0 [C0 GS]].
+    unfold second_lead_stays, grown_by in H. cbv zeta in H. rewrite HU in H.
+    apply andb_prop in H; destruct H as [AB H]. apply Z.leb_le in H. apply negb_true_iff, orb_false_iff in AB; destruct AB as [AB1 AB2].
+    destruct edges as [e|]; [|discriminate]. destruct nodes as [n|]; [|discriminate]. exists e, n. split; auto. split; auto. cbn [finite_or_0 ladd within] in *.
+    rewrite (r_ahead _ _ _ _ _ _ R), (r_given _ _ _ _ _ _ R), (r_tie _ _ _ _ _ _ R), (r_votes _ _ _ _ _ _ R) in H.
+    assert (GV : given id V j k = vote_steps * sum id (fun u => vote_of _ V u j - vote_of _ V u k) (neighbours _ V) - degree id V * (2 * vote_steps * slack _ V)).
+    { unfold given, doubt_each, delta. rewrite P0, C0, !GS by auto. cbn [Z.eqb bit_of].
+      assert (Q : forall l, sum id (fun u => vote_steps * vote_of _ V u j - vote_steps * vote_of _ V u k) l = vote_steps * sum id (fun u => vote_of _ V u j - vote_of _ V u k) l)
+        by (clear; induction l as [|u l IH]; [simpl; lia|]; cbn [sum]; rewrite IH; lia).
+      rewrite Q. ring. }
+    rewrite GV in H. unfold degree in H. rewrite (f_slack _ _ _ same) in H.
+    assert (KEPT : sum id (kept id s V j k n) (neighbours _ V) = sum id (fun u => vote_of _ V u j - vote_of _ V u k) (neighbours _ V)
+              - (if n <=? 0 then 0 else pulled (grown (x_second s) n) (x_slack s) (column j (x_rows t)) (column k (x_rows t)) 0)).
+    { unfold kept. destruct (n <=? 0); [lia|]. rewrite (pulled_sum id V s t same).
+      assert (Q : forall l, sum id (fun u => lowest (grown (x_second s) n) (x_slack s) (vote_of _ V u j) - highest (grown (x_second s) n) (x_slack s) (vote_of _ V u k)) l
+                 = sum id (fun u => vote_of _ V u j - vote_of _ V u k) l
+                   - (0 + sum id (fun u => vote_of _ V u j - vote_of _ V u k - lowest (grown (x_second s) n) (x_slack s) (vote_of _ V u j) + highest (grown (x_second s) n) (x_slack s) (vote_of _ V u k)) l))
+        by (clear; induction l as [|u l IH]; simpl in *; lia).
+      apply Q. }
+    pose proof (tie_range k j). unfold ahead in H. rewrite (f_slack _ _ _ same) in H.
+    set (X := sum id (kept id s V j k n) (neighbours id V)) in *.
+    set (PL := if n <=? 0 then 0 else pulled (grown (x_second s) n) (x_slack s) (column j (x_rows t)) (column k (x_rows t)) 0) in *.
+    assert (H' : tie k j <= vote_steps * (p_of id V j - p_of id V k - 2 * x_slack s + X - 2 * x_slack s * Z.of_nat (length (neighbours id V)) - vote_steps * (n + e))).
+    { rewrite KEPT. unfold PL. clear - H. set (ln := Z.of_nat (length (neighbours id V))) in *. clearbody ln. unfold vote_steps in *. destruct (n <=? 0); nia. }
+    unfold vote_steps in *. lia.
+  Qed.
+
   (** Theorem 11, the test for e edges and n nodes, and any attack with no more nodes, and no more of both together. *)
   Theorem two_levels_test_sound (edges nodes : lim) (A : attack id) (G' : graph id F W) (N' : list id) (b : id -> nat -> Z) (p : nat -> Z) :
     second_test s c edges nodes = true -> two_levels_by id F W v A G G' ->
@@ -333,39 +367,25 @@ Section CheckedGraph.
     2: { transitivity (best p (x_classes s)); [|exact (unused_votes id V s t same some_class edges nodes p H two_levels HU P)]. unfold two_score.
          assert (E : forall f g, (forall k, f k = g k) -> best f (x_classes s) = best g (x_classes s)) by (clear; intros f g E; induction (x_classes s) as [|m IH]; simpl; auto; rewrite IH, !E; auto).
          apply E; intro k; lia. }
-    destruct (two_levels_file id V s t same some_class M two_levels HU) as [P0 [C0 GS]]. pose proof (file_sensible id V s t same M) as SF. destruct (fits M) as [FW FS]. pose proof (slack_pos _ _ SF) as SP. rewrite (f_slack _ _ _ same) in SP.
+    pose proof (file_sensible id V s t same M) as SF. destruct (fits M) as [FW FS]. pose proof (slack_pos _ _ SF) as SP. rewrite (f_slack _ _ _ same) in SP.
     apply label_is_best; split; [apply (label_small id V s t same some_class)|]. intros k Hk N.
     destruct (rival_counted id V s t same some_class k Hk N) as [r [I R]]. fold c a in R.
-    unfold second_test in H; apply andb_prop in H; destruct H as [_ H]. rewrite forallb_forall in H. specialize (H r I). cbv zeta in H. rewrite HU in H.
-    apply andb_prop in H; destruct H as [AB H]. apply Z.leb_le in H. apply negb_true_iff, orb_false_iff in AB; destruct AB as [AB1 AB2].
-    destruct edges as [e|]; [|discriminate]. destruct nodes as [n|]; [|discriminate]. cbn [finite_or_0 ladd within] in *.
-    rewrite (r_ahead _ _ _ _ _ _ R), (r_given _ _ _ _ _ _ R), (r_tie _ _ _ _ _ _ R), (r_votes _ _ _ _ _ _ R) in H. change (y_label (count_stacked s t)) with a in H.
-    assert (N0 : 0 <= n) by (unfold nodes_moved in HN; lia).
+    unfold second_test in H; apply andb_prop in H; destruct H as [_ H]. rewrite forallb_forall in H. specialize (H r I).
+    destruct (second_lead_is edges nodes a k r M HU (label_small id V s t same some_class) Hk R H) as (e & n & -> & -> & T). cbn [ladd within] in *.
     pose proof (two_levels_lead id F W id_eq v reads exact A G G' By s V N' b a k n model ltac:(lia) (label_small id V s t same some_class) Hk N stored Rd HN) as LD.
-    assert (GV : given id V a k = vote_steps * sum id (fun u => vote_of _ V u a - vote_of _ V u k) (neighbours _ V) - degree id V * (2 * vote_steps * slack _ V)).
-    { unfold given, doubt_each, delta. rewrite P0, C0, !GS by (auto; apply (label_small id V s t same some_class)). cbn [Z.eqb bit_of].
-      assert (Q : forall l, sum id (fun u => vote_steps * vote_of _ V u a - vote_steps * vote_of _ V u k) l = vote_steps * sum id (fun u => vote_of _ V u a - vote_of _ V u k) l)
-        by (clear; induction l as [|u l IH]; [simpl; lia|]; cbn [sum]; rewrite IH; lia).
-      rewrite Q. ring. }
-    rewrite GV in H. unfold degree in H. rewrite (f_slack _ _ _ same) in H.
     assert (DIFF : forall l, sum id (fun u => b u a - b u k) l = sum id (fun u => b u a) l - sum id (fun u => b u k) l) by (clear; induction l as [|u l IH]; simpl; lia).
-    rewrite DIFF in LD.
-    assert (KEPT : sum id (kept id s V a k n) (neighbours _ V) = sum id (fun u => vote_of _ V u a - vote_of _ V u k) (neighbours _ V)
-              - (if n <=? 0 then 0 else pulled (grown (x_second s) n) (x_slack s) (y_own c) (column k (x_rows t)) 0)).
-    { unfold kept. destruct (n <=? 0); [lia|]. change (y_own c) with (column (y_label (count_stacked s t)) (x_rows t)). rewrite (pulled_sum id V s t same). change (y_label (count_stacked s t)) with a.
-      assert (Q : forall l, sum id (fun u => lowest (grown (x_second s) n) (x_slack s) (vote_of _ V u a) - highest (grown (x_second s) n) (x_slack s) (vote_of _ V u k)) l
-                 = sum id (fun u => vote_of _ V u a - vote_of _ V u k) l
-                   - (0 + sum id (fun u => vote_of _ V u a - vote_of _ V u k - lowest (grown (x_second s) n) (x_slack s) (vote_of _ V u a) + highest (grown (x_second s) n) (x_slack s) (vote_of _ V u k)) l))
-        by (clear; induction l as [|u l IH]; simpl in *; lia).
-      apply Q. }
-    pose proof (tie_range k a). destruct (P a) as [Pa _], (P k) as [_ Pk]. rewrite (f_slack _ _ _ same) in *. unfold ahead in H. rewrite (f_slack _ _ _ same) in H. unfold two_score.
-    set (X := sum id (kept id s V a k n) (neighbours id V)) in *.
-    set (PL := if n <=? 0 then 0 else pulled (grown (x_second s) n) (x_slack s) (y_own c) (column k (x_rows t)) 0) in *.
-    assert (H' : tie k a <= vote_steps * (p_of id V a - p_of id V k - 2 * x_slack s + X - 2 * x_slack s * Z.of_nat (length (neighbours id V)) - (e + n) * vote_steps)).
-    { rewrite KEPT. unfold PL. clear - H. set (ln := Z.of_nat (length (neighbours id V))) in *. clearbody ln. unfold vote_steps in *. destruct (n <=? 0); nia. }
-    unfold vote_steps in *. lia.
+    rewrite DIFF in LD. destruct (P a) as [Pa _], (P k) as [_ Pk]. rewrite (f_slack _ _ _ same) in *. unfold two_score. unfold vote_steps in *. lia.
   Qed.
 End CheckedGraph.
+
+(** The amounts that a budget allows. *)
+Lemma amounts_fit (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (v : id) (B : budget) (A : attack id) (G G' : graph id F W) : two_levels_by id F W v A G G' -> affords id_eq B A ->
+  within (nodes_moved id A) (nodes_in B) /\ within (nodes_moved id A + edges_moved id A) (ladd (edges_in B) (nodes_in B)).
+Proof.
+  intros By Ha. pose proof (few_joined id F W id_eq A _ G G' v (proj1 By) Ha) as FJ. destruct Ha as [f1 f2 _ _ _ f6 f7 _].
+  unfold few, within, nodes_moved, edges_moved, edges_in, nodes_in in *.
+  split; destruct (joined_nodes B), (delete_nodes B), (change_features B) as [r|], (add_edges B), (delete_edges B); cbn [ladd lmul Z.leb Z.compare]; auto; lia.
+Qed.
 
 (** Theorem 11 for a budget: if the checker says that a target holds, its label stays. *)
 Theorem two_levels_certificate :
@@ -381,10 +401,8 @@ Theorem two_levels_certificate :
 Proof.
   intros id F W id_eq v reads exact s t V G B own HC H2 St H Mo Sr G' N' b p [A [By Ha]] Rd P.
   unfold stacked_holds in H; destruct (Z.eqb_spec (x_second s) 0) as [|_]; [contradiction|]. cbn [fst snd] in H. destruct own; [discriminate|]. split; auto.
-  apply affords_clip in Ha. pose proof (few_joined id F W id_eq A _ G G' v (proj1 By) Ha) as FJ. destruct Ha as [f1 f2 _ _ _ f6 f7 _].
-  eapply two_levels_test_sound; eauto; unfold few, within, nodes_moved, edges_moved in *.
-  - set (D := clip_budget B) in *. clearbody D. destruct (joined_nodes D), (delete_nodes D), (change_features D) as [r|]; cbn [ladd lmul Z.leb Z.compare]; auto. lia.
-  - set (D := clip_budget B) in *. clearbody D. destruct (joined_nodes D), (delete_nodes D), (change_features D) as [r|], (add_edges D), (delete_edges D); cbn [ladd lmul Z.leb Z.compare]; auto. lia.
+  destruct (amounts_fit id F W id_eq v (clip_budget B) A G G' By (affords_clip id_eq _ _ Ha)) as [F1 F2].
+  eapply two_levels_test_sound; eauto.
 Qed.
 
 (** Theorem 11, the radius: x changes of any kind, of which a node with other features is worth two nodes; and [structure]: edges and nodes that come and go alone. *)

@@ -6,7 +6,8 @@ First every file (by default the golden ones and the corpus of false certificate
 ones; then random ballots of every rule, until enough answers were compared. In random ballots some statements are made
 false, which verifier and checker must both notice. Prices (Theorem 13) are asked, too: the checker must find that what the prover
 states is the least price, and nothing where it is raised by one; the recount tries attacks in the order of their price, as far as
-it gets. Any difference is printed, and the exit status is 1.
+it gets. How many targets cannot get which label (Theorem 12) is derived by all three, and must be the same number for every class.
+Any difference is printed, and the exit status is 1.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from agnncert.errors import AgnncertError
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.stacked import StackedEvidence
 from agnncert.verdict import verify
-from agnncert.verifier import recount, recount_prices, recount_stacked
+from agnncert.verifier import recount, recount_possible, recount_prices, recount_stacked
 from agnncert.verifier.extracted import Answer, ask_checker
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -45,6 +46,12 @@ def random_budgets(rng: np.random.Generator, number: int) -> list[Budget]:
         counts = {name: float(rng.choice(AMOUNTS)) for name in COUNTS if rng.random() < rng.choice([0.15, 0.5, 1.0])}
         drawn.append(Budget(**counts, target_features=bool(rng.random() < 0.2)))
     return drawn
+
+
+def small_budgets(rng: np.random.Generator, number: int) -> list[Budget]:
+    """A few changes of one kind: between nothing and everything, where some classes are possible and others are not."""
+    kinds = rng.choice(["add_edges", "delete_edges", "change_edges", "delete_nodes", "change_features"], number)
+    return [Budget(**{str(kind): int(rng.integers(0, 8))}) for kind in kinds]
 
 
 def random_prices(rng: np.random.Generator, number: int) -> list[Prices]:
@@ -157,8 +164,7 @@ def random_stacked(rng: np.random.Generator, rule: str, n: int) -> StackedCounts
 
 def prove(ballots: Ballots | StackedCounts, budgets: list[Budget]) -> tuple[dict[str, Any], tuple[int, ...]]:
     """What the prover states about ballots, or about stacked votes."""
-    fields = {name: getattr(ballots, name) for name in ballots.__dataclass_fields__}
-    evidence: Any = (BallotEvidence if isinstance(ballots, Ballots) else StackedEvidence)(**fields)
+    evidence = evidence_of(ballots)
     label, radius = evidence.label_and_radius()
     every = math.inf
     rest = Budget(
@@ -226,11 +232,25 @@ def falsify(rng: np.random.Generator, stated: dict[str, Any]) -> dict[str, Any]:
     return altered
 
 
+def evidence_of(counts: Ballots | StackedCounts) -> Any:
+    """The same numbers in the hands of the prover."""
+    fields = {name: getattr(counts, name) for name in counts.__dataclass_fields__}
+    return (BallotEvidence if isinstance(counts, Ballots) else StackedEvidence)(**fields)
+
+
+def excluded_by_two(counts: Ballots | StackedCounts, budget: Budget) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many targets cannot get each label, as the prover and as the recount derive it."""
+    again: Any = recount_possible.of_ballots if isinstance(counts, Ballots) else recount_stacked.possible
+    answers = (np.asarray(evidence_of(counts).possible(budget)), np.asarray(again(counts, budget)))
+    proved, recounted = (tuple(int(x) for x in (~possible).sum(axis=0)) for possible in answers)
+    return proved, recounted
+
+
 class Comparison:
     """Counts answers, and tells where two derivations differ."""
 
     def __init__(self) -> None:
-        self.answers = self.differ = 0
+        self.answers = self.exclusions = self.differ = 0
 
     def add(
         self,
@@ -262,8 +282,7 @@ class Comparison:
         self, what: str, counts: Ballots | StackedCounts, stated: dict[str, Any], asked: list[Prices]
     ) -> None:
         """Compares what the prover states as prices with the extracted checker, and with the recount as far as it gets."""
-        fields = {name: getattr(counts, name) for name in counts.__dataclass_fields__}
-        evidence: Any = (BallotEvidence if isinstance(counts, Ballots) else StackedEvidence)(**fields)
+        evidence = evidence_of(counts)
         price = np.stack([evidence.cheapest(prices) for prices in asked])
         if price.max(initial=0, where=np.isfinite(price)) > LARGEST_PRICE:
             return
@@ -286,6 +305,19 @@ class Comparison:
             shared = math.isfinite(prices.inject_nodes) and 0 < prices.injected_edges < math.inf  # all have as many
             if not shared and (again > row).any():
                 self.report(f"{what}: {prices} cost {row.tolist()}, {again.tolist()} by the recount")
+
+    def add_exclusions(
+        self, what: str, counts: Ballots | StackedCounts, stated: dict[str, Any], budgets: list[Budget]
+    ) -> None:
+        """Compares how many targets cannot get each label, by prover, recount and extracted checker: one answer for each class."""
+        base, every = {**stated, "holds": np.zeros((len(budgets), counts.num_targets), bool)}, [True] * len(budgets)
+        for budget, found in zip(budgets, ask_checker(counts, base, budgets, (), every).excluded, strict=True):
+            proved, again = excluded_by_two(counts, budget)
+            self.answers, self.exclusions = self.answers + len(proved), self.exclusions + len(proved)
+            if not proved == again == found:
+                self.report(
+                    f"{what}: {budget} cannot give {proved} targets each label, {again} by the recount, {found} by the checker"
+                )
 
     def report(self, text: str) -> None:
         """Notes a difference."""
@@ -319,6 +351,9 @@ def compare_files(files: list[Path], rng: np.random.Generator, found: Comparison
         proved, broken = prove(ballots, budgets)
         found.add(f"{file.name}, random budgets", ballots, proved, budgets, broken)
         found.add_prices(f"{file.name}, prices", ballots, proved, random_prices(rng, 4))
+        found.add_exclusions(
+            f"{file.name}, exclusions", ballots, proved, [*contents.budgets, *budgets, *small_budgets(rng, 20)]
+        )
         yield f"{file.name}: {'accepted' if verify(file).holds else 'refused'}"
 
 
@@ -349,10 +384,12 @@ def main() -> int:
         else:
             found.add(what, ballots, stated, budgets, broken)
             found.add_prices(what, ballots, stated, random_prices(rng, 6))
+            found.add_exclusions(what, ballots, stated, [*budgets, *small_budgets(rng, 25)])
         by_rule[rule] += found.answers - before
         rounds += 1
     for rule, number in by_rule.items():
         print(f"  {rule}: {number:,}")
+    print(f"{found.exclusions:,} numbers of targets that cannot get a label are among them")
     print(f"{found.answers:,} answers compared, {found.differ} differ, {time.perf_counter() - begin:.0f} s")
     return 1 if found.differ else 0
 

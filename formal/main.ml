@@ -56,7 +56,16 @@ let first_too_dear r left = match left with
         else if prices.(i) > left then prices.(i) else go (i + 1) (left - prices.(i)) in
       go 0 left
 
-let queries () = Array.of_list (many (int ()) (fun () -> let b = budget () in let own = flag () in (b, own)))
+(* Budgets, and whether it is asked who cannot get which label. *)
+let queries () =
+  let l = many (int ()) (fun () -> let b = budget () in let own = flag () in ((b, own), flag ())) in
+  (Array.of_list (List.map fst l), Array.of_list (List.map snd l))
+(* For each budget that is asked about and each class, how many targets cannot get it. *)
+let fresh_excluded ask classes = Array.map (fun asked -> Array.make (if asked then classes else 0) 0) ask
+let note_excluded excluded ask cannot queries =
+  Array.iteri (fun i q -> if ask.(i) then List.iteri (fun k out -> if out then excluded.(i).(k) <- excluded.(i).(k) + 1) (cannot q)) queries
+let print_budget wrong broken excluded =
+  Printf.printf "budget %d %d" wrong broken; Array.iter (Printf.printf " %d") excluded; print_newline ()
 (* Prices, and whether a stated price is the least one (1) or a price that suffices (0). *)
 let prices () = Array.of_list (many (int ()) (fun () ->
   let p_inject = lim () in let p_edge = lim () in let p_add = lim () in let p_delete = lim () in let p_change = lim () in
@@ -69,7 +78,7 @@ let print_wrong = Array.iteri (fun i n -> Printf.printf "%s %d\n" [| "label"; "r
 
 let check_ballots code =
   let s = settings code in
-  let queries = queries () in
+  let queries, ask = queries () in
   let asked = prices () in
   let wrong_price = Array.make (Array.length asked) 0 in
   let structure = flag () in
@@ -79,6 +88,7 @@ let check_ballots code =
   let needs = fresh () and touch_needs = fresh () and fails = Array.make m 0 and wrong_budget = Array.make m 0 in
   let wrong = Array.make 4 0 and targets = ref 0 in
   let touches = own_groups s && not s.of_graphs in
+  let excluded = fresh_excluded ask s.num_classes and asks = Array.exists Fun.id ask in
   let rec chunks () =
     let n = int () in
     if n > 0 then begin
@@ -109,6 +119,7 @@ let check_ballots code =
           if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
           if not s.of_graphs then append needs.(i) (need s c q);
           if touches then append touch_needs.(i) (touch_need s c q)) queries;
+        if asks then note_excluded excluded ask (cannot_get s c (count_classes s t)) queries;
         note_prices wrong_price asked stated_price n j (holds s c)
       done;
       targets := !targets + n;
@@ -119,7 +130,7 @@ let check_ballots code =
   Array.iteri (fun i q ->
     let p = first_too_dear needs.(i) (left_for_new q) and p2 = first_too_dear touch_needs.(i) (left_for_touches hubs q) in
     let broken = broken_at_most s q !targets fails.(i) (to_list needs.(i)) p hubs (to_list touch_needs.(i)) p2 in
-    Printf.printf "budget %d %d\n" wrong_budget.(i) broken) queries;
+    print_budget wrong_budget.(i) broken excluded.(i)) queries;
   print_prices wrong_price;
   Printf.printf "targets %d\n" !targets
 
@@ -128,7 +139,7 @@ let check_stacked () =
   let x_classes = int () in let x_computed = flag () in let x_by_edge = flag () in let x_ids = flag () in let x_pseudo = int () in
   let x_pseudo_votes = many (int ()) int in let x_slack = int () in let x_second = int () in let x_used = flag () in
   let s = { x_classes; x_computed; x_by_edge; x_ids; x_pseudo; x_pseudo_votes; x_slack; x_second; x_used } in
-  let queries = queries () in
+  let queries, ask = queries () in
   let asked = prices () in
   let wrong_price = Array.make (Array.length asked) 0 in
   let hubs = many (int ()) int in
@@ -138,6 +149,7 @@ let check_stacked () =
   let m = Array.length queries in
   let needs = Array.init m (fun _ -> { used = 0; room = [||] }) and fails = Array.make m 0 and wrong_budget = Array.make m 0 in
   let wrong = Array.make 4 0 and targets = ref 0 in
+  let excluded = fresh_excluded ask x_classes and asks = Array.exists Fun.id ask in
   let rec chunks () =
     let n = int () in
     if n > 0 then begin
@@ -148,7 +160,8 @@ let check_stacked () =
       for j = 0 to n - 1 do
         let x_rows = List.init (degree j) (fun i -> table.(which (!next + i))) in
         next := !next + degree j;
-        let c = count_stacked s { x_prior = of_block prior j; x_gate = of_block gate j; x_rows } in
+        let t = { x_prior = of_block prior j; x_gate = of_block gate j; x_rows } in
+        let c = count_stacked s t in
         let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
         note 0 (c.y_made && c.y_label = stated_label j);
         note 1 (right_stacked_radius s c (radius j));
@@ -159,6 +172,7 @@ let check_stacked () =
           if not h then fails.(i) <- fails.(i) + 1;
           if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
           append needs.(i) (stacked_need s c q (radius j) (structure j))) queries;
+        if asks then note_excluded excluded ask (stacked_cannot_get s c (count_duels s t)) queries;
         note_prices wrong_price asked stated_price n j (stacked_holds s c)
       done;
       targets := !targets + n;
@@ -168,7 +182,7 @@ let check_stacked () =
   print_wrong wrong;
   Array.iteri (fun i q ->
     let p = first_too_dear needs.(i) (left_for_touches hubs (without_changes s q)) in
-    Printf.printf "budget %d %d\n" wrong_budget.(i) (stacked_broken s q fails.(i) (to_list needs.(i)) p hubs)) queries;
+    print_budget wrong_budget.(i) (stacked_broken s q fails.(i) (to_list needs.(i)) p hubs) excluded.(i)) queries;
   print_prices wrong_price;
   Printf.printf "targets %d\n" !targets
 

@@ -3,15 +3,18 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from agnncert.certificates.file import read_contents
 from agnncert.certificates.rules import RULES
 from agnncert.errors import SettingsError
 from agnncert.verdict import verify
 from agnncert.verifier import extracted
+from formal import compare
 from formal.compare import (
     STACKED,
     Comparison,
@@ -21,6 +24,7 @@ from formal.compare import (
     random_ballots,
     random_budgets,
     random_stacked,
+    small_budgets,
 )
 
 FORMAL = Path(__file__).resolve().parents[2] / "formal"
@@ -86,11 +90,61 @@ def test_verify_says_which_derivations_agree(checker):
     assert any(line.endswith("all three agree") for line in verdict.checked)
     stacked = verify(FORMAL.parent / "tests/golden/v1/stacked-two-levels.cert", extracted=True)
     assert any(line.endswith("all three agree") for line in stacked.checked)
-    excluding = verify(FORMAL.parent / "tests/corpus/true/node-centric-node-excluded.cert", extracted=True)
-    assert excluding.checked[-1].endswith("all three agree; who cannot get which label is derived by the recount alone")
     samples = verify(FORMAL.parent / "tests/golden/v1/rs.cert", extracted=True)
     assert samples.holds
     assert any("random samples" in line for line in samples.checked)
+
+
+@pytest.mark.parametrize("rule", [*RULES, *STACKED])
+def test_prover_recount_and_checker_exclude_the_same_labels(rule, checker):
+    rng, found = np.random.default_rng(11), Comparison()
+    draw = random_stacked if rule in STACKED else random_ballots
+    for size in (1, 25):
+        counts, budgets = draw(rng, rule, size), [*random_budgets(rng, 6), *small_budgets(rng, 10)]
+        found.add_exclusions(rule, counts, prove(counts, [])[0], budgets)
+    assert found.exclusions >= 32
+    assert not found.differ
+
+
+def test_a_comparison_of_excluded_labels_sees_a_difference(checker, monkeypatch):
+    rng, found = np.random.default_rng(1), Comparison()
+    counts, budgets = random_ballots(rng, "node-centric/node", 40), small_budgets(rng, 4)
+    proved, again = compare.excluded_by_two(counts, budgets[0])
+    monkeypatch.setattr(compare, "excluded_by_two", lambda *_: (proved, (again[0] + 1, *again[1:])))
+    found.add_exclusions("one more by the recount", counts, prove(counts, [])[0], budgets)
+    assert found.differ == len(budgets)
+
+
+EXCLUDING = sorted(FORMAL.parent.glob("tests/corpus/true/*-excluded.cert"))
+
+
+@pytest.mark.parametrize("file", EXCLUDING, ids=lambda file: file.stem)
+def test_the_checker_refuses_altered_numbers_of_excluded_targets(file, checker):
+    contents = read_contents(file)
+    wrong, checked = extracted.check_extracted(contents, [], [])
+    assert not wrong
+    assert checked[-1].endswith("all three agree")
+    for at, each in enumerate(contents.excluded):
+        for k in range(len(each)):
+            for change in (-1, 1):
+                numbers = (*each[:k], each[k] + change, *each[k + 1 :])
+                altered = (*contents.excluded[:at], numbers, *contents.excluded[at + 1 :])
+                wrong, checked = extracted.check_extracted(replace(contents, excluded=altered), [], [])
+                assert len(wrong) == 1
+                assert f"the extracted checker derives {each} targets that {contents.budgets[at]} gives no" in wrong[0]
+                assert checked[-1].endswith("the extracted checker refuses its numbers")
+    short = replace(contents, excluded=tuple(each[:-1] for each in contents.excluded))
+    wrong, _ = extracted.check_extracted(short, [], [])
+    assert len(wrong) == sum(map(bool, contents.excluded))  # nothing is derived for a part of the classes
+
+
+def test_a_false_exclusion_of_the_corpus_is_refused_by_recount_and_checker(checker):
+    files = [f for f in FORMAL.parent.glob("tests/corpus/false/excluded-*.cert") if not f.stem.endswith("--rs")]
+    assert len(files) >= 4
+    for file in files:
+        verdict = verify(file, extracted=True)
+        assert verdict.checked[-1].endswith("recount and extracted checker both refuse the file"), file.name
+        assert any(text.startswith("the extracted checker derives (") for text in verdict.reasons), file.name
 
 
 def test_without_the_checker_the_error_says_how_to_build_it(monkeypatch):

@@ -35,12 +35,13 @@ LARGEST = 2**40  # the checker treats all numbers from 2**30 on as infinite
 
 @dataclass(frozen=True)
 class Answer:
-    """For how many targets a statement, an answer for a budget, or a price is wrong; how many each budget breaks."""
+    """For how many targets a statement, a budget's answer or a price is wrong; how many break or get no class k."""
 
     wrong: dict[str, int]
     wrong_budgets: list[int]
     broken: list[int]
     wrong_prices: tuple[int, ...] = ()
+    excluded: tuple[tuple[int, ...], ...] = ()
 
 
 def find_checker() -> Path:
@@ -63,13 +64,18 @@ def check_extracted(contents: Contents, wrong: list[str], checked: list[str]) ->
     if len(contents.arrays["label"]) != counts.num_targets:
         return wrong, [*checked, "nothing by the extracted checker: the file is not about the targets that it names"]
     stated = {name: contents.arrays[name] for name in (*STATEMENTS, "holds") if name in contents.arrays}
-    answer = ask_checker(counts, stated, contents.budgets)
+    classes = (counts.votes if isinstance(counts, Ballots) else counts).num_classes
+    asked = [len(each) == classes for each in contents.excluded]  # no work that grows with unstated classes
+    answer = ask_checker(counts, stated, contents.budgets, excluded=asked)
     numbers = {f"the {name.replace('_', ' ')}": number for name, number in answer.wrong.items()}
     numbers |= {f"the answer for {b}": n for b, n in zip(contents.budgets, answer.wrong_budgets, strict=True)}
     reasons = [f"the extracted checker does not derive {what} of {n:,} targets" for what, n in numbers.items() if n]
     for budget, said, derived in zip(contents.budgets, contents.broken_at_most, answer.broken, strict=True):
         if said != derived:
             reasons.append(f"the extracted checker derives that {budget} can break {derived} targets, not {said}")
+    for budget, each, found in zip(contents.budgets, contents.excluded, answer.excluded, strict=False):
+        if each != found:
+            reasons.append(f"the extracted checker derives {found} targets that {budget} gives no label, not {each}")
     outcome = {
         (False, False): "all three agree",
         (True, True): "recount and extracted checker both refuse the file",
@@ -77,16 +83,19 @@ def check_extracted(contents: Contents, wrong: list[str], checked: list[str]) ->
         (False, True): "the recount accepts the file, the extracted checker refuses its numbers",
     }[bool(wrong), bool(reasons)]
     agreed = f"stored numbers, recount, and checker extracted from the Coq proofs: {outcome}"
-    agreed += "; who cannot get which label is derived by the recount alone" if any(contents.excluded) else ""
     return [*wrong, *reasons], [*checked, agreed]
 
 
 def ask_checker(
     counts: Ballots | StackedCounts, stated: dict[str, Numbers], budgets: Sequence[Budget],
-    prices: Sequence[tuple[Prices, bool]] = (),
+    prices: Sequence[tuple[Prices, bool]] = (), excluded: Sequence[bool] = (),
 ) -> Answer:  # fmt: skip
-    """Has the extracted checker derive all of STATEMENTS, ``holds`` and ``price`` (in whole units; True: the least)."""
-    stream = (_of_stacked if isinstance(counts, StackedCounts) else _of_ballots)(counts, stated, budgets, prices)  # type: ignore[arg-type]
+    """Has the extracted checker derive all of STATEMENTS, ``holds`` and ``price`` (in whole units; True: the least).
+
+    ``excluded`` says of which budgets it also counts the targets that cannot get each class.
+    """
+    asked = _asked(budgets, prices, excluded)
+    stream = (_of_stacked if isinstance(counts, StackedCounts) else _of_ballots)(counts, stated, asked)  # type: ignore[arg-type]
     with subprocess.Popen([find_checker()], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as checker:
         assert checker.stdin  # both are pipes
         assert checker.stdout
@@ -100,20 +109,21 @@ def ask_checker(
     answers = [row for row in rows if row[0] == "budget"]
     wrong = {row[0]: int(row[1]) for row in rows if row[0] in STATEMENTS}
     prices_wrong = tuple(int(row[1]) for row in rows if row[0] == "price")
-    return Answer(wrong, [int(row[1]) for row in answers], [int(row[2]) for row in answers], prices_wrong)
+    without = tuple(tuple(map(int, row[3:])) for row in answers)
+    return Answer(wrong, [int(row[1]) for row in answers], [int(row[2]) for row in answers], prices_wrong, without)
 
 
-def _of_ballots(ballots: Ballots, stated: dict[str, Numbers], budgets: Any, prices: Any) -> Iterator[Any]:
-    yield _header(ballots, budgets, prices, "structure_radius" in stated)
+def _of_ballots(ballots: Ballots, stated: dict[str, Numbers], asked: list[int]) -> Iterator[Any]:
+    yield _header(ballots, asked, "structure_radius" in stated)
     for part in parts_of(ballots):
         yield from (*_columns(ballots, stated, part), _priced(stated, part))
     yield [0]
 
 
-def _of_stacked(counts: StackedCounts, stated: dict[str, Numbers], budgets: Any, prices: Any) -> Iterator[Any]:
+def _of_stacked(counts: StackedCounts, stated: dict[str, Numbers], asked: list[int]) -> Iterator[Any]:
     flags = (counts.gated, counts.by_edge, counts.ids == "node_id")
     yield [len(DIVISIONS), counts.num_classes, *flags, counts.pseudo, len(counts.pseudo_votes), *counts.pseudo_votes]
-    yield [counts.slack, counts.second, bool(counts.gate.any()), len(budgets), *_asked(budgets, prices)]
+    yield [counts.slack, counts.second, bool(counts.gate.any()), *asked]
     yield from ([len(counts.hubs)], counts.hubs, [len(counts.table)], counts.table)
     for first in range(0, counts.num_targets, CHUNK):
         part = slice(first, min(first + CHUNK, counts.num_targets))
@@ -124,11 +134,13 @@ def _of_stacked(counts: StackedCounts, stated: dict[str, Numbers], budgets: Any,
     yield [0]
 
 
-def _asked(budgets: Sequence[Budget], prices: Sequence[tuple[Prices, bool]]) -> list[int]:
-    asked = [(*(_amount(getattr(budget, name)) for name in COUNTS), budget.target_features) for budget in budgets]
+def _asked(budgets: Sequence[Budget], prices: Sequence[tuple[Prices, bool]], excluded: Sequence[bool]) -> list[int]:
     kinds = ("inject_nodes", "injected_edges", *(name for name in PRICED if name != "inject_nodes"), "target_features")
+    rows: list[tuple[Any, ...]] = [(len(budgets),)]
+    for budget, out in zip(budgets, excluded or [False] * len(budgets), strict=True):
+        rows.append((*(_amount(getattr(budget, name)) for name in COUNTS), budget.target_features, out))
     costs = [(*(_amount(getattr(price, kind)) for kind in kinds), least) for price, least in prices]
-    return [*(int(x) for row in asked for x in row), len(prices), *(int(x) for row in costs for x in row)]
+    return [int(x) for row in (*rows, (len(prices),), *costs) for x in row]
 
 
 def _priced(stated: dict[str, Numbers], part: slice) -> Any:
@@ -146,22 +158,18 @@ def _amount(number: float) -> int:
     return -1 if math.isinf(number) else min(int(number), LARGEST)
 
 
-def _header(ballots: Ballots, budgets: Any, stated_prices: Any, structure: bool) -> list[int]:
+def _header(ballots: Ballots, asked: list[int], structure: bool) -> list[int]:
     votes, vote, stated = ballots.votes, ballots.vote, ballots.parameters
     division, task = ballots.rule.split("/")
     prices = [stated.get(name, -1) for name in (*COUNTS, "target_features")]
     settings = [
         *(DIVISIONS.index(division), task == "graph", ballots.ids == "node_id", votes.num_groups, votes.num_classes),
-        *(
-            len(vote.class_prior),
-            *vote.class_prior,
-            vote.edgeless_prior,
-            -1 if vote.constant is None else vote.constant,
-        ),
-        *(stated.get("edge_groups", 0), stated.get("feature_groups", 0), *prices),
+        *(len(vote.class_prior), *vote.class_prior, vote.edgeless_prior),
+        *(-1 if vote.constant is None else vote.constant, stated.get("edge_groups", 0)),
+        *(stated.get("feature_groups", 0), *prices),
     ]
     hubs = [] if ballots.hubs is None else ballots.hubs.tolist()
-    return [int(x) for x in (*settings, len(budgets), *_asked(budgets, stated_prices), structure, len(hubs), *hubs)]
+    return [int(x) for x in (*settings, *asked, structure, len(hubs), *hubs)]
 
 
 def _columns(ballots: Ballots, stated: dict[str, Numbers], part: slice) -> Iterator[Any]:
