@@ -27,7 +27,7 @@ from agnncert.cli.inputs import (
     study_of_settings,
     targets_of,
 )
-from agnncert.cli.report_step import BY_SIZE, FALSE_POSITIVES, RECALL, Reported, report_certificate
+from agnncert.cli.report_step import FALSE_POSITIVES, RECALL, Reported, report_certificate
 from agnncert.cli.settings import FIT, CertifySettings, TrainSettings
 from agnncert.divisions.base import Division
 from agnncert.divisions.named import STACKED
@@ -376,9 +376,10 @@ def _measured(certificate: Certificate, study: Study, seconds: float) -> list[Ro
         rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
             rows += [] if value is None else [{"measure": name, "value": value}]
-        if (control := addons("agnncert.controls").get("size")) is not None:
-            by_size = control.load()(study, [n for n in SIZES if n <= certificate.radius.max(initial=0) + 1])
-            rows += [{"measure": BY_SIZE, "size": size, "value": value} for size, value in by_size.items()]
+        sizes = [n for n in SIZES if n <= certificate.radius.max(initial=0) + 1]
+        found = [one.load()(study, certificate, sizes).items() for one in addons("agnncert.controls").values()]
+        shown = [(name, each) for measures in found for name, by_size in measures for each in by_size.items()]
+        rows += [{"measure": name, "size": size, "value": value} for name, (size, value) in shown]
     rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
     kinds: dict[str, Any] = {word: certificate.radius}
     if certificate.structure_radius is not certificate.radius:
