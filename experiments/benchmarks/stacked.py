@@ -4,6 +4,9 @@ python -m experiments.benchmarks.stacked [DATASET …] --root .cache/data --seed
 
 Rows go to experiments/results/stacked.jsonl as they come; a run that is started again goes on where it stopped, and
 ``--page`` prints the tables. Test labels are read after everything is chosen.
+
+``--few cora-ml --seeds 200 201 202 203 204`` is for 20 labels per class (``load_dataset(…, split="20-per-class")``);
+these rows go to experiments/results/stacked_few.jsonl.
 """
 
 import argparse
@@ -20,6 +23,7 @@ from agnncert.datasets.splits import set_masks, stratified_split
 from agnncert.training.stacked import fit_stacked
 
 ROWS = Path(__file__).parents[1] / "results" / "stacked.jsonl"
+FEW_ROWS, FEW = ROWS.with_name("stacked_few.jsonl"), "20-per-class"
 SIZES = (0, 1, 2, 3, 5, 10)
 # Settings of the models without edges; chosen by accuracy on validation nodes in a study before this one.
 OWN: dict[str, dict[str, Any]] = {
@@ -63,9 +67,12 @@ def curves(certificate: ac.Certificate) -> dict[str, list[float]]:
     }
 
 
-def run(name: str, seed: int, root: str, done: set[str], standard: bool = False) -> None:
-    """All rows of a dataset and seed that are missing; ``standard``: those with standardised features."""
-    data = ac.load_dataset(name, root=root, seed=seed)
+def run(name: str, seed: int, root: str, done: set[str], standard: bool = False, few: bool = False) -> None:
+    """All rows of a dataset and seed that are missing.
+
+    ``standard``: those with standardised features. ``few``: those with 20 labels per class, one level, made for 1.
+    """
+    data = ac.load_dataset(name, root=root, seed=seed, split=FEW if few else None)
     how = SCALED[name] if standard else OWN[name]
     sizes = {"num_layers": 2, "hidden_channels": how["hidden"], "dropout": how["dropout"]}
     base = ac.build_model("mlp", data, **sizes, norm=how.get("norm"), scale=how.get("scale"))
@@ -81,12 +88,14 @@ def run(name: str, seed: int, root: str, done: set[str], standard: bool = False)
         return trained[number]
 
     designs = [(design, protocol, None) for design in DESIGNS[name] for protocol in ("inductive", "transductive")]
-    if standard:
+    if few:
+        designs = [(ac.StackedVotes(size=1), "inductive", None)]
+    elif standard:
         designs = [(ac.StackedVotes(size=size), "inductive", None) for size in (5, 1, 3, 2)]
     elif name in ("cora-ml", "amazon-c"):
         designs += [(ac.StackedVotes(size=1, trusted=0), "inductive", share) for share in TRUSTED]
     for design, protocol, share in designs:
-        rule = f"{design}{STANDARD if standard else ''}"
+        rule = f"{design}{STANDARD if standard else ''}{f', {FEW}' if few else ''}"
         key = json.dumps([name, seed, rule, design.size, protocol, share])
         if key in done:
             continue
@@ -108,7 +117,7 @@ def run(name: str, seed: int, root: str, done: set[str], standard: bool = False)
             "seconds": {"models without edges": seconds["own"], "votes": fitted - begin, "certify": certified - fitted,
                         "forward": forward},
         }  # fmt: skip
-        with ROWS.open("a") as file:
+        with (FEW_ROWS if few else ROWS).open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(name, seed, rule, design.size, protocol, share, [round(v, 3) for v in row["structure"]], flush=True)
 
@@ -155,9 +164,9 @@ def with_trusted(data: Any, share: float, seed: int) -> Any:
     return graph
 
 
-def page() -> str:
+def page(file: Path = ROWS) -> str:
     """The rows as tables, means over seeds."""
-    rows = [json.loads(line) for line in ROWS.read_text().splitlines()]
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["dataset"], row["protocol"], row["trusted"], row["rule"], row["size"]), []).append(row)
@@ -184,18 +193,20 @@ def main() -> None:
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--standard", action="store_true", help="only with standardised features")
+    parser.add_argument("--few", action="store_true", help="only with 20 labels per class")
     parser.add_argument("--page", action="store_true", help="print the tables")
     args = parser.parse_args()
+    rows = FEW_ROWS if args.few else ROWS
     if args.page:
-        print(page())
+        print(page(rows))
         return
-    done = {json.loads(line)["key"] for line in ROWS.read_text().splitlines()} if ROWS.exists() else set()
+    done = {json.loads(line)["key"] for line in rows.read_text().splitlines()} if rows.exists() else set()
     for seed in args.seeds:
         for name in args.datasets:
             if name == "ethereum-phishing":
                 run_ethereum(seed, args.root, done)
             else:
-                run(name, seed, args.root, done, args.standard)
+                run(name, seed, args.root, done, args.standard, args.few)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ group                     what an entry point is
 ``agnncert.evidence``     a class of evidence (``proving.evidence``), by the kind that certificate files state
 ``agnncert.verifier``     a module that derives the statements of such a file again, as ``agnncert.verifier`` does
 ``agnncert.training``     ``clusters``: the training objective on parts of a graph
-``agnncert.controls``     ``control(study, sizes)``: certified accuracy by size of a classifier that needs no model
+``agnncert.controls``     ``control(study, certificate, sizes)``: measures by name and size, shown beside the curves
 ``agnncert.recompute``    a check of such evidence against graph and model, as in ``agnncert.recompute``
 ========================  ================================================================================
 """

@@ -11,6 +11,7 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.proving.certificate import load_certificate
+from agnncert.report.summary import AT_MOST, VOTES_REFERENCE
 
 from ..support.pages import enter, opened_at, report, shown, some_truth, table_column, until
 from ..support.synthetic import made_up_certificate, sampled_certificate
@@ -327,3 +328,26 @@ def test_targets_of_no_known_class_count_neither_way_on_the_page(tmp_path: Path,
     ):
         page.select_option("#t-right", wanted)
         assert page.locator("#t-status").text_content().startswith(f"{count} target")
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"), [("node-centric/graph", f"{AT_MOST} (any)"), ("node-centric/node", VOTES_REFERENCE)]
+)
+def test_what_is_possible_has_a_line_of_its_own_and_a_name(
+    tmp_path: Path, open_page: Any, rule: str, name: str
+) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(4), rule, 60, 30, 3)
+    path = report(tmp_path, certificate, truth=some_truth(certificate), possible={name: [(0, 0.9), (1, 0.7), (2, 0.6)]})
+    for width, scheme in ((390, "light"), (1240, "light"), (1240, "dark")):
+        page = open_page(path, width=width, color_scheme=scheme)
+        page.wait_for_selector("#accuracy-chart svg path", state="attached")
+        assert page.locator("#accuracy-legend li", has_text=name).is_visible()
+        key = "ceiling" if name.startswith(AT_MOST) else "reference"
+        drawn = page.locator(
+            f"#accuracy-chart path[stroke='var(--c-{key})'], #accuracy-chart g[stroke='var(--c-{key})']"
+        )
+        assert drawn.count() == 1
+        line = page.locator("#accuracy-legend li", has_text=name).locator("line")
+        assert line.evaluate("one => getComputedStyle(one).stroke") != "none"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator("ul.beside li", has_text="not bounded" if key == "ceiling" else "not a bound").is_visible()

@@ -13,11 +13,13 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 import agnncert.training.stacked as small_networks
+from agnncert.cli import make_step
 from agnncert.datasets.encoding import limit_of
 from agnncert.datasets.fraud import YEAR, ZERO, trusted_edges
 from agnncert.datasets.relations import both_directions
 from agnncert.errors import DatasetError
 from agnncert.models.digest import model_digest
+from agnncert.training import settings
 
 QUICK = ("--epochs", 5, "--set", "stacked.folds=2", "--set", "stacked.epochs=60", "--no-references")
 KEPT = ("--set", "edge_feature=amount", "--set", "repeated=sum")
@@ -226,6 +228,24 @@ def test_references_are_a_gnn_and_the_models_without_edges(agnncert, payments) -
     with torch.no_grad():
         right = model.own_logits(data.x).argmax(dim=1)[data.test_mask] == data.y[data.test_mask]
     assert answer["accuracy, no edges"] == pytest.approx(float(right.float().mean()))
+
+
+def test_a_recipe_for_stacked_votes_is_not_that_of_the_undefended_model(agnncert, place, monkeypatch) -> None:
+    own = {"model": {"hidden_channels": 7, "scale": "standard"}, "fit": {"epochs": 3}}
+    monkeypatch.setitem(settings._DESIGNED, ("digits-knn", "stacked"), own)
+    fit, seen = make_step._fit, {}
+
+    def note(study, folder, name, *rest):
+        seen[name] = study.new_model().config["hidden_channels"], study.fit_args["epochs"]
+        return fit(study, folder, name, *rest)
+
+    monkeypatch.setattr(make_step, "_fit", note)
+    monkeypatch.setitem(settings._RECIPES, "digits-knn", {"model": {"hidden_channels": 9}, "fit": {"epochs": 4}})
+    told(
+        agnncert("train", "digits-knn", "--division", "stacked", "--set", "stacked.epochs=2", "--out", "own", "--json")
+    )
+    assert stored(place / "own", "train")["set"]["scale"] == "standard"
+    assert seen == {"model": (7, 3), "undefended": (9, 4)}
 
 
 @pytest.mark.parametrize(

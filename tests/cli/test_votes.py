@@ -9,6 +9,8 @@ import numpy as np
 
 import agnncert as ac
 from agnncert.cli import make_step
+from agnncert.report.summary import AT_MOST
+from agnncert_peers.possible import possible
 
 from .conftest import write_tables
 
@@ -184,3 +186,32 @@ def test_the_vote_of_a_rare_class_is_chosen_by_balanced_accuracy_unasked(agnncer
     for words in ((), ("--set", "measure=accuracy")):
         assert agnncert("certify", "runs/rare", "--size", 1, "--no-report", *words).status == 0
     assert given == ["balanced", "accuracy"]
+
+
+class Offered:
+    """An entry point of an installed package."""
+
+    def __init__(self, function) -> None:
+        self.load = lambda: function
+
+
+def test_a_run_keeps_what_is_possible_and_shows_it_only_if_a_package_says_so(agnncert, place, monkeypatch) -> None:
+    write_graphs(Path("graphs"))
+    words = ("--division", "node", "--groups", 5, "--epochs", 2, "--no-references", "--out", "runs/graphs")
+    assert agnncert("train", "graphs", *words).status == 0
+    monkeypatch.setattr(make_step, "addons", lambda group: {"possible": Offered(possible)})
+    monkeypatch.setattr(make_step, "SIZES", (0, 1, 4, 6, 9))
+    folder, name = Path("runs/graphs"), f"{AT_MOST} (nodes injected, deleted or given other features)"
+    answer = told(agnncert("certify", folder, "--json"))
+    kept = {row["size"]: row["value"] for row in answer["results"] if row["measure"] == name}
+    assert kept, "nothing was computed"
+    # Small ones have at most 8 nodes and large ones at least 17: with 4 changes each they stay 1 apart.
+    assert all(value == 1.0 for size, value in kept.items() if size <= 4)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert f'"name":"{name}"' in page
+    for text in (answer["sentences"][1], agnncert("show", folder / "certificate.cert").out, page):
+        assert "A classifier that also reads edges is not bounded by this." in text
+    assert AT_MOST in (folder / "results.csv").read_text(encoding="utf-8")
+    monkeypatch.setattr(make_step, "addons", lambda group: {})
+    told(agnncert("certify", folder, "--json"))
+    assert AT_MOST not in (folder / "report.html").read_text(encoding="utf-8")

@@ -20,11 +20,11 @@ def reached(counts, size, changes):
         for one in found:
             for k in range(len(one)):
                 up = tuple(c + (j == k) for j, c in enumerate(one))
-                if changes in ("injected", "structure", "any"):
+                if changes in ("injected", "structure", "kept", "any"):
                     new.add(up)
                 if changes in ("structure", "any") and one[k]:
                     new.add(tuple(c - (j == k) for j, c in enumerate(one)))
-                if changes in ("features", "any"):
+                if changes in ("features", "kept", "any"):
                     new |= {
                         tuple(c - (j == other) for j, c in enumerate(up)) for other in range(len(one)) if one[other]
                     }
@@ -32,7 +32,7 @@ def reached(counts, size, changes):
     return found
 
 
-@pytest.mark.parametrize("changes", ["injected", "features", "structure", "any", "edges"])
+@pytest.mark.parametrize("changes", ["injected", "features", "structure", "kept", "any", "edges"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_no_set_of_graphs_without_a_conflict_is_larger(changes, classes):
     rng, exact = np.random.default_rng(classes), 0

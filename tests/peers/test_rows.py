@@ -9,6 +9,7 @@ import torch
 
 import agnncert as ac
 from agnncert.errors import SettingsError
+from agnncert.report.summary import BY_SIZE
 from agnncert_peers.control_rows import bag_row, size_row
 from agnncert_peers.runner import make_study
 from agnncert_peers.size_control import GraphSizes, SizedGraphs, one_unit, size_alone, size_rule
@@ -159,13 +160,13 @@ def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graph
 def test_a_run_measures_the_size_alone_in_the_unit_of_its_division(graphs, division, counts):
     study = replace(make_study(graphs), defence=division)
     targets, truth = GraphSizes.of([graphs[int(row)] for row in graphs.test]), graphs.y.numpy()[graphs.test.numpy()]
-    measured = size_alone(study, SIZES)
+    measured = size_alone(study, None, SIZES)[BY_SIZE]
     assert tuple(measured) == SIZES
     for size, share in measured.items():
         rule = size_rule(graphs, size, counts)
         holds = [rule.withstands(targets, budget) for budget in one_unit(counts)(size)]
         assert share == ((rule.label(targets) == truth) & holds[0] & holds[1]).mean()
-    assert size_alone(replace(study, defence=ac.baselines.GNNCertE(5)), SIZES) == {}
+    assert size_alone(replace(study, defence=ac.baselines.GNNCertE(5)), None, SIZES) == {}
 
 
 def test_nodes_are_compared_with_the_best_model_without_edges(nodes):

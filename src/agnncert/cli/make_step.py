@@ -27,9 +27,10 @@ from agnncert.cli.inputs import (
     study_of_settings,
     targets_of,
 )
-from agnncert.cli.report_step import BY_SIZE, FALSE_POSITIVES, RECALL, Reported, report_certificate
+from agnncert.cli.report_step import FALSE_POSITIVES, RECALL, Reported, report_certificate
 from agnncert.cli.settings import FIT, CertifySettings, TrainSettings
 from agnncert.divisions.base import Division
+from agnncert.divisions.named import STACKED
 from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData
@@ -84,7 +85,7 @@ def train_run(
         fresh: Start from the beginning even if the folder holds this run already.
         on_progress: Called after every epoch.
     """
-    ready = CanonicalData.of(load_data(settings))
+    asked, ready = settings, CanonicalData.of(load_data(settings))
     about = describe(ready, settings)
     settings, division = make_division(_resolved(settings, ready), ready.task, ready.data)
     table, rule = settings.table(), settings.rule(about["class_names"])
@@ -116,7 +117,7 @@ def train_run(
             "seconds of training": round(record["seconds"], 2),
         }
         if settings.references:
-            references, score = _train_references(settings, ready, folder, on_progress, model)
+            references, score = _train_references(settings, asked, ready, folder, on_progress, model)
             values |= references
             advice = advice_if_worse(record["score"], score, getattr(model, "config", None))
             if advice is not None and not record["size"]:
@@ -133,7 +134,8 @@ def train_run(
 def _resolved(settings: TrainSettings, ready: CanonicalData) -> TrainSettings:
     """The settings with what is usual for the data where they leave something open."""
     name = base_name(settings)
-    model_args, fit_args = usual_arguments(settings.data, ready.data, name, settings.fit.get("objective"))
+    objective = STACKED if settings.division == STACKED else settings.fit.get("objective")
+    model_args, fit_args = usual_arguments(settings.data, ready.data, name, objective)
     usual = {name: SETTINGS[name].default for name in FIT} | {"objective": usual_objective(ready.task), **fit_args}
     of_model = settings.set if is_module_spec(name) or name == "none" else {**model_args, **settings.set}
     return replace(settings, model=name, fit={**usual, **settings.fit}, set=of_model)
@@ -160,15 +162,18 @@ def _fit(
 
 
 def _train_references(
-    settings: TrainSettings, ready: CanonicalData, folder: RunFolder, on_progress: OnProgress | None, trained: Any
-) -> tuple[dict[str, float | None], float]:
+    settings: TrainSettings, asked: TrainSettings, ready: CanonicalData, folder: RunFolder,
+    on_progress: OnProgress | None, trained: Any,
+) -> tuple[dict[str, float | None], float]:  # fmt: skip
     """Accuracies of an undefended model and of one without edges, and the validation accuracy of the latter.
 
-    The models without edges that stacked votes begin with are not trained again; they have no such accuracy (0).
+    The models without edges that stacked votes begin with are not trained again; they have no such accuracy (0). The
+    undefended model beside them has its own recipe, with what was ``asked`` for.
     """
     shape, record = {} if is_module_spec(settings.model or "") else settings.set, {"score": 0.0}
     is_stacked = isinstance(trained, StackedModel)
-    plain = _study(replace(settings, model="gcn", set=shape) if is_stacked else settings, ready, None)
+    gcn = replace(asked, model="gcn", division=None, set=asked.set if shape else {})
+    plain = _study(_resolved(gcn, ready) if is_stacked else settings, ready, None)
     undefended, _ = _fit(plain, folder, "undefended", "training an undefended model", on_progress)
     found = [("undefended", plain, undefended)]
     if not is_stacked:
@@ -371,9 +376,10 @@ def _measured(certificate: Certificate, study: Study, seconds: float) -> list[Ro
         rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
             rows += [] if value is None else [{"measure": name, "value": value}]
-        if (control := addons("agnncert.controls").get("size")) is not None:
-            by_size = control.load()(study, [n for n in SIZES if n <= certificate.radius.max(initial=0) + 1])
-            rows += [{"measure": BY_SIZE, "size": size, "value": value} for size, value in by_size.items()]
+        sizes = [n for n in SIZES if n <= certificate.radius.max(initial=0) + 1]
+        found = [one.load()(study, certificate, sizes).items() for one in addons("agnncert.controls").values()]
+        shown = [(name, each) for measures in found for name, by_size in measures for each in by_size.items()]
+        rows += [{"measure": name, "size": size, "value": value} for name, (size, value) in shown]
     rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
     kinds: dict[str, Any] = {word: certificate.radius}
     if certificate.structure_radius is not certificate.radius:

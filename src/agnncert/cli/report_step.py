@@ -18,11 +18,11 @@ from agnncert.errors import BudgetError, CertificateError, did_you_mean
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.report.figures import laid_out, save_figures, save_tables
 from agnncert.report.page import build_report
-from agnncert.report.summary import ReportContext, summarise
+from agnncert.report.summary import AT_MOST, BY_SIZE, VOTES_REFERENCE, ReportContext, summarise
 from agnncert.report.text import beside, class_records, class_table, few_sizes, headline
 from agnncert.verifier import recount_possible
 
-UNDER_ATTACK, BY_SIZE = "accuracy under attack", "certified accuracy, size only"
+UNDER_ATTACK = "accuracy under attack"
 RECALL, FALSE_POSITIVES = "recall of class", "false positive rate of class"  # with its number, in rows of results
 
 
@@ -158,6 +158,10 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
     rows, data, steps = folder.rows(), folder.data, folder.settings
     known = {row["measure"]: row["value"] for row in rows if row["size"] is None}
     attacks = [row for row in rows if row["measure"].startswith(UNDER_ATTACK)]
+    by_size: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        if row["size"] is not None:
+            by_size.setdefault(row["measure"], []).append((row["size"], row["value"]))
     plain = known.get("accuracy, undefended", known.get("accuracy on the whole graph"))
     on_graphs = certificate.claim.task == "graph"
     no_edges = known.get("accuracy, no edges")
@@ -172,9 +176,8 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         bag_of_nodes=no_edges if on_graphs else None,
         majority=known.get("accuracy, majority class"),
         by_class=_recorded_classes(known, certificate.counts.shape[1], "bag_of_nodes" if on_graphs else "mlp"),
-        size_only=[
-            (row["size"], row["value"]) for row in rows if row["measure"] == BY_SIZE and row["size"] is not None
-        ],
+        size_only=by_size.get(BY_SIZE, ()),
+        possible={name: pairs for name, pairs in by_size.items() if name.startswith((AT_MOST, VOTES_REFERENCE))},
         attacked=[(row["size"], row["value"]) for row in attacks],
         attack=attacks[0]["measure"].removeprefix(UNDER_ATTACK).strip(" ()") if attacks else "",
         environment={**folder.read_json("environment.json"), **times},

@@ -15,17 +15,9 @@ from typing import TYPE_CHECKING, Any
 from tabulate import TableFormat, tabulate
 
 from agnncert.errors import missing
+from agnncert.report import text
 from agnncert.report.page import MOST_CURVES, SIZE_ONLY_WORD, accuracy_table, degree_chart
 from agnncert.report.summary import ReportContext, Summary, summarise
-from agnncert.report.text import (
-    STRUCTURE_WORDS,
-    added_words,
-    class_records,
-    class_table,
-    class_word,
-    share_word,
-    step_words,
-)
 
 if TYPE_CHECKING:
     from agnncert.proving.certificate import Certificate
@@ -49,22 +41,12 @@ LEVELS: dict[str, dict[str, Any]] = {
     "bag_of_nodes": {"color": "#444444", "linestyle": (0, (1, 2))},
 }
 _STYLE = {
-    "font.size": 8,
-    "font.family": "sans-serif",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.titlesize": 8,
-    "axes.titlelocation": "left",
-    "lines.markersize": 3,
-    "legend.frameon": False,
-    "legend.fontsize": 6,
-    "legend.handlelength": 3,
-    "legend.columnspacing": 1,
+    "font.size": 8, "font.family": "sans-serif", "axes.spines.top": False, "axes.spines.right": False,
+    "axes.linewidth": 0.6, "axes.titlesize": 8, "axes.titlelocation": "left", "lines.markersize": 3,
+    "legend.frameon": False, "legend.fontsize": 6, "legend.handlelength": 3, "legend.columnspacing": 1,
     "svg.hashsalt": "agnncert",  # the same numbers give the same file
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-}
+    "svg.fonttype": "none", "pdf.fonttype": 42,
+}  # fmt: skip
 _LEGEND_LINE = 0.13  # height of one line of a legend, in inches
 FORMATS = ("text", "markdown", "csv", "latex")
 _NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?|[+-](inf|nan)")
@@ -137,20 +119,20 @@ def save_figures(
         SettingsError: The context does not fit the certificate.
     """
     summary = summarise(certificate, context)
-    over = f"size of the attack ({step_words(summary)[1]})"
-    figures = [("certified_accuracy", _over_size(summary), over, share_word(summary))]
+    over = f"size of the attack ({text.step_words(summary)[1]})"
+    figures = [("certified_accuracy", _over_size(summary), over, text.share_word(summary))]
     if summary.recalls:
         curves = [
-            Curve(class_word(summary, k), look, curve.size.tolist(), curve.share.tolist(), steps="post")
+            Curve(text.class_word(summary, k), look, curve.size.tolist(), curve.share.tolist(), steps="post")
             for look, (k, curve) in enumerate(list(summary.recalls.items())[:MOST_CURVES])
         ]
         figures.append(("certified_recall", Panel("", curves), over, "certified recall"))
     chart = degree_chart(summary)
     if chart is not None:
         xs, ys = ([point[c] for point in chart["points"]] for c in "xy")
-        curve = Curve(share_word(summary), 0, xs, ys)
+        curve = Curve(text.share_word(summary), 0, xs, ys)
         panel = Panel("", [curve], logarithmic=True, divide=1 if chart["ceiling"] else None)
-        figures.append(("certified_accuracy_over_degree", panel, chart["ratio_word"], share_word(summary)))
+        figures.append(("certified_accuracy_over_degree", panel, chart["ratio_word"], text.share_word(summary)))
     return tuple(
         draw_panels([panel], Path(folder) / f"{name}.{kind}", x_label, y_label=y_label, columns=1)
         for name, panel, x_label, y_label in figures
@@ -188,16 +170,16 @@ def save_tables(
         "targets.csv": laid_out("csv", *_by_target(summary)),
     }
     if summary.recalls:
-        records = class_records(summary, [-1, *(int(row[0].replace(",", "")) for row in short["rows"])])
+        records = text.class_records(summary, [-1, *(int(row[0].replace(",", "")) for row in short["rows"])])
         values = [["" if v != v else v for v in record.values()] for record in records]
-        by_class, rows = class_table(summary)
+        by_class, rows = text.class_table(summary)
         texts |= {
             "classes.csv": laid_out("csv", list(records[0]), values),
             "classes.json": json.dumps([dict(zip(records[0], row, strict=True)) for row in values], indent=1),
             "classes.tex": laid_out("latex", by_class, rows, "l" + "r" * (len(by_class) - 1)),
         }
-    for name, text in texts.items():
-        (folder / name).write_text(f"{text}\n", encoding="utf-8", newline="")
+    for name, written in texts.items():
+        (folder / name).write_text(f"{written}\n", encoding="utf-8", newline="")
     return tuple(folder / name for name in texts)
 
 
@@ -373,11 +355,9 @@ def csv_cell(cell: Any) -> Any:
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(
-        map(csv_cell, cells)
-    )  # with this end of line "\r" in an id is quoted too
-    return text.getvalue().removesuffix("\r\n")
+    line = io.StringIO()  # with this end of line "\r" in an id is quoted too
+    csv.writer(line, lineterminator="\r\n").writerow(map(csv_cell, cells))
+    return line.getvalue().removesuffix("\r\n")
 
 
 def _sides(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -397,23 +377,16 @@ def _markdown_rule(_widths: Sequence[int], sides: Sequence[str]) -> str:
 
 # Unlike tabulate's own format, without blanks that align columns: they would change every line of a committed page.
 _MARKDOWN = TableFormat(
-    lineabove=None,
-    linebelowheader=_markdown_rule,
-    linebetweenrows=None,
-    linebelow=None,
-    headerrow=_markdown_row,
-    datarow=_markdown_row,
-    padding=0,
-    with_header_hide=None,
+    None, _markdown_rule, None, None, _markdown_row, _markdown_row, padding=0, with_header_hide=None
 )
 
 
 def _over_size(summary: Summary) -> Panel:
     """The panel of shares over attack sizes, as step functions: a share holds up to the next whole size."""
     listed = [
-        (share_word(summary), 0, summary.certified),
-        (STRUCTURE_WORDS, 2, summary.certified_structure),
-        (added_words(summary), 5, summary.certified_additions),
+        (text.share_word(summary), 0, summary.certified),
+        (text.STRUCTURE_WORDS, 2, summary.certified_structure),
+        (text.added_words(summary), 5, summary.certified_additions),
     ]
     curves = [
         Curve(name, look, curve.size.tolist(), curve.share.tolist(), steps="post")
@@ -423,6 +396,8 @@ def _over_size(summary: Summary) -> Panel:
     if summary.context.size_only:
         sizes, shares = zip(*sorted(summary.context.size_only), strict=True)
         curves.append(Curve(SIZE_ONLY_WORD, 4, sizes, shares, envelope=True))
+    for name, _, values in summary.possible[:1]:
+        curves.append(Curve(name, 3, list(values), list(values.values()), steps="post"))
     if summary.context.attacked:
         # An attack that succeeds at one size succeeds at every larger one.
         sizes, left = zip(*sorted(summary.context.attacked), strict=True)
@@ -433,7 +408,10 @@ def _over_size(summary: Summary) -> Panel:
 def _by_size(summary: Summary) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Titles and rows: the curves, size by size."""
     curve, added = summary.certified, summary.certified_additions
-    columns = {"size": curve.size.astype(int).tolist(), share_word(summary).replace(" ", "_"): curve.share.tolist()}
+    columns = {
+        "size": curve.size.astype(int).tolist(),
+        text.share_word(summary).replace(" ", "_"): curve.share.tolist(),
+    }
     if summary.certified_structure is not None:
         columns["added_or_deleted_only"] = summary.certified_structure.share.tolist()
     if added is not None:

@@ -52,6 +52,10 @@ MOST_CURVES = 8  # classes with a curve of their own: as many as there are colou
 SIZE_ONLY_WORD = "size alone (envelope)"
 CEILING = "To the right of 1, a certified label is the one that is given without any edges."
 UNIT_SIZES = (0, 1, 2, 3, 5, 10, 20, 50)
+_SENTENCES = (
+    text.conceded, text.unjudged, text.things, text.share_word, text.headline, text.beside, text.elected,
+    text.vote_notes, text.structure_notes, text.contradictions, text.facts,
+)  # fmt: skip
 logger = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
 _SCRIPTS = ("base", "rules", "per_neighbour", "charts", "explorer", "table", "detail", "address", "page")
@@ -120,26 +124,16 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "has_added": summary.added is not None,
         "has_structure": summary.structure is not None,
         "num_targets": summary.num_targets,
-        "conceded": text.conceded(summary),
-        "unjudged": text.unjudged(summary),
         "num_unproved": int((summary.certificate.radius < 0).sum()),
         "whole": text.whole,
-        "things": text.things(summary),
-        "share_word": text.share_word(summary),
+        **{function.__name__: function(summary) for function in _SENTENCES},
         "step_words": text.step_words(summary)[1],
-        "headline": text.headline(summary),
-        "beside": text.beside(summary),
         "class_table": dict(zip(("titles", "rows"), text.class_table(summary), strict=True)),
-        "elected": text.elected(summary),
-        "vote_notes": text.vote_notes(summary),
         "figures": text.key_figures(summary),
-        "structure_notes": text.structure_notes(summary),
-        "contradictions": text.contradictions(summary),
         "accuracy_table": accuracy_table(summary),
         "degree_table": degree_table(summary),
         "controls": controls(claim.task, context.unit),
         "unit": unit_table(summary),
-        "facts": text.facts(summary),
         "certificate_path": path,
         "verify_path": shlex.quote(path),
         "run_path": context.run_path and shlex.quote(context.run_path),
@@ -191,9 +185,8 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         "num_rare": 0 if summary.rare is None else int(summary.support[summary.rare]),
         "majority": {key: value for key, _, value in summary.references}.get("majority"),
     }
-    return meta | ({} if evidence is None else explorer_meta(summary, evidence)), base64.b64encode(packed).decode(
-        "ascii"
-    )
+    meta |= {} if evidence is None else explorer_meta(summary, evidence)
+    return meta, base64.b64encode(packed).decode("ascii")
 
 
 def page_script() -> str:
@@ -376,6 +369,10 @@ def accuracy_chart(summary: Summary) -> dict[str, Any]:
         "attacked": [{"x": float(x), "y": float(y)} for x, y in sorted(summary.context.attacked)],
         "size_only": [{"x": float(x), "y": float(y)} for x, y in _size_only(summary)],
         "size_only_word": SIZE_ONLY_WORD,
+        "possible": [
+            {"key": ("reference", "ceiling")[up], "name": name, "points": [{"x": x, "y": y} for x, y in shares.items()]}
+            for name, up, shares in summary.possible[:1]
+        ],
         "references": [
             {"key": "bag" if key == "bag_of_nodes" else key, "name": name, "value": value}
             for key, name, value in summary.references
@@ -435,14 +432,13 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
             f"{size:,}",
             *(text.percent(c.at(size), -1) for _, c in columns),
             *(text.percent(values[size]) if size in values else "–" for values in shown.values()),
+            *(text.percent(values[size], up) if size in values else "–" for _, up, values in summary.possible),
             *(text.percent(value) for _, _, value in summary.references),
         ]
         for size in sizes
     ]
-    return {
-        "names": [*(name for name, _ in columns), *shown, *(name for _, name, _ in summary.references)],
-        "rows": rows,
-    }
+    names = [*dict(columns), *shown, *(one[0] for one in summary.possible), *(one[1] for one in summary.references)]
+    return {"names": names, "rows": rows}
 
 
 def _size_only(summary: Summary) -> list[tuple[float, float]]:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 LONGEST_CURVE = 1_000_000  # sizes on a curve at most; a large prior is certified much further
 
+# Measures of add-ons in a run folder: the most that is possible, with the kind of change in brackets, comes first.
+BY_SIZE, AT_MOST = "certified accuracy, size only", "at most possible from node types"
+VOTES_REFERENCE = "votes that know the classes of all neighbours (reference, not a bound)"
+
 # Models whose accuracy the curves are compared with: field of the context, name on the page.
 REFERENCES = {
     "undefended": "undefended GNN",
@@ -65,7 +69,9 @@ class AttackUnit:
 
 
 # What may come from somebody else's folder, so that it must not command a terminal or turn the text of a page.
-_TEXTS = ("class_names", "dataset", "attack", "environment", "commands", "choice", "certificate_path", "run_path")
+_TEXTS = (
+    "class_names", "dataset", "attack", "environment", "commands", "choice", "possible", "certificate_path", "run_path"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,8 @@ class ReportContext:
         by_class: For any of these models, by its field above: recall and false positive rate of each class.
         size_only: Pairs of attack size and certified accuracy of the best classifier by number of nodes or edges
             alone, chosen for each size: an envelope (graph task).
+        possible: By name, pairs of attack size and the certified accuracy that no classifier of the types of nodes
+            exceeds (``AT_MOST``), or that votes would have which know more (``VOTES_REFERENCE``).
         attacked: Pairs of attack size and accuracy under a real attack of that size.
         attack: What that attack was.
         environment: Versions, hardware, seeds, times, … by name.
@@ -107,6 +115,7 @@ class ReportContext:
     bag_of_nodes: float | None = None
     by_class: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     size_only: Sequence[tuple[float, float]] = ()
+    possible: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     attacked: Sequence[tuple[float, float]] = ()
     attack: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -123,7 +132,7 @@ class ReportContext:
             share = getattr(self, name)
             if share is not None and not 0 <= share <= 1:
                 raise SettingsError(f"ReportContext({name}={share!r}): expected an accuracy between 0 and 1.")
-        pairs = {"attacked": self.attacked, "size_only": self.size_only}
+        pairs = {"attacked": self.attacked, "size_only": self.size_only, **self.possible}
         for name, size, accuracy in ((name, *pair) for name, given in pairs.items() for pair in given):
             if size < 0 or not 0 <= accuracy <= 1:
                 raise SettingsError(
@@ -291,6 +300,13 @@ class Summary:
 
     def _over_size(self, values: FloatArray | IntArray | None) -> Shares | None:
         return None if values is None else over_size(values[self.judged], self.counted[self.judged], self.last_size)
+
+    @cached_property
+    def possible(self) -> list[tuple[str, bool, dict[float, float]]]:
+        """Names, whether it is a bound, and shares by size of what is possible, as far as the curves reach."""
+        given = self.context.possible.items() if self.truth is not None else ()
+        reached = ((name, {float(x): y for x, y in sorted(pairs) if x <= self.last_size}) for name, pairs in given)
+        return [(name, name.startswith(AT_MOST), shares) for name, shares in reached if shares]
 
     @cached_property
     def unit_curves(self) -> dict[str, Shares]:

@@ -9,7 +9,7 @@ import numpy as np
 from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.stacked import TRUSTED
 from agnncert.proving.evidence import BallotEvidence
-from agnncert.report.summary import REFERENCES, Summary, edgeless_labels
+from agnncert.report.summary import AT_MOST, REFERENCES, Summary, edgeless_labels
 
 # The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
 KEPT_MOST = 0.9
@@ -102,27 +102,26 @@ DIVISIONS = {  # by the part of a rule's name before the slash, or by all of it
     "per-neighbour/graph": DivisionWords(*_NODES, ("features",), _PER_NEIGHBOUR["node"]),
     "per-pair/graph": DivisionWords(*_EDGES, ("edges",), _PER_NEIGHBOUR["edge"]),
 }
+_SUBGRAPH = {"group_title": "Subgraph", "default_short": "default"}
 TARGETS = {  # the view of one target, by task
-    "node": {
+    "node": _SUBGRAPH
+    | {
         "listed_short": "in subgraphs with its edges",
         "listed_sentence": "Its neighbours fall into {count} of the subgraphs: {groups}.",
         "none_listed_sentence": "It has an edge in none of the subgraphs.",
         "default_sentence": "In {count} further subgraphs it has no edge and casts its default ballot, "
         "from its features alone: {ballot}.",
         "grid_sentence": "Framed: the node has an edge there. Pale: its default ballot.",
-        "group_title": "Subgraph",
-        "default_short": "default",
         "reached_title": "Has an edge there",
         "neighbours_title": "New neighbours",
     },
-    "graph": {
+    "graph": _SUBGRAPH
+    | {
         "listed_short": "in subgraphs with a part of the graph",
         "listed_sentence": "Its parts fall into {count} of the subgraphs: {groups}.",
         "none_listed_sentence": "No subgraph holds any part of it.",
         "default_sentence": "{count} further subgraphs are empty and abstain.",
         "grid_sentence": "Framed: edges can change there. Grey: empty, no vote.",
-        "group_title": "Subgraph",
-        "default_short": "default",
         "reached_title": "Can hold an edge",
         "neighbours_title": "Injected nodes",
     },
@@ -291,11 +290,8 @@ def beside(summary: Summary) -> list[str]:
 
     That trusted edges stay as they are comes before everything else.
     """
-    lines = (
-        [f"Assumed: {first}"]
-        if (first := next(iter(summary.certificate.claim.assumes), "")).startswith(TRUSTED)
-        else []
-    )
+    first = next(iter(summary.certificate.claim.assumes), "")
+    lines = [f"Assumed: {first}"] if first.startswith(TRUSTED) else []
     if summary.truth is None:
         lines.append(f"The {things(summary)} have no known labels, so nothing is said about being right.")
     elif summary.num_targets:
@@ -321,7 +317,25 @@ def beside(summary: Summary) -> list[str]:
             )
         else:
             lines.append(_comparison(summary, found.accuracy))
-    return lines + uncovered(summary)
+    return lines + possible(summary) + uncovered(summary)
+
+
+def possible(summary: Summary) -> list[str]:
+    """What is possible at most against the changes that the radius counts, or a reference; nothing if not known."""
+    name, is_bound, known = (summary.possible or [("", False, {})])[0]
+    shown = [(percent(known[size], is_bound), whole(size)) for size in few_sizes(summary) if size in known]
+    at = ", ".join(f"{share} at {'' if k else 'size '}{size}" for k, (share, size) in enumerate(shown))
+    if len(shown) > 1 and len({share for share, _ in shown}) == 1:
+        at = f"{shown[0][0]} at sizes {shown[0][1]} to {shown[-1][1]}"
+    bound = (
+        f"At most {at} is possible{name.removeprefix(AT_MOST)} for a classifier that reads only how many nodes of each "
+        "type a graph has: no such one can certify more. A classifier that also reads edges is not bounded by this."
+    )
+    reference = (
+        "Reference, not a bound: one vote of each neighbour for its true class, beside the prediction from the node’s "
+        f"own features, would certify {at} (neighbours that come or go)."
+    )
+    return [bound if is_bound else reference] if shown else []
 
 
 def _comparison(summary: Summary, certified: float) -> str:
@@ -400,7 +414,7 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     certificate, curve = summary.certificate, summary.certified
     if not summary.num_targets:
         return []
-    size, typical = headline_times(summary) * deed(summary).price, ""
+    size, typical, withstand = headline_times(summary) * deed(summary).price, "", "are certified against this or more"
     if summary.degree is not None:
         edges = int(np.median(summary.degree))
         typical = f" (a typical {certificate.claim.task} has {whole(edges)} edge{'' if edges == 1 else 's'})"
@@ -408,17 +422,12 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     at_size = f"{share_word(summary)} at {whole(size)} {step_words(summary)[size != 1]}{typical}{'; ' * bool(low)}{low}"
     figures = [
         (percent(curve.at(size), -1), at_size),
-        (
-            amount(_median(certificate.radius)),
-            f"median radius: half of the {things(summary)} are certified against this or more",
-        ),
+        (amount(_median(certificate.radius)), f"median radius: half of the {things(summary)} {withstand}"),
     ]
     if summary.structure is not None:
         figures.append((amount(_median(summary.structure)), f"median radius, counting {STRUCTURE_WORDS}"))
     elif summary.added is not None:
-        figures.append(
-            (amount(_median(summary.added)), f"{added_words(summary)}: half are certified against this or more")
-        )
+        figures.append((amount(_median(summary.added)), f"{added_words(summary)}: half {withstand}"))
     if certificate.claim.alpha is not None:
         figures.append((f"{certificate.claim.alpha:g}", "probability of error, at most"))
     return [{"value": value, "meaning": meaning} for value, meaning in figures]

@@ -162,12 +162,14 @@ _RECIPES: dict[str, Recipe] = {
     "dd": {"fit": {"clip": 1.0, "epochs": 45, "groups_per_step": 5, "evaluate_every": 3, "patience": 10}},
     "digits-knn": {"model": {"dropout": 0.2}, "fit": {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 5}},
 }
-# For objective="certified" with one subgraph per neighbour: best on validation nodes with protocol="held-out".
-_DESIGNED: dict[str, Recipe] = {
-    "amazon-c": {
+# Standardised features, by objective: "certified" with one subgraph per neighbour, best on validation nodes with
+# protocol="held-out"; "stacked" for the models without edges of stacked votes, best out of fold on training nodes.
+_DESIGNED: dict[tuple[str, str], Recipe] = {
+    ("amazon-c", objective): {
         "model": {"hidden_channels": 128, "dropout": 0.5, "norm": None, "scale": "standard"},
-        "fit": {"lr": 0.005, "weight_decay": 5e-4, "epochs": 200, "evaluate_every": 5, "patience": 12},
+        "fit": {"lr": 0.005, "weight_decay": 5e-4, "epochs": epochs, "evaluate_every": 5, "patience": 12},
     }
+    for objective, epochs in (("certified", 200), ("stacked", 60))
 }
 
 
@@ -176,11 +178,10 @@ def recipe(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments of ``build_model`` and ``fit`` that did best on the validation set of a dataset, or of a task.
 
-    Some datasets have other arguments for the objective "certified".
+    Some datasets have other arguments for the objective "certified", and for "stacked": stacked votes.
     """
     parts = [_GRAPH if task == "graph" else _NODE, _RECIPES.get(dataset or "", {})]
-    if objective == "certified":
-        parts.append(_DESIGNED.get(dataset or "", {}))
+    parts.append(_DESIGNED.get((dataset or "", objective or ""), {}))
     model_args, fit_args = (
         {name: value for part in parts for name, value in part.get(kind, {}).items()} for kind in ("model", "fit")
     )

@@ -131,6 +131,7 @@ def test_an_interrupted_run_leaves_the_old_page(tmp_path: Path, monkeypatch: pyt
         ({"mlp": 71.4}, "between 0 and 1"),
         ({"attacked": [(3, 50.0)]}, "between 0 and 1"),
         ({"size_only": [(-1, 0.5)]}, r"size_only=.*from 0 on"),
+        ({"possible": {"at most": [(1, 1.5)]}}, "at most=.*between 0 and 1"),
         ({"class_names": ["only one"]}, "1 class names"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agnncert.report.figures import save_figures, save_tables
-from agnncert.report.summary import ReportContext
+from agnncert.report.summary import AT_MOST, ReportContext
 
 from ...support.synthetic import made_up_certificate, sampled_certificate
 
@@ -39,6 +39,15 @@ def test_an_envelope_is_called_one_in_figures(tmp_path: Path) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(0), "edge-centric/graph", 30, 20, 3)
     context = ReportContext(truth=certificate.label, size_only=[(0, 0.9), (2, 0.6)])
     assert ">size alone (envelope)</text>" in save_figures(certificate, tmp_path, context)[0].read_text("utf-8")
+
+
+def test_what_is_possible_is_in_figures_and_tables(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    certificate, _ = made_up_certificate(np.random.default_rng(0), "edge-centric/graph", 30, 20, 3)
+    context = ReportContext(truth=certificate.label, possible={f"{AT_MOST} (edges)": [(0, 0.9), (2, 0.6)]})
+    name = "at most possible from node types (edges)"
+    assert f">{name}</text>" in save_figures(certificate, tmp_path, context)[0].read_text("utf-8")
+    assert name in save_tables(certificate, tmp_path, context)[1].read_text("utf-8")
 
 
 def test_without_degrees_there_is_one_figure(tmp_path: Path) -> None:

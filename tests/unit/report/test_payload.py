@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from agnncert.report.page import (
     pack,
     target_arrays,
 )
-from agnncert.report.summary import ReportContext, summarise
+from agnncert.report.summary import AT_MOST, VOTES_REFERENCE, ReportContext, summarise
 
 from ...support.synthetic import made_up_certificate, random_evidence
 
@@ -95,3 +96,21 @@ def test_strings_cannot_leave_their_script_element() -> None:
     text = json_for_html(evil)
     assert not set("<>&\u2028") & set(text)
     assert json.loads(text) == evil
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "cell"), [(f"{AT_MOST} (any)", "ceiling", "73.5"), (VOTES_REFERENCE, "reference", "73.4")]
+)
+def test_what_is_possible_is_drawn_for_the_first_curve_and_listed_for_all(name: str, key: str, cell: str) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(0), "node-centric/graph", 30, 20, 3)
+    given = {name: [(1, 0.7341), (0, 0.9), (10_000, 0.1)], f"{AT_MOST} (other)": [(0, 0.95)]}
+    summary = summarise(certificate, ReportContext(truth=certificate.label, possible=given))
+    chart, table = accuracy_chart(summary), accuracy_table(summary)
+    assert chart["possible"] == [{"key": key, "name": name, "points": [{"x": 0.0, "y": 0.9}, {"x": 1.0, "y": 0.7341}]}]
+    assert [table["names"].count(column) for column in given] == [1, 1]
+    column = table["names"].index(name) + 1
+    assert {row[0]: row[column] for row in table["rows"]}["0"] == "90.0\u00a0%"
+    assert summary.certified.size[-1] < 12, "size 1 is not in the table"
+    assert {row[0]: row[column] for row in table["rows"]}["1"] == f"{cell}\u00a0%"
+    assert all(len(row) == len(table["names"]) + 1 for row in table["rows"])
+    assert accuracy_chart(summarise(replace(certificate, truth=None), ReportContext(possible=given)))["possible"] == []

@@ -49,6 +49,17 @@ def test_training_for_a_size_may_have_a_recipe_of_its_own_and_others_keep_theirs
     assert recipe("cora-ml", "node", objective="certified") == recipe("cora-ml", "node")
 
 
+def test_stacked_votes_of_one_dataset_begin_with_standardised_features() -> None:
+    model_args, fit_args = recipe("amazon-c", "node", "mlp", "stacked")
+    measured = {"num_layers": 2, "hidden_channels": 128, "dropout": 0.5, "scale": "standard"}  # as in the benchmark
+    assert model_args == measured
+    assert {name: fit_args[name] for name in ("lr", "weight_decay", "epochs")} == {
+        "lr": 0.005, "weight_decay": 5e-4, "epochs": 60
+    }  # fmt: skip
+    assert fit_args["patience"] * fit_args["evaluate_every"] >= fit_args["epochs"]  # never stops early
+    assert recipe("cora-ml", "node", "mlp", "stacked") == recipe("cora-ml", "node", "mlp")
+
+
 def test_other_data_gets_what_suits_its_width_and_size() -> None:
     narrow, wide = labelled_graph(), labelled_graph(features=300)
     assert usual_arguments("folder", narrow)[0]["dropout"] < usual_arguments("folder", wide)[0]["dropout"]

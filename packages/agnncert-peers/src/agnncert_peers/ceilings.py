@@ -11,6 +11,7 @@ and m what it has less. Both reach a common histogram with x changes each if and
     injected nodes alone              max(|p|, |m|) <= x       inject what the other has more
     other features alone              |p| = |m| <= 2x          each change turns one node into another type; halve p
     injected and deleted nodes        |p| + |m| <= 2x          halve the way
+    injected nodes, other features    the same as below, and ||p| - |m|| <= x, which the smaller one must inject
     any changes of nodes              max(|p|, |m|) <= 2x      pairs of p and m are altered, the rest comes or goes
 
 and edges change nothing. True labels of the very graphs are used, so a learner reaches less, and a high ceiling only
@@ -29,7 +30,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from agnncert.certificates.votes import FloatArray, IntArray
 
-Changes = Literal["injected", "features", "structure", "any", "edges"]
+Changes = Literal["injected", "features", "structure", "kept", "any", "edges"]
+MOST_TYPES = 100  # of nodes; with more, features are no types
 REACH = 8.0  # weights of a node's own prediction that are tried: 2 ** -3 to 2 ** REACH, and any
 _AT_ONCE = 2**24
 
@@ -44,6 +46,16 @@ def type_counts(graphs: Sequence[Any]) -> IntArray:
     return counts
 
 
+def few_type_counts(graphs: Sequence[Any]) -> IntArray | None:
+    """As :func:`type_counts`; None if there are more than ``MOST_TYPES``, because hardly any two rows are equal."""
+    known: set[bytes] = set()
+    for graph in graphs:
+        known.update(row.tobytes() for row in np.unique(graph.x.numpy(), axis=0))
+        if len(known) > MOST_TYPES:
+            return None
+    return type_counts(graphs)
+
+
 def ceiling(counts: IntArray, y: IntArray, sizes: Sequence[int], changes: Changes = "any") -> list[float]:
     """The share of graphs that any classifier of these counts can certify correctly, at most, for each size.
 
@@ -51,8 +63,9 @@ def ceiling(counts: IntArray, y: IntArray, sizes: Sequence[int], changes: Change
         counts: The statistic of each graph, shape ``[n, types]``; one column for the number of nodes alone.
         y: True classes, shape ``[n]``.
         sizes: Numbers of changes.
-        changes: ``"injected"`` nodes, ``"features"`` of nodes, ``"structure"``: nodes injected or deleted, ``"any"`` of
-            these, or ``"edges"``, which do not change the statistic.
+        changes: ``"injected"`` nodes, ``"features"`` of nodes, ``"structure"``: nodes injected or deleted, ``"kept"``:
+            nodes injected or given other features, ``"any"`` of these, or ``"edges"``, which do not change the
+            statistic.
 
     Example:
         >>> ceiling(np.array([[1], [2], [4], [9]]), np.array([0, 1, 0, 1]), [0, 1, 3], "structure")
@@ -81,6 +94,7 @@ def _changes_each(mine: IntArray, others: IntArray, changes: Changes) -> IntArra
             "injected": np.maximum(more, less),
             "features": np.where(more == less, (more + 1) // 2, never),
             "structure": (more + less + 1) // 2,
+            "kept": np.maximum(abs(more - less), (np.maximum(more, less) + 1) // 2),
             "any": (np.maximum(more, less) + 1) // 2,
             "edges": np.where(more + less == 0, 0, never),
         }[changes]

@@ -31,7 +31,7 @@ from agnncert.report.figures import FORMATS, Curve, Panel, draw_panels, laid_out
 from agnncert.storage import write_atomic
 from agnncert.training.setup import require_vote
 from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Study, fit_model, part_rows
-from agnncert_peers.ceilings import Changes, ceiling, type_counts
+from agnncert_peers.ceilings import Changes, ceiling, few_type_counts
 from agnncert_peers.control_rows import ABOUT, bag_row, histogram_row, no_edges_row, size_row
 from agnncert_peers.defences import defence_named
 from agnncert_peers.exact import exact_robustness
@@ -47,7 +47,6 @@ log = logging.getLogger(__name__)
 TIE = 1e-12  # shares that differ by no more are equal
 SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
 FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # for edges and features, where every mix is tried
-MOST_TYPES = 100  # of nodes, for a ceiling
 FIGURES = (".svg", ".pdf", ".png")
 # Line and remark in a figure, by guarantee: dashed if it is probabilistic, dotted if there is none.
 _WORDS = {
@@ -416,8 +415,8 @@ def _tried(study: Study, number: int, folder: Path | None) -> str:
 
 def _ceiling(study: Study, threat: Threat, sizes: tuple[int, ...]) -> tuple[float, ...] | None:
     """The ceiling of classifiers of node types; None if features are no types, because hardly any two are equal."""
-    counts = type_counts([study.data[int(row)] for row in study.targets])
-    if counts.shape[1] > MOST_TYPES:
+    counts = few_type_counts([study.data[int(row)] for row in study.targets])
+    if counts is None:
         return None
     changes: dict[str, Changes] = {"edges": "edges", "injection": "injected"}
     return tuple(ceiling(counts, study.truth, sizes, changes.get(threat.kind, "features")))

@@ -31,6 +31,7 @@ from agnncert.divisions.node import NodeDivision
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import graph_classes
 from agnncert.proving.measures import Measures, target_weights
+from agnncert.report.summary import BY_SIZE
 from agnncert.training import setup
 from agnncert.training.rule_search import longest_middle, window
 from agnncert.training.study import Study, measures_of, part_rows
@@ -218,7 +219,7 @@ def _weight_up_to(numbers: FloatArray, weight: FloatArray, steps: IntArray) -> F
     return np.asarray(summed[np.searchsorted(numbers[order], steps, side="right")])
 
 
-def size_alone(study: Study, sizes: Sequence[int]) -> dict[int, float]:
+def size_alone(study: Study, _certificate: Any, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
     """Graph task: certified accuracy of the size alone, by size, in the unit of the division; chosen for each size.
 
     Edges are counted for an edge-centric vote and nodes for a node-centric one, so that one unit of the radius changes
@@ -236,7 +237,7 @@ def size_alone(study: Study, sizes: Sequence[int]) -> dict[int, float]:
         rule = size_rule(graphs, size, counts)
         return measures_by_size(study, targets, rule, one_unit(counts)(size)).accuracy
 
-    return {size: certified(size) for size in sizes}
+    return {BY_SIZE: {size: certified(size) for size in sizes}}
 
 
 def measures_by_size(study: Study, targets: GraphSizes, rule: SizeRule, budgets: Iterable[Budget]) -> Measures:

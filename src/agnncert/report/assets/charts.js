@@ -11,6 +11,8 @@ const SERIES = {
   majority: { dash: "5 2 1 2 1 2", width: 1.6 },
   bag: { dash: "2 5", width: 2 },
   size: { dash: "1 6", width: 1, marker: true },
+  ceiling: { dash: "12 3", width: 2 },
+  reference: { dash: "4 4 1 4", width: 2 },
 };
 const SVG = "http://www.w3.org/2000/svg";
 const LABEL_GAP = 17;
@@ -66,6 +68,7 @@ function drawAccuracy(chart, width) {
       Plot.ruleY([r.value], { stroke: colour(r.key), strokeWidth: SERIES[r.key].width, strokeDasharray: SERIES[r.key].dash })),
     chart.neighbours.length ? stepLine(chart.neighbours, "neighbours") : null,
     chart.structure.length ? stepLine(chart.structure, "structure") : null,
+    ...chart.possible.map(({ key, points }) => stepLine(points, key)),
     stepLine(chart.certified, "certified"),
     // No single rule has this curve, so its points are hollow and hardly joined.
     chart.size_only.length ? Plot.line(chart.size_only, { x: "x", y: "y", stroke: colour("size"), strokeWidth: 1, strokeDasharray: SERIES.size.dash }) : null,
@@ -131,6 +134,7 @@ function drawLegend(list, chart, wide) {
   if (chart.structure.length) items.push({ key: "structure", text: chart.structure_word });
   if (chart.neighbours.length) items.push({ key: "neighbours", text: chart.neighbours_word });
   if (chart.size_only.length) items.push({ key: "size", text: chart.size_only_word });
+  for (const { key, name } of chart.possible) items.push({ key, text: name });
   if (chart.attacked.length && !wide) items.push({ key: "attacked", text: `accuracy under attack (${percent(chart.attacked.at(-1).y)} at ${chart.attacked.at(-1).x})` });
   for (const r of wide ? [] : chart.references) items.push({ key: r.key, text: `${r.name} ${percent(r.value)}` });
   list.replaceChildren(...items.map((item) => make("li", {}, legendSwatch(item.key), item.text)));
