@@ -66,77 +66,59 @@ class Finding:
 
 
 _ELSEWHERE = "moved the output of nodes it is not connected to"
+_MIXING = "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention)."
 _REASONS = {
-    "features": (
-        "other features elsewhere",
-        _ELSEWHERE,
-        "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention).",
-    ),
+    "features": ("other features elsewhere", _ELSEWHERE, _MIXING),
     "overflow": (
         "infinite features elsewhere",
         "0 times infinity is NaN: features that overflow spoil nodes they are not connected to",
         "Multiply by a sparse adjacency matrix, or choose with torch.where instead of multiplying by zeros.",
     ),
     "values": (
-        "other edge values elsewhere",
-        _ELSEWHERE,
+        "other edge values elsewhere", _ELSEWHERE,
         "Treat edge values edge by edge or node by node: no maximum, norm, softmax or ranking over all edges.",
     ),
     "edges": (
-        "other edges elsewhere",
-        _ELSEWHERE,
-        "Remove whatever counts, ranks or sums up all edges or nodes at once.",
+        "other edges elsewhere", _ELSEWHERE, "Remove whatever counts, ranks or sums up all edges or nodes at once.",
     ),
     "places": (
-        "edges at other places of the list",
-        "moved the output of nodes whose own edges kept their order",
+        "edges at other places of the list", "moved the output of nodes whose own edges kept their order",
         "Let nothing depend on the place of an edge in the list (edge dropout, neighbour sampling, weights by number).",
     ),
     "numbers": (
-        "more nodes and edges elsewhere",
-        _ELSEWHERE,
+        "more nodes and edges elsewhere", _ELSEWHERE,
         "Remove whatever depends on the number or the rows of all nodes or edges (sizes, padding, positions).",
     ),
     "rows": (
-        "nodes and edges in another order",
-        "the output depends on the order",
+        "nodes and edges in another order", "the output depends on the order",
         "Use aggregations that do not depend on order, and nothing that depends on the row of a node.",
     ),
     "memory": ("another graph in between", "the model remembers earlier graphs", "Switch off caching between calls."),
     "chance": (
-        "the same graph twice",
-        "gives two different outputs",
+        "the same graph twice", "gives two different outputs",
         "Call model.eval(), and switch off sampling and dropout.",
     ),
-    "alone": (
-        "nodes without edges one by one",
-        _ELSEWHERE,
-        "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention).",
-    ),
+    "alone": ("nodes without edges one by one", _ELSEWHERE, _MIXING),
     "outgoing": (
-        "arcs that leave a node",
-        "moved the output of the node that they leave",
+        "arcs that leave a node", "moved the output of the node that they leave",
         "Use EdgeCentric, or layers that read incoming edges only.",
     ),
     **{
         f"one {name}": (
-            f"one {name} more elsewhere",
-            _ELSEWHERE,
+            f"one {name} more elsewhere", _ELSEWHERE,
             "Remove whatever asks about the graph as a whole (its size, largest degree, direction, doubled edges).",
         )
         for name in EXTRAS
     },
     "batch": (
-        "other graphs in one batch",
-        "graphs of a batch influence each other",
+        "other graphs in one batch", "graphs of a batch influence each other",
         'Evaluate one graph at a time: certify(..., engine="naive").',
     ),
     "not finite": (
-        "the graph as it is",
-        "gives scores that are not finite (NaN or infinite), so there is no best class",
+        "the graph as it is", "gives scores that are not finite (NaN or infinite), so there is no best class",
         "Look for overflow, logarithms of 0 and divisions by 0 in forward, or scale the features.",
     ),
-}
+}  # fmt: skip
 
 
 def finding(reason: str, leaves: tuple[str, ...] = (), alone: bool = False) -> Finding:
