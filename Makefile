@@ -9,12 +9,12 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=  # else every process that a test starts would compile all sources again
 
-# What is tested beside the library: add-on packages, experiments, documentation, examples.
+# Tests of what stands beside the library: add-on packages, experiments, documentation, examples.
 BESIDE := packages $(addprefix tests/,peers large live code experiments docs examples cli/test_scan.py \
     mutation/test_live_broken_on_purpose.py $(addprefix browser/test_,cards_page.py live_page.py scan_page.py))
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test test-all check lean formal bench bench-live bench-large results small docs clean help
+.PHONY: demo test test-library check lean formal bench bench-live bench-large results small docs clean help
 
 help:           ## what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -33,11 +33,11 @@ $(READY): $(RUNS) $(wildcard packages/*/pyproject.toml)
 demo: $(RUNS)   ## train, certify, attack, verify and report on data that needs no download
 	$(BIN)/agnncert demo
 
-test: $(READY)  ## the tests of the library: proofs, engines, audit, training, attacks, files, commands, report
-	$(PYTEST) $(addprefix --ignore=,$(BESIDE))
-
-test-all: $(READY) ## all tests: those of add-on packages, documentation, examples and experiments too
+test: $(READY)  ## the whole test suite
 	$(PYTEST)
+
+test-library: $(READY) ## the tests of the library alone: proofs, engines, audit, training, attacks, files, commands, report
+	$(PYTEST) $(addprefix --ignore=,$(BESIDE))
 
 check: $(READY) ## ruff, mypy --strict, import direction
 	$(BIN)/ruff check src packages experiments examples tests

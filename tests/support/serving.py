@@ -1,11 +1,14 @@
 """A service on this machine, answering for as long as a test needs it."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import torch
+import uvicorn.server
 from torch_geometric.data import Data
 
 import agnncert as ac
@@ -37,6 +40,16 @@ def a_service(journal: Any = None) -> Service:
     return Service(live, live.reference(), "users", ["honest", "fake", "bot"])
 
 
+class _Quick:
+    """As ``asyncio``, but a server that looks every tenth of a second whether it shall stop looks ten times as often."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    def sleep(self, seconds: float) -> Any:
+        return asyncio.sleep(seconds / 10)
+
+
 @contextmanager
 def served(service: Service, token: str | None = None, limits: Limits | None = None) -> Iterator[str]:
     """The address of a real server in a thread."""
@@ -44,11 +57,12 @@ def served(service: Service, token: str | None = None, limits: Limits | None = N
     ready, stop = threading.Event(), threading.Event()
     app = make_app(service, token, limits or Limits(rate=10_000))
     thread = threading.Thread(target=_run_until, args=(app, listening, ready.set, stop), daemon=True)
-    thread.start()
-    assert ready.wait(20)
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        stop.set()
-        thread.join(20)
-        listening.close()
+    with mock.patch.object(uvicorn.server, "asyncio", _Quick()):
+        thread.start()
+        assert ready.wait(20)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            stop.set()
+            thread.join(20)
+            listening.close()
