@@ -264,7 +264,7 @@ def _small(
 def one_more(
     graph: ProbeGraph, table: Table, values: dict[str, Tensor], loops: bool, task: str, generator: torch.Generator
 ) -> Iterator[tuple[str, ProbeGraph]]:
-    """A graph with one thing more behind it, whatever that is called, for all of ``EXTRAS``."""
+    """For each of ``EXTRAS``: its name, and the graph with one such component (a node, a hub, …) appended."""
     hub = 20 + 2 * int(torch.bincount(graph.edge_index.flatten(), minlength=1).max())
     for name, (size, arcs) in EXTRAS.items():
         if name == "self-loop" and not loops:

@@ -154,7 +154,7 @@ class Evaluator:
 
     @cached_property
     def features(self) -> Features:
-        """The table, with its projections."""
+        """The table as ``Features``, which keep their products with weights of first layers."""
         return Features(self.table)
 
     def logits(self, graph: ProbeGraph, model: Any = None) -> Tensor:

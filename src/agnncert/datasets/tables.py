@@ -41,7 +41,7 @@ Found = TypeVar("Found")
 
 
 class Problems(list[str]):
-    """What is wrong with tables, all of it: a step that fails is noted, and the next one is tried."""
+    """A list of all errors in tables: a step that fails adds its error, and the next step is tried."""
 
     def tried(self, step: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found | None:
         """What a step returns, or None if it raises a DatasetError, which is noted."""

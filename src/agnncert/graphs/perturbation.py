@@ -120,9 +120,9 @@ def least_load(ends: list[list[Id]]) -> int:
 
 
 def _hand_on(held: dict[Id, dict[int, Id]], load: Counter[Id]) -> bool:
-    """Relieves one of the nodes with the most edges, if that is possible; says whether it was.
+    """Takes one edge from a node that has the most, if possible. Returns whether it did.
 
-    Each edge of a chain goes to its other end, from one of these nodes to one that has at least two edges less.
+    Along a path from such a node to a node with at least two edges fewer, each edge is given to its other end.
     """
     most = max(load.values(), default=0)
     via: dict[Id, tuple[Id, int] | None] = {node: None for node in load if load[node] == most}

@@ -35,7 +35,7 @@ LARGEST = 2**40  # the checker treats all numbers from 2**30 on as infinite
 
 @dataclass(frozen=True)
 class Answer:
-    """For how many targets a statement, a budget's answer or a price is wrong; how many break or get no class k."""
+    """Numbers of targets: wrong statements, answers and prices; labels that may change; classes that are excluded."""
 
     wrong: dict[str, int]
     wrong_budgets: list[int]

@@ -114,7 +114,7 @@ class Piles:
         return [tier for tier in (0, 1, 2) if self.two[tier].any() or self.one[tier].any()]
 
     def gain(self, rivals: Numbers | slice, in_all: Numbers, beyond: Numbers, unlisted: Numbers) -> Numbers:
-        """The most that some rivals gain on the winner, when this many ballots move; limits as many as rivals.
+        """The most that each rival can gain on the winner if at most these numbers of ballots move, one per rival.
 
         Ballots that gain two are moved before those that gain one. Since the limits lie one within the other, it
         does not matter from which tier: whichever are moved first, equally many can be moved.

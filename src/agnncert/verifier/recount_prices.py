@@ -74,7 +74,7 @@ def _budget(dear: list[str], numbers: list[float], free: list[str]) -> Budget:
 
 
 def _breaks(contents: Contents, label: int | None) -> Callable[[Budget], Numbers]:
-    """What tells which targets an attack may break, or give this label."""
+    """Returns a function from a budget to the targets whose label may change, or may become ``label``, ``[n]``."""
     if label is not None:
         return lambda budget: possible(contents, budget)[:, label]
     if contents.kind == "ballots":
