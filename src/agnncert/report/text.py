@@ -315,9 +315,9 @@ def beside(summary: Summary) -> list[str]:
                 f"{percent(clean.accuracy)} holds without an attack, and the most frequent class alone has "
                 f"{percent(found.majority_share)}{more}."
             )
-        else:
-            lines.append(_comparison(summary, found.accuracy))
-    return lines + possible(summary) + uncovered(summary)
+        else:  # of accuracy, which says little about a rare class
+            lines += [_comparison(summary, found.accuracy), *possible(summary)]
+    return lines + uncovered(summary)
 
 
 def possible(summary: Summary) -> list[str]:
@@ -328,12 +328,12 @@ def possible(summary: Summary) -> list[str]:
     if len(shown) > 1 and len({share for share, _ in shown}) == 1:
         at = f"{shown[0][0]} at sizes {shown[0][1]} to {shown[-1][1]}"
     bound = (
-        f"At most {at} is possible{name.removeprefix(AT_MOST)} for a classifier that reads only how many nodes of each "
-        "type a graph has: no such one can certify more. A classifier that also reads edges is not bounded by this."
+        f"Certified accuracy: at most {at} is possible{name.removeprefix(AT_MOST)} for a classifier that reads only "
+        "how many nodes of each type a graph has. A classifier that also reads edges is not bounded by this."
     )
     reference = (
-        "Reference, not a bound: one vote of each neighbour for its true class, beside the prediction from the node’s "
-        f"own features, would certify {at} (neighbours that come or go)."
+        "Reference, not a bound: with one vote of each neighbour for its true class, beside the prediction from the "
+        f"node’s own features, certified accuracy would be {at} (neighbours that come or go)."
     )
     return [bound if is_bound else reference] if shown else []
 

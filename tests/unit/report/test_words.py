@@ -217,13 +217,13 @@ CEILING = f"{AT_MOST} (nodes injected or deleted)"
     [
         (
             {0: 1.0, 1: 0.7341, 2: 0.63},
-            "At most 73.5 % at size 1, 63.0 % at 2 is possible (nodes injected or deleted) for",
+            "Certified accuracy: at most 73.5 % at size 1, 63.0 % at 2 is possible (nodes injected or deleted) for",
         ),
         (
             {0: 1.0, 1: 0.9605, 2: 0.9605, 3: 0.9605},
-            "At most 96.1 % at sizes 1 to 3 is possible (nodes injected or del",
+            "Certified accuracy: at most 96.1 % at sizes 1 to 3 is possible (nodes injected or del",
         ),
-        ({1: 0.5}, "At most 50.0 % at size 1 is possible"),
+        ({1: 0.5}, "Certified accuracy: at most 50.0 % at size 1 is possible"),
     ],
 )
 def test_what_is_possible_at_most_is_rounded_up_and_names_what_is_read(shares: dict, said: str) -> None:
@@ -235,16 +235,24 @@ def test_what_is_possible_at_most_is_rounded_up_and_names_what_is_read(shares: d
     lines = [line.replace("\u00a0", " ") for line in beside(summarise(certificate, told))]
     (line,) = (line for line in lines if "possible" in line)
     assert line.startswith(said)
-    assert "reads only how many nodes of each type a graph has: no such one can certify more." in line
+    assert "a classifier that reads only how many nodes of each type a graph has." in line
     assert line.endswith("A classifier that also reads edges is not bounded by this.")
+
+
+def test_what_accuracy_is_possible_is_not_said_beside_a_rare_class() -> None:
+    summary = rare_summary(possible={VOTES_REFERENCE: [(1, 0.7341)]})
+    assert summary.possible
+    assert not any("eference" in line for line in beside(summary))
 
 
 def test_a_reference_is_said_to_be_no_bound() -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(0), "node-centric/node", 30, 20, 3)
     told = ReportContext(truth=certificate.label, possible={VOTES_REFERENCE: [(1, 0.7341), (2, 0.5)]})
     (line,) = (line for line in beside(summarise(certificate, told)) if "eference" in line)
-    assert line.startswith("Reference, not a bound: one vote of each neighbour for its true class")
-    assert "certify 73.4 % at size 1, 50.0 % at 2 (neighbours that come or go)." in line.replace("\u00a0", " ")
+    assert line.startswith("Reference, not a bound: with one vote of each neighbour for its true class")
+    assert "accuracy would be 73.4 % at size 1, 50.0 % at 2 (neighbours that come or go)." in line.replace(
+        "\u00a0", " "
+    )
     unknown = replace(certificate, truth=None)
     for other in (ReportContext(possible=told.possible), ReportContext(truth=certificate.label)):
         assert not any("eference" in line for line in beside(summarise(unknown, other)))
