@@ -268,6 +268,9 @@ class Comparison:
                 self.report(
                     f"{what}: {name} wrong {number} times by the recount, {extracted.wrong[name]} by the checker"
                 )
+        refused = sum(again.wrong.values()) + sum(again.wrong_budgets)
+        if broken is not None and refused:  # what the prover states, and nobody altered
+            self.report(f"{what}: the recount refuses {refused} statements of the prover")
         for i, budget in enumerate(budgets):
             if extracted.wrong_budgets[i] != again.wrong_budgets[i]:
                 self.report(f"{what}: {budget} wrong {again.wrong_budgets[i]} and {extracted.wrong_budgets[i]} times")

@@ -106,6 +106,14 @@ def test_prover_recount_and_checker_exclude_the_same_labels(rule, checker):
     assert not found.differ
 
 
+def test_a_comparison_sees_that_the_recount_refuses_the_prover(checker):
+    rng, found = np.random.default_rng(1), Comparison()
+    ballots, budgets = random_ballots(rng, "node-centric/node", 40), random_budgets(rng, 12)
+    stated, broken = prove(ballots, budgets)
+    found.add("a radius too small", ballots, stated | {"radius": stated["radius"] - 1}, budgets, broken)
+    assert found.differ == 1
+
+
 def test_a_comparison_of_excluded_labels_sees_a_difference(checker, monkeypatch):
     rng, found = np.random.default_rng(1), Comparison()
     counts, budgets = random_ballots(rng, "node-centric/node", 40), small_budgets(rng, 4)

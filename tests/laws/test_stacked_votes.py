@@ -156,10 +156,11 @@ BUDGETS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("slack", [1, 300])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("kind", ["sum", "gated", "mean", "mean by edge"])
-def test_the_verifier_counts_the_same(kind, classes):
-    evidence = joined(kind, classes)
+def test_the_verifier_counts_the_same(kind, classes, slack):
+    evidence = replace(joined(kind, classes), slack=slack)
     tables = recount.tables_of(evidence)
     label, radius = evidence.label_and_radius()
     structure = evidence.structure_radius()
@@ -248,6 +249,16 @@ def one_target(prior, gate, pseudo=0, slack=1):
         table=np.zeros((0, len(prior)), dtype=np.int32), hubs=np.zeros(0, dtype=np.int32), gated=True, by_edge=False,
         pseudo=pseudo, pseudo_votes=(0,) * len(prior) if pseudo else (), slack=slack,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [0, 1, 10, 10_000, np.inf])
+def test_rounding_takes_nothing_for_new_neighbours_that_do_not_come(size):
+    """In this mean every new neighbour helps the label, so that the worst attack adds none, however many it may add."""
+    slack, gate = 2, 5
+    evidence = one_target([gate + 2 * slack + 3, 0], [gate, gate], pseudo=10 * STEPS, slack=slack)
+    budget = Budget(add_edges=size)
+    assert evidence.holds(budget).all()
+    assert recount.holds(evidence, recount.tables_of(evidence), budget).all()
 
 
 @pytest.mark.parametrize(("more", "holds"), [(0, False), (1, False), (2, True), (3, True)])

@@ -152,15 +152,15 @@ class Leads:
         place = counts.indptr[owner] + owner + gone + other
         good = np.ones((n, counts.num_classes), dtype=bool)
         for k, prior, votes, cap, running, _ in self.rivals:
-            slack = self._slack(k)[owner] + (arriving + other) * (counts.slack * STEPS * counts.gated)
-            base = votes[owner] - running[place] - slack
+            step = cap + counts.slack * STEPS * counts.gated  # what a new or altered neighbour costs
+            base = votes[owner] - running[place] - self._slack(k)[owner]
             ties = (self.label <= k)[owner]  # the label wins a tie against larger classes
             for growth, price in self._growths(arriving):
                 safe = prior[owner] - 2 * counts.slack
-                lead = safe * self.divisor(self.degree[owner] - gone + growth) + base - (price + other) * cap[owner]
+                lead = safe * self.divisor(self.degree[owner] - gone + growth) + base - (price + other) * step[owner]
                 held = (lead > 0) | ((lead == 0) & ties)
                 good[owner[~held], k] = False
-            slope = self._slope(prior - 2 * counts.slack, cap + counts.slack * STEPS * counts.gated)[owner]
+            slope = self._slope(prior - 2 * counts.slack, step)[owner]
             good[owner[many & (slope < 0)], k] = False
         return good | self.is_label
 
