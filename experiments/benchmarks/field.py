@@ -211,6 +211,8 @@ DEFENCES: dict[str, Callable[[Cell], Found]] = {
     "RS": with_defence(lambda cell: RS(0.999, **cell.how_many)),
 }
 CONTROLS = ("majority class", "undefended GCN", "graph-free MLP ensemble")
+
+
 def curves(found: Found, truth: np.ndarray[Any, Any], name: str) -> dict[str, list[float]]:
     """Certified accuracy by size, for each threat."""
     right, shares = found.label == truth, {}

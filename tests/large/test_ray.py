@@ -25,7 +25,8 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_worker_niceness"] = "0"  # Ray's own is 15: beside the other tests its workers hardly get a turn
+    # Ray's own is 15: beside the other tests its workers hardly get a turn.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     node = {"num_cpus": 1, "object_store_memory": 80_000_000}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
     cluster.add_node(**node)
