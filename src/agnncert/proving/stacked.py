@@ -61,7 +61,7 @@ class Rival(NamedTuple):
         k: The class.
         prior: Lead of the label in the prior, shape ``[n]``.
         votes: Lead of the label in the votes, shape ``[n]``.
-        cap: The most that a neighbour gives k over the label, shape ``[n]``.
+        cap: The most that a new or altered neighbour gives k over the label, with rounding of k's gate, shape ``[n]``.
         running: Sum of the x largest delta of target j, at ``indptr[j] + j + x``.
         positive: How many delta are positive, shape ``[n]``.
     """
@@ -122,7 +122,7 @@ class Leads:
             else:
                 delta = delta[np.lexsort((-delta, self.owner))]
             positive = np.bincount(self.owner[delta > 0], minlength=counts.num_targets)
-            lead, cap = own_votes - self.numerator[:, k], counts.gate[:, k] * STEPS
+            lead, cap = own_votes - self.numerator[:, k], (counts.gate[:, k] + counts.slack * counts.gated) * STEPS
             found.append(Rival(k, own_prior - counts.prior[:, k], lead, cap, self._running(delta), positive))
         return found
 
@@ -152,15 +152,14 @@ class Leads:
         place = counts.indptr[owner] + owner + gone + other
         good = np.ones((n, counts.num_classes), dtype=bool)
         for k, prior, votes, cap, running, _ in self.rivals:
-            step = cap + counts.slack * STEPS * counts.gated  # what a new or altered neighbour costs
             base = votes[owner] - running[place] - self._slack(k)[owner]
             ties = (self.label <= k)[owner]  # the label wins a tie against larger classes
             for growth, price in self._growths(arriving):
                 safe = prior[owner] - 2 * counts.slack
-                lead = safe * self.divisor(self.degree[owner] - gone + growth) + base - (price + other) * step[owner]
+                lead = safe * self.divisor(self.degree[owner] - gone + growth) + base - (price + other) * cap[owner]
                 held = (lead > 0) | ((lead == 0) & ties)
                 good[owner[~held], k] = False
-            slope = self._slope(prior - 2 * counts.slack, step)[owner]
+            slope = self._slope(prior - 2 * counts.slack, cap)[owner]
             good[owner[many & (slope < 0)], k] = False
         return good | self.is_label
 
@@ -210,13 +209,12 @@ class Leads:
         good = self.is_label
         for k, prior, votes, cap, running, positive in self.rivals:
             top = running[counts.indptr[:-1] + self.everyone + np.minimum(touched, positive)]
-            step = cap + counts.slack * STEPS * counts.gated
-            base, safe = votes - top - self._slack(k) - number * step, prior - 2 * counts.slack
+            base, safe = votes - top - self._slack(k) - number * cap, prior - 2 * counts.slack
             held = np.ones(counts.num_targets, dtype=bool)
             for degree in (self.degree - touched, self.degree + number):
                 lead = safe * self.divisor(degree) + base
                 held &= (lead > 0) | ((lead == 0) & (self.label <= k))
-            good[:, k] |= held & ~(many & (np.minimum(self._slope(safe, step), -step) < 0))
+            good[:, k] |= held & ~(many & (np.minimum(self._slope(safe, cap), -cap) < 0))
         return good
 
     def withstands_second(self, edges: FloatArray, nodes: float) -> BoolArray:
@@ -267,7 +265,7 @@ class Leads:
         touched = np.arange(len(owner)) - counts.indptr[owner] - owner  # 0 to all, for each target
         safe = (rival.prior - 2 * counts.slack)[owner]
         lead = safe * self.divisor(self.degree[owner] - touched) + (rival.votes - self._slack(k))[owner] - rival.running
-        step = self._slope(safe, rival.cap[owner] + counts.slack * STEPS * counts.gated)
+        step = self._slope(safe, rival.cap[owner])
         surplus = lead - (k < self.label[owner])  # the rival wins once this is negative
         steps = np.where(step < 0, surplus // -np.minimum(step, -1) + 1.0, np.inf)
         needed = np.where(surplus < 0, 0.0, steps)
