@@ -17,7 +17,7 @@ from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.recheck import redraw
 
-from ..support.small_graphs import graph_model, node_model, random_graph
+from ..support.small_graphs import graph_model, known_model, random_graph
 
 SMALL = {"selection": 20, "samples": 400}
 
@@ -30,7 +30,7 @@ def graph():
 
 
 def test_a_birs_certificate_speaks_about_injected_nodes(graph):
-    certificate = BiRS(0.6, 0.7, edges_per_injected=2, **SMALL).certify(node_model(), graph)
+    certificate = BiRS(0.6, 0.7, edges_per_injected=2, **SMALL).certify(known_model(), graph)
     assert certificate.target.tolist() == graph.node_id.tolist()
     assert certificate.counts.sum(axis=1).tolist() == [400] * 30
     for size in range(5):
@@ -47,20 +47,20 @@ def test_a_birs_certificate_speaks_about_injected_nodes(graph):
 def test_the_fast_and_the_naive_engine_give_the_same_certificate(graph):
     few = {"selection": 10, "samples": 40}
     for defence in (BiRS(0.6, 0.7, **few), SparseRS(0.02, 0.4, **few), RS(0.9, **few)):
-        fast, naive = (defence.certify(node_model(), graph, engine=e) for e in ("fast", "naive"))
+        fast, naive = (defence.certify(known_model(), graph, engine=e) for e in ("fast", "naive"))
         assert (fast.counts == naive.counts).all()
         assert (fast.evidence.selection == naive.evidence.selection).all()
 
 
 def test_some_targets_get_the_same_answer_as_among_all(graph):
-    everyone = BiRS(0.6, 0.7, **SMALL).certify(node_model(), graph)
-    some = BiRS(0.6, 0.7, **SMALL).certify(node_model(), graph, targets=torch.tensor([4, 2]))
+    everyone = BiRS(0.6, 0.7, **SMALL).certify(known_model(), graph)
+    some = BiRS(0.6, 0.7, **SMALL).certify(known_model(), graph, targets=torch.tensor([4, 2]))
     assert some.target.tolist() == graph.node_id[[4, 2]].tolist()
     assert (some.counts == everyone.counts[[4, 2]]).all()
 
 
 def test_a_sparse_certificate_speaks_about_edges(graph):
-    certificate = SparseRS(0.1, 0.4, **SMALL).certify(node_model(), graph)
+    certificate = SparseRS(0.1, 0.4, **SMALL).certify(known_model(), graph)
     for size in range(4):
         held = certificate.holds_against(Budget(add_edges=size)) & certificate.holds_against(Budget(delete_edges=size))
         assert (held >= (certificate.radius >= size)).all()
@@ -70,7 +70,7 @@ def test_a_sparse_certificate_speaks_about_edges(graph):
 
 def test_features_are_certified_by_entries():
     data = random_graph(12, 20, binary=True)
-    certificate = SparseRS(0, 0, p_add_feature=0.3, p_delete_feature=0.4, **SMALL).certify(node_model(), data)
+    certificate = SparseRS(0, 0, p_add_feature=0.3, p_delete_feature=0.4, **SMALL).certify(known_model(), data)
     assert certificate.claim.unit == "feature entry flipped"
     assert (certificate.evidence.holds_flips(add_entries=1) >= (certificate.radius >= 1)).all()
     assert not certificate.holds_against(Budget(add_edges=1)).any()
@@ -79,7 +79,7 @@ def test_features_are_certified_by_entries():
 
 def test_row_noise_certifies_edges_at_the_target_only(graph):
     certificate = RS(0.8, where="target row", selection=10, samples=200).certify(
-        node_model(SAGEConv), graph, targets=[0, 5]
+        known_model(SAGEConv), graph, targets=[0, 5]
     )
     assert not certificate.holds_against(Budget(delete_edges=1)).any()
     assert certificate.claim.unit.endswith("at the target")
@@ -104,7 +104,7 @@ def test_an_interrupted_certificate_is_finished_from_its_checkpoint(graph, tmp_p
         if step.done > 100:
             raise KeyboardInterrupt
 
-    model, file = node_model(), tmp_path / "birs.counts"
+    model, file = known_model(), tmp_path / "birs.counts"
     defence = SparseRS(0.02, 0.4, selection=30, samples=3000, seed=5)
     with pytest.raises(KeyboardInterrupt):
         defence.certify(model, graph, checkpoint=file, progress=stop)
@@ -118,11 +118,11 @@ def test_an_interrupted_certificate_is_finished_from_its_checkpoint(graph, tmp_p
     [("model", "model"), ("graph", "graph"), ("noise", "noise"), ("seed", "seed"), ("targets", "targets")],
 )
 def test_a_checkpoint_of_another_run_is_refused(graph, tmp_path, change, named):
-    run = {"model": node_model(), "data": graph, "targets": None}
+    run = {"model": known_model(), "data": graph, "targets": None}
     BiRS(0.6, 0.7, **SMALL).certify(**run, checkpoint=tmp_path / "counts")
     if change == "graph":
         run["data"] = random_graph(30, 51)
-    run |= {"model": node_model(seed=1)} if change == "model" else {}
+    run |= {"model": known_model(seed=1)} if change == "model" else {}
     run |= {"targets": [1]} if change == "targets" else {}
     defence = BiRS(0.6, 0.8 if change == "noise" else 0.7, seed=int(change == "seed"), **SMALL)
     with pytest.raises(SettingsError, match=f"{named} differ"):
@@ -133,13 +133,13 @@ def test_one_set_of_samples_serves_every_test(graph, tmp_path):
     radii = {}
     for test in ("B1", "B2", "sharp", "legacy-unsound"):
         defence = BiRS(0.6, 0.7, test=test, **SMALL)
-        radii[test] = defence.certify(node_model(), graph, checkpoint=tmp_path / "counts").radius
+        radii[test] = defence.certify(known_model(), graph, checkpoint=tmp_path / "counts").radius
     assert (radii["sharp"] >= np.maximum(radii["B1"], radii["B2"])).all()
     assert (radii["legacy-unsound"] >= radii["sharp"]).all()
 
 
 def test_the_unsound_test_says_so(graph):
-    claim = BiRS(0.6, 0.7, test="legacy-unsound", selection=5, samples=20).certify(node_model(), graph).claim
+    claim = BiRS(0.6, 0.7, test="legacy-unsound", selection=5, samples=20).certify(known_model(), graph).claim
     assert claim.not_proved[0].startswith("Anything: the legacy test is unsound")
     assert claim.method == "bi-rs (legacy-unsound)"
 
@@ -239,15 +239,15 @@ def test_noisy_graphs_and_features_follow_the_noise():
 
 def test_data_that_flips_are_not_defined_on_is_refused(graph):
     with pytest.raises(GraphError, match="binary"):
-        SparseRS(p_add_feature=0.1, **SMALL).certify(node_model(), graph)
+        SparseRS(p_add_feature=0.1, **SMALL).certify(known_model(), graph)
     directed = Data(x=graph.x, edge_index=graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]])
     with pytest.raises(GraphError, match="ToUndirected"):
-        RS(**SMALL).certify(node_model(), directed)
+        RS(**SMALL).certify(known_model(), directed)
 
 
 def test_error_for_all_targets_together_is_stricter(graph):
     each, together = (
-        BiRS(0.6, 0.7, **SMALL, scope=scope).certify(node_model(), graph)
+        BiRS(0.6, 0.7, **SMALL, scope=scope).certify(known_model(), graph)
         for scope in ("each target", "all targets together")
     )
     assert (together.radius <= each.radius).all()
@@ -261,29 +261,29 @@ def test_error_for_all_targets_together_is_stricter(graph):
 )
 def test_a_certificate_survives_a_file_is_verified_and_its_samples_can_be_drawn_again(graph, tmp_path, defence):
     defence = replace(defence, selection=10, samples=60, seed=9)
-    certificate = defence.certify(node_model(), graph, targets=[3, 7])
+    certificate = defence.certify(known_model(), graph, targets=[3, 7])
     certificate.save(tmp_path / "it.cert")
     loaded = load_certificate(tmp_path / "it.cert")
     assert loaded.claim == certificate.claim
     assert (loaded.radius == certificate.radius).all()
     assert verify(tmp_path / "it.cert").holds
-    again = redraw(loaded.evidence, node_model(), graph, loaded.row)
+    again = redraw(loaded.evidence, known_model(), graph, loaded.row)
     assert again.claim == certificate.claim
     assert all((again.evidence.tensors()[name] == counts).all() for name, counts in loaded.evidence.tensors().items())
-    other = redraw(replace(loaded.evidence, seed=10), node_model(), graph, loaded.row)
+    other = redraw(replace(loaded.evidence, seed=10), known_model(), graph, loaded.row)
     assert (other.evidence.estimation != loaded.evidence.estimation).any()
 
 
 def test_verify_draws_the_samples_again_when_it_is_given_graph_and_model(graph, tmp_path):
-    certificate = BiRS(0.6, 0.7, selection=10, samples=60, seed=9).certify(node_model(), graph, targets=[3, 7])
+    certificate = BiRS(0.6, 0.7, selection=10, samples=60, seed=9).certify(known_model(), graph, targets=[3, 7])
     certificate.save(tmp_path / "true.cert")
-    verdict = verify(tmp_path / "true.cert", data=graph, model=node_model(), recheck=1)
+    verdict = verify(tmp_path / "true.cert", data=graph, model=known_model(), recheck=1)
     assert verdict.holds
     assert "all samples, drawn again" in verdict.checked
-    assert not verify(tmp_path / "true.cert", data=graph, model=node_model(seed=3)).holds
+    assert not verify(tmp_path / "true.cert", data=graph, model=known_model(seed=3)).holds
     other = replace(certificate, evidence=replace(certificate.evidence, seed=10))
     other.save(tmp_path / "forged.cert")
     assert verify(tmp_path / "forged.cert").holds  # from the file alone it cannot be told
-    verdict = verify(tmp_path / "forged.cert", data=graph, model=node_model(), recheck=1)
+    verdict = verify(tmp_path / "forged.cert", data=graph, model=known_model(), recheck=1)
     assert not verdict.holds
     assert "not those of seed 10" in verdict.reasons[0]

@@ -18,7 +18,7 @@ from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 
 from ..support.graphs import random_data
 from ..support.models import build
-from ..support.small_graphs import node_model, random_graph
+from ..support.small_graphs import known_model, random_graph
 
 SAMPLES = {"selection": 20, "samples": 200, "alpha": 0.05, "seed": 3}
 RANDOM = [BiRS(0.5, 0.6), SparseRS(), RS(0.9)]
@@ -35,8 +35,8 @@ def graph():
 def test_a_random_defence_certifies_as_its_own_method_does(graph, defence) -> None:
     told: list[Progress] = []
     defence = replace(defence, **SAMPLES)
-    ours = ac.certify(node_model(), graph, defence, [0, 3, 5], progress=told.append)
-    own = defence.certify(node_model(), graph, [0, 3, 5])
+    ours = ac.certify(known_model(), graph, defence, [0, 3, 5], progress=told.append)
+    own = defence.certify(known_model(), graph, [0, 3, 5])
     assert ours.claim == own.claim
     assert np.array_equal(ours.radius, own.radius)
     assert (told[-1].done, told[-1].total) == (220, 220)
@@ -46,13 +46,13 @@ def test_a_random_defence_certifies_as_its_own_method_does(graph, defence) -> No
 def test_prepared_data_gives_the_same_certificate(graph, division, tmp_path) -> None:
     ready = CanonicalData.of(graph)
     for name, data in (("plain", graph), ("ready", ready), ("again", ready)):
-        ac.certify(node_model(), data, division, [1, 2, 8]).save(tmp_path / name)
+        ac.certify(known_model(), data, division, [1, 2, 8]).save(tmp_path / name)
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "ready").read_bytes() == (tmp_path / "again").read_bytes()
 
 
 def test_settings_of_the_other_kind_are_refused_by_name(graph) -> None:
     with pytest.raises(SettingsError, match=r"tolerance=1: bi-rs draws samples"):
-        ac.certify(node_model(), graph, BiRS(), tolerance=1)
+        ac.certify(known_model(), graph, BiRS(), tolerance=1)
 
 
 @pytest.mark.parametrize("limit", ["200MB", "0.2 gb", 200_000_000])
@@ -60,18 +60,18 @@ def test_a_memory_limit_may_be_text(graph, limit, monkeypatch) -> None:
     given = []
     cast = certifier.cast
     monkeypatch.setattr(certifier, "cast", lambda *args, **more: given.append(args[6]) or cast(*args, **more))
-    ac.certify(node_model(), graph, ac.NodeCentric(7), memory_limit=limit)
+    ac.certify(known_model(), graph, ac.NodeCentric(7), memory_limit=limit)
     assert given == [200_000_000]
 
 
 def test_a_memory_limit_that_is_no_size_is_refused(graph) -> None:
     with pytest.raises(SettingsError, match='such as "4GB"'):
-        ac.certify(node_model(), graph, ac.NodeCentric(7), memory_limit="much")
+        ac.certify(known_model(), graph, ac.NodeCentric(7), memory_limit="much")
 
 
 def test_progress_is_told_when_casting_begins_and_ends(graph) -> None:
     steps: list[Progress] = []
-    ac.certify(node_model(), graph, ac.EdgeCentric(7), progress=steps.append)
+    ac.certify(known_model(), graph, ac.EdgeCentric(7), progress=steps.append)
     assert [(step.done, step.total) for step in steps] == [(0, 7), (7, 7)]
 
 
@@ -113,8 +113,8 @@ def test_a_tolerance_below_that_of_the_audit_is_refused(graph, monkeypatch) -> N
     seen = AuditReport("node", "", (), 3e-7, 4e-6)
     monkeypatch.setattr(certifier, "audited", lambda *_: (seen, None))
     with pytest.raises(SettingsError, match="4e-06 of the largest apart"):
-        ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-7)
-    assert ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-5).claim.tolerance == 1e-5
+        ac.certify(known_model(), graph, ac.NodeCentric(7), tolerance=1e-7)
+    assert ac.certify(known_model(), graph, ac.NodeCentric(7), tolerance=1e-5).claim.tolerance == 1e-5
 
 
 @pytest.mark.parametrize("engine", ["fast", "naive"])

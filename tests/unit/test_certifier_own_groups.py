@@ -11,7 +11,7 @@ import agnncert as ac
 from agnncert.divisions.named import parse_division
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 
-from ..support.small_graphs import graph_model, node_model, random_graph
+from ..support.small_graphs import graph_model, known_model, random_graph
 
 NODE, EDGE = ac.PerNeighbour(), ac.PerEdge()
 INF = math.inf
@@ -56,7 +56,7 @@ def test_self_loops_are_dropped_where_there_is_a_vote_per_neighbour():
 
 @pytest.mark.parametrize("division", [NODE, EDGE], ids=str)
 def test_a_certificate_of_nodes(graph, division, tmp_path):
-    cert = ac.certify(node_model(), graph, division, rule=ac.VotingRule(prior=4))
+    cert = ac.certify(known_model(), graph, division, rule=ac.VotingRule(prior=4))
     votes = cert.evidence.votes
     assert np.array_equal(np.diff(votes.indptr), cert.degree)
     assert (cert.structure_radius >= cert.radius).all()
@@ -67,7 +67,7 @@ def test_a_certificate_of_nodes(graph, division, tmp_path):
     cert.save(tmp_path / "a.cert")
     again = ac.load_certificate(tmp_path / "a.cert")
     assert np.array_equal(again.structure_radius, cert.structure_radius)
-    verdict = ac.verify(tmp_path / "a.cert", data=graph, model=node_model(), recheck=60)
+    verdict = ac.verify(tmp_path / "a.cert", data=graph, model=known_model(), recheck=60)
     assert verdict.holds, verdict
 
 
@@ -92,7 +92,7 @@ def test_a_class_of_empty_groups_does_not_depend_on_how_many_nodes_there_are(gra
     """Nodes that are joined to nothing change no score."""
     more = ac.Perturbation(inject_nodes={900 + k: [0.0] * 5 for k in range(6)}).apply(graph)
     few, many = (
-        ac.certify(node_model(), data, NODE, range(12), rule=ac.VotingRule(2, [0, 1, 0])) for data in (graph, more)
+        ac.certify(known_model(), data, NODE, range(12), rule=ac.VotingRule(2, [0, 1, 0])) for data in (graph, more)
     )
     assert np.array_equal(few.counts, many.counts)
     assert np.array_equal(few.radius, many.radius)
@@ -100,7 +100,7 @@ def test_a_class_of_empty_groups_does_not_depend_on_how_many_nodes_there_are(gra
 
 def test_the_claim_says_what_a_ballot_is_and_that_no_ids_are_needed(graph):
     rows = Data(x=graph.x, edge_index=graph.edge_index)
-    cert = ac.certify(node_model(), rows, NODE, rule=ac.VotingRule(prior=4))
+    cert = ac.certify(known_model(), rows, NODE, rule=ac.VotingRule(prior=4))
     assert any("One ballot is cast for each neighbour" in words for words in cert.claim.assumes)
     assert any("the target is still the same node" in words for words in cert.claim.assumes)
     assert not any("deleted nodes" in words for words in cert.claim.not_proved)
@@ -112,11 +112,11 @@ def test_deleting_rows_leaves_all_other_ballots_alone():
     full = random_graph(9, 14, seed=3)
     data = Data(x=full.x, edge_index=full.edge_index)
     for division in (NODE, EDGE):
-        before = ac.certify(node_model(), data, division, rule=ac.VotingRule(prior=2)).counts
+        before = ac.certify(known_model(), data, division, rule=ac.VotingRule(prior=2)).counts
         for gone in range(9):
             kept = [u for u in range(9) if u != gone]
             after = ac.certify(
-                node_model(), ac.Perturbation(delete_nodes=[gone]).apply(data), division, rule=ac.VotingRule(prior=2)
+                known_model(), ac.Perturbation(delete_nodes=[gone]).apply(data), division, rule=ac.VotingRule(prior=2)
             ).counts
             neighbours = {int(u) for u in data.edge_index[1, data.edge_index[0] == gone]}
             for row, u in enumerate(kept):
@@ -126,7 +126,7 @@ def test_deleting_rows_leaves_all_other_ballots_alone():
 def test_one_way_pairs_and_copies_are_told(tmp_path):
     arcs = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 3, 3, 2]])  # 0-1 and 2-3 both ways (one of 2-3 twice), 1 -> 2
     data = Data(x=torch.eye(4, 5).double(), edge_index=arcs)
-    evidence = ac.certify(node_model(), data, EDGE, rule=ac.VotingRule(prior=1)).evidence
+    evidence = ac.certify(known_model(), data, EDGE, rule=ac.VotingRule(prior=1)).evidence
     flags = dict(
         zip(
             zip(evidence.votes.owner.tolist(), evidence.votes.group.tolist(), strict=True),
@@ -135,22 +135,22 @@ def test_one_way_pairs_and_copies_are_told(tmp_path):
         )
     )
     assert flags == {(0, 0): False, (1, 0): False, (1, 1): True, (2, 1): True, (2, 2): False, (3, 2): False}
-    some = ac.certify(node_model(), data, EDGE, [0, 2], rule=ac.VotingRule(prior=1)).evidence
+    some = ac.certify(known_model(), data, EDGE, [0, 2], rule=ac.VotingRule(prior=1)).evidence
     assert some.hubs.tolist() == [2, 1]  # 1 is a neighbour of both targets, 3 of one
-    heard = ac.certify(node_model(), data, NODE, [0, 1], rule=ac.VotingRule(prior=1)).evidence
+    heard = ac.certify(known_model(), data, NODE, [0, 1], rule=ac.VotingRule(prior=1)).evidence
     assert heard.hubs.tolist() == []  # 2 does not speak to 1
 
 
 def test_what_makes_no_sense_is_refused(graph, graphs):
     with pytest.raises(SettingsError, match="one group per neighbour"):
-        ac.certify(node_model(), graph, NODE, rule=ac.VotingRule("edgeless"))
+        ac.certify(known_model(), graph, NODE, rule=ac.VotingRule("edgeless"))
     with pytest.raises(SettingsError, match="no edgeless prediction"):
         ac.certify(graph_model(), graphs, NODE, rule=ac.VotingRule(prior=2))
 
     class Mixing(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.inner = node_model()
+            self.inner = known_model()
 
         def forward(self, x, edge_index):
             logits = self.inner(x, edge_index)

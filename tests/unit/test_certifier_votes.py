@@ -13,7 +13,7 @@ from agnncert.errors import SettingsError
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.gnncert import GNNCertE
 
-from ..support.small_graphs import graph_model, node_model, random_graph
+from ..support.small_graphs import graph_model, known_model, random_graph
 from ..support.waking import Constant, check_waking
 
 NODE = [ac.EdgeCentric(7), ac.NodeCentric(7)]
@@ -37,7 +37,7 @@ def test_the_plain_vote_changes_nothing(graph, division, tmp_path):
         "b": {"rule": ac.VotingRule()},
         "c": {"rule": ac.VotingRule(prior=[0, 0, 0])},
     }.items():
-        ac.certify(node_model(), graph, division, **options).save(tmp_path / name)
+        ac.certify(known_model(), graph, division, **options).save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
 
 
@@ -45,8 +45,8 @@ def test_the_plain_vote_changes_nothing(graph, division, tmp_path):
 @pytest.mark.parametrize("division", NODE, ids=str)
 @pytest.mark.parametrize("empty", ["edgeless", "abstain", 2])
 def test_listed_ballots_stay_and_empty_groups_cast_the_constant(graph, division, empty, engine):
-    plain = ac.certify(node_model(), graph, division, engine=engine).evidence
-    voted = ac.certify(node_model(), graph, division, engine=engine, rule=ac.VotingRule(empty, 4)).evidence
+    plain = ac.certify(known_model(), graph, division, engine=engine).evidence
+    voted = ac.certify(known_model(), graph, division, engine=engine, rule=ac.VotingRule(empty, 4)).evidence
     assert np.array_equal(plain.votes.ballot, voted.votes.ballot)
     assert np.array_equal(voted.edgeless, plain.votes.default)
     expected = {"edgeless": plain.votes.default, "abstain": np.full(12, -1), 2: np.full(12, 2)}[empty]
@@ -66,14 +66,14 @@ def test_the_prior_of_a_graph_is_added_for_each_class(graphs, division):
 
 
 def test_with_gated_features_a_prior_for_classes_leaves_own_features_covered(graph):
-    cert = ac.certify(node_model(), graph, GATED, rule=ac.VotingRule("abstain", [0, 9, 0]))
+    cert = ac.certify(known_model(), graph, GATED, rule=ac.VotingRule("abstain", [0, 9, 0]))
     assert cert.holds_against(Budget(target_features=True)).any()
     with pytest.raises(SettingsError, match="own features"):
-        ac.certify(node_model(), graph, GATED, rule=ac.VotingRule(prior=3))
+        ac.certify(known_model(), graph, GATED, rule=ac.VotingRule(prior=3))
 
 
 def test_an_overwhelming_prior_is_the_graph_free_answer(graph):
-    cert = ac.certify(node_model(), graph, ac.NodeCentric(7), rule=ac.VotingRule("abstain", 100))
+    cert = ac.certify(known_model(), graph, ac.NodeCentric(7), rule=ac.VotingRule("abstain", 100))
     assert np.array_equal(cert.label, cert.evidence.edgeless)
     everything = Budget(add_edges=math.inf, delete_edges=math.inf, delete_nodes=math.inf, change_features=math.inf)
     assert cert.holds_against(everything).all()
@@ -92,11 +92,11 @@ def test_a_prediction_too_close_to_a_tie_gives_no_prior():
 
 def test_what_is_no_vote_and_votes_of_random_defences_are_refused(graph):
     with pytest.raises(SettingsError, match="expected a VotingRule"):
-        ac.certify(node_model(), graph, ac.NodeCentric(7), rule=5)
+        ac.certify(known_model(), graph, ac.NodeCentric(7), rule=5)
     with pytest.raises(SettingsError, match="settings of divisions"):
-        ac.certify(node_model(), graph, BiRS(), rule=ac.VotingRule("abstain", 5))
+        ac.certify(known_model(), graph, BiRS(), rule=ac.VotingRule("abstain", 5))
     with pytest.raises(SettingsError, match="classes are 0 to 2"):
-        ac.certify(node_model(), graph, ac.NodeCentric(7), rule=ac.VotingRule(3))
+        ac.certify(known_model(), graph, ac.NodeCentric(7), rule=ac.VotingRule(3))
 
 
 def test_emptiness_is_a_matter_of_the_target():

@@ -9,7 +9,7 @@ import torch
 import agnncert as ac
 from agnncert.proving.certificate import Certificate
 
-from ..support.small_graphs import node_model, random_graph
+from ..support.small_graphs import known_model, random_graph
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def flipped(array, place=0):
 @pytest.mark.parametrize("name", ["edgeless", "edgeless_stable"])
 @pytest.mark.parametrize("division", [ac.EdgeCentric(6), ac.NodeCentric(6)], ids=str)
 def test_an_invented_prior_is_found(graph, division, name, tmp_path):
-    model = node_model()
+    model = known_model()
     honest = ac.certify(model, graph, division, rule=ac.VotingRule("abstain", 4))
     lie = forged(honest, **{name: flipped(getattr(honest.evidence, name))})
     for cert, holds in ((honest, True), (lie, False)):
@@ -50,7 +50,7 @@ def test_an_invented_prior_is_found(graph, division, name, tmp_path):
 
 
 def test_an_invented_vote_contradicts_the_claim(graph, tmp_path):
-    honest = ac.certify(node_model(), graph, ac.NodeCentric(6), rule=ac.VotingRule("abstain", [0, 1, 0]))
+    honest = ac.certify(known_model(), graph, ac.NodeCentric(6), rule=ac.VotingRule("abstain", [0, 1, 0]))
     forged(honest, vote=ac.VotingRule("abstain", [0, 50, 0])).save(tmp_path / "a.cert")
     verdict = ac.verify(tmp_path / "a.cert")
     assert not verdict.holds
@@ -59,13 +59,13 @@ def test_an_invented_vote_contradicts_the_claim(graph, tmp_path):
 
 def test_ballots_of_empty_groups_are_compared_under_the_vote(graph, tmp_path):
     """A file that counts the edgeless ballots of a plain vote, although it says that empty groups abstain."""
-    plain = ac.certify(node_model(), graph, ac.NodeCentric(6))
-    voted = ac.certify(node_model(), graph, ac.NodeCentric(6), rule=ac.VotingRule(0))
+    plain = ac.certify(known_model(), graph, ac.NodeCentric(6))
+    voted = ac.certify(known_model(), graph, ac.NodeCentric(6), rule=ac.VotingRule(0))
     assert not np.array_equal(plain.evidence.votes.default, voted.evidence.votes.default)
     lie = Certificate(plain.claim, dataclasses.replace(plain.evidence, votes=voted.evidence.votes), plain.target)
     lie.save(tmp_path / "a.cert")
     assert ac.verify(tmp_path / "a.cert").holds
-    verdict = ac.verify(tmp_path / "a.cert", data=graph, model=node_model())
+    verdict = ac.verify(tmp_path / "a.cert", data=graph, model=known_model())
     assert any("default ballots" in reason for reason in verdict.reasons)
 
 
