@@ -18,6 +18,12 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+WINDOW = {"width": 1240, "height": 900}
+# The page of a live service asks every two seconds; only that page comes from a server, and tests need not wait for it.
+HURRY = """if (location.protocol === "http:") {
+  const wait = window.setTimeout.bind(window);
+  window.setTimeout = (act, after, ...rest) => wait(act, after / 20, ...rest);
+}"""
 
 
 @pytest.fixture(scope="session")
@@ -33,17 +39,24 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def usual_page(browser: Any) -> Any:
-    """One page that most tests share: a new one costs more than what they do with it."""
-    return _new_page(browser, 1240)
+    """One page that tests share: a new one takes a second of processor time, more than what they do with it."""
+    return _new_page(browser)
 
 
-def _new_page(browser: Any, width: int, **options: Any) -> Any:
-    page = browser.new_page(viewport={"width": width, "height": 900}, reduced_motion="reduce", **options)
+@pytest.fixture(scope="session")
+def other_page(browser: Any) -> Any:
+    """A second one that shares nothing with the first, as if somebody else had opened it."""
+    return _new_page(browser)
+
+
+def _new_page(browser: Any) -> Any:
+    page = browser.new_page(viewport=WINDOW, reduced_motion="reduce")
     page.complaints = []
     page.on("console", lambda said: page.complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on("pageerror", lambda error: page.complaints.append(f"error: {error}"))
     page.on("dialog", lambda dialog: (page.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     page.on("request", lambda sent: None if _is_local(sent.url) else page.complaints.append(sent.url))
+    page.add_init_script(HURRY)
     return page
 
 
@@ -51,28 +64,52 @@ def _is_local(address: str) -> bool:
     return address.startswith(("file:", "data:", "about:"))
 
 
+def _emptied(page: Any) -> list[str]:
+    """What the page complained about; the next test finds it as if it were new."""
+    page.goto("about:blank")
+    page.set_viewport_size(WINDOW)
+    page.emulate_media(color_scheme="light")
+    complaints, page.complaints = page.complaints, []
+    return complaints
+
+
 @pytest.fixture
-def open_page(browser: Any, usual_page: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a file, in a page of its own if that is to be special; any error or request to elsewhere fails the test."""
+def blank_page(usual_page: Any) -> Iterator[Any]:
+    """The usual page, empty; any error, warning or request fails the test."""
+    yield usual_page
+    assert _emptied(usual_page) == []
+
+
+@pytest.fixture
+def online_page(usual_page: Any) -> Iterator[Any]:
+    """The usual page, empty; it may ask a server, and a server may refuse or be gone."""
+    yield usual_page
+    assert [told for told in _emptied(usual_page) if told.startswith(("error:", "dialog:"))] == []
+
+
+@pytest.fixture
+def open_page(request: Any, usual_page: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a file in place of what the page showed; any error or request to elsewhere fails the test."""
     pages = []
 
-    def opened(path: Path, width: int = 1240, ready: bool = True, **options: Any) -> Any:
-        special = width != 1240 or options
-        page = _new_page(browser, width, **options) if special else usual_page
-        assert page not in pages, "the usual page is open already: ask for another width"
+    def opened(path: Path, width: int = 1240, ready: bool = True, colors: str = "light", other: bool = False) -> Any:
+        page = request.getfixturevalue("other_page") if other else usual_page
         pages.append(page)
-        page.goto("about:blank")
+        page.set_viewport_size({**WINDOW, "width": width})
+        page.emulate_media(color_scheme=colors)
         page.goto(path.as_uri())
         if ready:
             page.wait_for_selector("html[data-ready=yes]", state="attached", timeout=20_000)
         return page
 
     yield opened
-    complaints = [complaint for page in pages for complaint in page.complaints]
-    for page in pages:
-        if page is usual_page:
-            page.goto("about:blank")
-            page.complaints = []
-        else:
-            page.close()
-    assert complaints == []
+    assert [complaint for page in dict.fromkeys(pages) for complaint in _emptied(page)] == []
+
+
+@pytest.fixture
+def no_scripts(usual_page: Any) -> Iterator[None]:
+    """What is opened in the usual page runs no scripts."""
+    devtools = usual_page.context.new_cdp_session(usual_page)
+    devtools.send("Emulation.setScriptExecutionDisabled", {"value": True})
+    yield
+    devtools.detach()

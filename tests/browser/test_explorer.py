@@ -68,7 +68,7 @@ def said_by_evidence(certificate: Any, budget: Budget, field: str, turn: int) ->
     }
 
 
-def test_the_scripts_of_the_page_count_what_the_library_counts(browser: Any) -> None:
+def test_the_scripts_of_the_page_count_what_the_library_counts(blank_page: Any) -> None:
     """All rules, random votes, mixed budgets; broken_at_most and largest too."""
     rng = np.random.default_rng(0)
     cases, expected = [], []
@@ -97,9 +97,7 @@ def test_the_scripts_of_the_page_count_what_the_library_counts(browser: Any) -> 
             )
         )
     source = "\n".join(build.own_scripts("base", "rules", "per_neighbour", "explorer"))
-    page = browser.new_page()
-    said = page.evaluate(ASK_MANY, [source, cases])
-    page.close()
+    said = blank_page.evaluate(ASK_MANY, [source, cases])
     for (rule, vote, field, budgets, library), scripts in zip(expected, said, strict=True):
         for budget, page_says, library_says in zip(budgets, scripts, library, strict=True):
             assert page_says == library_says, (rule, vote, field, budget)

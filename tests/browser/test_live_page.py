@@ -12,17 +12,11 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture
-def page(browser):
-    page = browser.new_page(viewport={"width": 1240, "height": 900}, reduced_motion="reduce")
-    page.complaints = []
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on("dialog", lambda dialog: (page.complaints.append(dialog.message), dialog.dismiss()))
-    yield page
-    page.close()
-    assert page.complaints == []
+def page(online_page):
+    return online_page
 
 
-def test_the_page_follows_events(page, tmp_path) -> None:
+def test_the_page_follows_events(page) -> None:
     def shown(place: str, text: str) -> None:
         sync_api.expect(page.locator(place)).to_contain_text(text, timeout=20_000)
 
@@ -51,7 +45,6 @@ def test_the_page_follows_events(page, tmp_path) -> None:
         shown("#live-changes", "flipped")
         shown("#live-changes", HOSTILE)
         assert page.locator("#live-changes img, #live-rows img").count() == 0
-        page.screenshot(path=tmp_path / "live.png", full_page=True)
     shown("#live-status", "Not current")
 
 
@@ -61,7 +54,7 @@ EVIL = [
 ]  # fmt: skip
 
 
-def test_no_name_becomes_markup(page, tmp_path) -> None:
+def test_no_name_becomes_markup(page) -> None:
     """Names of the data, of classes and of nodes, also in what has happened and in what is shown about one node."""
     sync_api = pytest.importorskip("playwright.sync_api")
     service = a_service()

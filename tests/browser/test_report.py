@@ -177,7 +177,7 @@ def test_the_page_fits_its_window_and_all_charts_are_drawn(tmp_path: Path, open_
     context = {"truth": some_truth(certificate), "degree": degree, "attacked": [(0, 0.7), (5, 0.66)], "mlp": 0.71}
     path = report(tmp_path, certificate, **context)
     for width, scheme in ((390, "light"), (1240, "dark")):
-        page = open_page(path, width=width, color_scheme=scheme)
+        page = open_page(path, width=width, colors=scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         for chart in ("accuracy", "classes", "degree"):
             page.wait_for_selector(f"#{chart}-chart svg path", state="attached")
@@ -201,11 +201,9 @@ def test_it_prints(tmp_path: Path, open_page: Any) -> None:
     assert 3 <= printed.count(b"/Type /Page\n") <= 14
 
 
-def test_the_claim_can_be_read_without_scripts(tmp_path: Path, open_page: Any) -> None:
+def test_the_claim_can_be_read_without_scripts(tmp_path: Path, no_scripts: None, open_page: Any) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(14), "edge-centric/node", 20, 20, 3)
-    page = open_page(
-        report(tmp_path, certificate, truth=some_truth(certificate)), ready=False, java_script_enabled=False
-    )
+    page = open_page(report(tmp_path, certificate, truth=some_truth(certificate)), ready=False)
     text = page.locator("main").inner_text()
     for sentence in ("What is proved", certificate.claim.unit, "need JavaScript", *certificate.claim.assumes):
         assert sentence in text
@@ -267,7 +265,7 @@ def test_the_address_says_what_is_asked_and_whoever_opens_it_sees_the_same(tmp_p
     state = page.evaluate("location.hash")
     assert "add_edges=2" in state
     assert "delete_edges=inf" in state
-    again = opened_at(open_page(path, width=1300), path, state)
+    again = opened_at(open_page(path, width=1300, other=True), path, state)
     assert again.locator("#answer-code").text_content() == page.locator("#answer-code").text_content()
     assert again.locator("#answer").get_attribute("data-kept") == page.locator("#answer").get_attribute("data-kept")
     assert again.locator("#onetarget h3").text_content() == "Node 40"
@@ -306,7 +304,7 @@ def test_nonsense_in_the_address_changes_nothing(tmp_path: Path, open_page: Any)
 def test_a_table_that_hides_columns_says_so(tmp_path: Path, open_page: Any) -> None:
     certificate, degree = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 40, 30, 3)
     path = report(tmp_path, certificate, truth=some_truth(certificate), degree=degree)
-    phone, desk = open_page(path, width=390), open_page(path, width=1300)
+    phone, desk = open_page(path, width=390), open_page(path, width=1300, other=True)
     cue = "#table .cue"
     assert phone.locator(cue).is_visible()
     assert phone.locator("#table .tablebox").get_attribute("data-hidden") == "right"
@@ -339,7 +337,7 @@ def test_what_is_possible_has_a_line_of_its_own_and_a_name(
     certificate, _ = made_up_certificate(np.random.default_rng(4), rule, 60, 30, 3)
     path = report(tmp_path, certificate, truth=some_truth(certificate), possible={name: [(0, 0.9), (1, 0.7), (2, 0.6)]})
     for width, scheme in ((390, "light"), (1240, "light"), (1240, "dark")):
-        page = open_page(path, width=width, color_scheme=scheme)
+        page = open_page(path, width=width, colors=scheme)
         page.wait_for_selector("#accuracy-chart svg path", state="attached")
         assert page.locator("#accuracy-legend li", has_text=name).is_visible()
         key = "ceiling" if name.startswith(AT_MOST) else "reference"
