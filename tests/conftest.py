@@ -7,7 +7,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything imports torch
 import gc
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +21,19 @@ settings.load_profile("agnncert")
 PROJECT = Path(__file__).resolve().parents[1]
 
 
-def pytest_collection_finish() -> None:
-    """What was imported and collected stays; the garbage collector need not look at it again and again."""
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays: the garbage collector need not look at it, now or later."""
+    gc.disable()
+    sys.modules.setdefault("transformers", None)  # PyTorch Geometric would import it, which no test needs, for a second
+    try:
+        return (yield)
+    finally:
+        if sys.modules["transformers"] is None:
+            del sys.modules["transformers"]
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
+        gc.enable()
 
 
 SHARED = PROJECT.parent / "shared" / "data"
