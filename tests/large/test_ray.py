@@ -20,16 +20,29 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 PROJECT = Path(__file__).resolve().parents[2]
 
 
+# Half of the time of a worker goes by while it imports; what it imports stays, and it needs no transformers.
+BEFORE_IMPORTS = """
+import gc, sys
+gc.set_threshold(100_000, 100, 100)
+sys.modules["transformers"] = None
+"""
+
+
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(tmp_path_factory):
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Ray's own is 15: beside the other tests its workers hardly get a turn.
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
+    first = tmp_path_factory.mktemp("first")
+    (first / "sitecustomize.py").write_text(BEFORE_IMPORTS)
     node = {"num_cpus": 1, "object_store_memory": 80_000_000}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    cluster.add_node(**node)
+    head = {**node, "include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(first), prepend=os.pathsep)
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        cluster.add_node(**node)
     ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
     yield cluster
     ray.shutdown()
