@@ -170,8 +170,8 @@ def _first(breaks: Callable[[Numbers], Numbers], size: int) -> Numbers:
     """The least number, from 0 on, at which each of some monotone tests is true; infinite if none is. By bisection."""
     low, high = np.full(size, -1.0), np.full(size, BEYOND_ALL)
     never = ~breaks(high)
-    while (unsure := high - low > 1).any():
-        middle = np.where(unsure, np.floor((low + high) / 2), high)
+    while (unsure := ~never & (high - low > 1)).any():  # most numbers are small: at first, each step only doubles
+        middle = np.where(unsure, np.minimum(np.floor((low + high) / 2), 2 * low + 2), high)
         true = breaks(middle)
         low, high = np.where(unsure & ~true, middle, low), np.where(unsure & true, middle, high)
     return np.where(never, math.inf, high)
