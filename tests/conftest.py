@@ -4,7 +4,6 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything imports torch
 
-import gc
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from .support import economy
 from .support.warm import Warm
 
 settings.register_profile("agnncert", deadline=None, derandomize=True, print_blob=True)
@@ -23,17 +23,10 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays: the garbage collector need not look at it, now or later."""
-    gc.disable()
-    sys.modules.setdefault("transformers", None)  # PyTorch Geometric would import it, which no test needs, for a second
-    try:
-        return (yield)
-    finally:
-        if sys.modules["transformers"] is None:
-            del sys.modules["transformers"]
-        gc.freeze()
-        gc.set_threshold(20_000, 20, 20)
-        gc.enable()
+    with economy.importing():
+        collected = yield
+    economy.begin()
+    return collected
 
 
 SHARED = PROJECT.parent / "shared" / "data"

@@ -101,9 +101,14 @@ def check_change(model: Any, data: Data, division: Any, change: Perturbation, ta
     return most
 
 
-def check_outputs(model: Any, data: Data, division: Any, change: Perturbation, task: str) -> dict[Any, set[int]]:
-    """As ``check_change``, of logits, which is stricter: a ballot cannot move where logits do not. Returns what moved."""
-    before, after = outputs(model, data, division, task), outputs(model, change.apply(data), division, task)
+def check_outputs(
+    model: Any, data: Data, division: Any, change: Perturbation, task: str, found: Any = None
+) -> dict[Any, set[int]]:
+    """As ``check_change``, of logits, which is stricter: a ballot cannot move where logits do not. Returns what moved.
+
+    ``found`` is what ``outputs`` gives before and after the change, if it was asked already.
+    """
+    before, after = found or (outputs(model, d, division, task) for d in (data, change.apply(data)))
     graph = checked(data if task == "node" else [data], division)
     moved_by_target = {}
     for row, target in enumerate(before):
@@ -184,19 +189,19 @@ def _groups_by_pair(data: Data, division: Any, task: str) -> dict[Any, int]:
     return dict(zip(named, division.groups(graph).tolist(), strict=True))
 
 
-def check_outside_unmoved(model: Any, data: Data, division: Any, change: Perturbation) -> None:
+def check_outside_unmoved(model: Any, data: Data, division: Any, change: Perturbation, found: Any = None) -> None:
     """Node task: a ballot moves only where the target has an edge before or after (Theorem A of the project)."""
     attacked = change.apply(data)
-    before, after = outputs(model, data, division, "node"), outputs(model, attacked, division, "node")
+    before, after = found or (outputs(model, d, division, "node") for d in (data, attacked))
     reach = [dict(zip(ids_of(d), reference.listed(d, division, "node"), strict=True)) for d in (data, attacked)]
     for target in set(before) & set(after) - set(change.change_features) - set(change.delete_nodes):
         moved = {i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)}
         assert moved <= set(reach[0][target]) | set(reach[1][target])
 
 
-def check_reach(model: Any, data: Data, division: EdgeCentric, change: Perturbation) -> None:
+def check_reach(model: Any, data: Data, division: EdgeCentric, change: Perturbation, found: Any = None) -> None:
     """Edge-centric, node task: a deleted or altered node moves a ballot only where a path joins it to the target."""
-    before, after = (outputs(model, d, division, "node") for d in (data, change.apply(data)))
+    before, after = found or (outputs(model, d, division, "node") for d in (data, change.apply(data)))
     touched = {*change.delete_nodes, *change.change_features}
     for row, target in enumerate(ids_of(data)):
         if target in touched:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 MOST = 100_000  # things that are looked at
 _OTHERS = ("torch", "torch_geometric", "numpy", "scipy", "agnncert", "builtins", "typing", "collections", "functools")
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic, torch.dtype)
 
 
 def state_of(model: Any) -> dict[str, str]:
@@ -28,7 +29,7 @@ def state_of(model: Any) -> dict[str, str]:
     waiting: list[tuple[str, Any]] = [("model", model)]
     while waiting and len(seen) < MOST:
         name, value = waiting.pop()
-        text = _text(value)
+        text = None if id(value) in seen else _text(value)
         if text is not None:
             found[name if name not in found else f"{name} ({len(found)})"] = text
         elif id(value) not in seen:
@@ -39,6 +40,8 @@ def state_of(model: Any) -> dict[str, str]:
 
 def _text(value: Any) -> str | None:
     """A value without parts, written out; ``None`` if it has parts."""
+    if isinstance(value, _PLAIN):
+        return repr(value)
     if isinstance(value, Tensor):
         return f"{_digest(value)} {_around(value)}"
     if isinstance(value, np.ndarray):
@@ -47,11 +50,7 @@ def _text(value: Any) -> str | None:
         return _digest(value.get_state())
     if isinstance(value, random.Random):
         return str(hash(value.getstate()))
-    if isinstance(value, np.random.Generator):
-        return repr(value.bit_generator.state)
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic | torch.dtype):
-        return repr(value)
-    return None
+    return repr(value.bit_generator.state) if isinstance(value, np.random.Generator) else None
 
 
 def _around(value: Tensor) -> str:
@@ -77,7 +76,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     """What an object holds, with the names of the parts."""
     if isinstance(value, Mapping):
         yield from ((f"[{key!r:.40}]", part) for key, part in value.items())
-    elif isinstance(value, list | tuple | set | frozenset) or type(value).__name__ == "deque":
+    elif isinstance(value, (list, tuple, set, frozenset)) or type(value).__name__ == "deque":
         yield ("'s length", len(value))
         yield from ((f"[{k}]", part) for k, part in enumerate(value))
     elif isinstance(value, partial):
@@ -90,7 +89,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield ("'s bases", len(value.__mro__))
         if value.__module__.partition(".")[0] not in _OTHERS:
             yield from ((f".{name}", part) for name, part in vars(value).items() if not name.startswith("__w"))
-    elif isinstance(value, property | staticmethod | classmethod):
+    elif isinstance(value, (property, staticmethod, classmethod)):
         yield from (("", getattr(value, name, None)) for name in ("fget", "fset", "__func__"))
     elif not isinstance(value, types.ModuleType):
         yield from _as_copied(value)  # first, since what comes last is looked at, and named, first

@@ -112,7 +112,7 @@ class EdgeCentric(EdgeDivision):
         if nodes and self.edges_only:
             raise NotCovered("the change touches nodes, and edges_only=True covers changes of edges alone.")
         at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
-        moved = set(self.groups(graph)[at_nodes].tolist())
+        moved = set(self.groups(graph)[at_nodes].tolist()) if nodes else set()
         return moved | touched_edge_groups(change, self.num_groups, self.hash)
 
 

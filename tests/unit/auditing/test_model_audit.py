@@ -16,7 +16,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import ModelContractError
 
-from ...support.checks import check_outputs, check_outside_unmoved, check_reach
+from ...support.checks import check_outputs, check_outside_unmoved, check_reach, outputs
 from ...support.components import COMPONENTS, WIDTH, Network
 from ...support.graphs import make_data, random_change, random_data
 from ...support.models import CLASSES, FEATURES, KINDS, build, settled
@@ -33,15 +33,17 @@ def law_holds(model, division, kinds, only_counted=False):
     """
     for seed in (2, 3):
         data = random_data(seed, smallest=6, density=0.35)
+        before = outputs(model, data, division, "node")
         for kind in kinds:
             change = random_change(kind, data, seed, hub_edges=1.0)
             try:
                 if change is not None:
-                    check_outputs(model, data, division, change, "node")
+                    found = before, outputs(model, change.apply(data), division, "node")
+                    check_outputs(model, data, division, change, "node", found)
                     if not only_counted:
-                        check_outside_unmoved(model, data, division, change)
+                        check_outside_unmoved(model, data, division, change, found)
                     if isinstance(division, EdgeCentric) and kind in ("delete node", "change features"):
-                        check_reach(model, data, division, change)
+                        check_reach(model, data, division, change, found)
             except AssertionError:
                 return False
     return True

@@ -1,0 +1,49 @@
+"""What makes every test cheaper and changes nothing that a test can see."""
+
+import functools
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer.main
+from jinja2 import BytecodeCache
+
+
+class KeptTemplates(BytecodeCache):
+    """Templates that were compiled in this process. PyG compiles the same two anew for every class of layers."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], Any] = {}
+
+    def load_bytecode(self, bucket: Any) -> None:
+        bucket.code = self.kept.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Any) -> None:
+        self.kept[bucket.key, bucket.checksum] = bucket.code
+
+
+def begin() -> None:
+    """Keeps what would be made anew again and again. Called once, when all tests have been imported."""
+    if (template := sys.modules.get("torch_geometric.template")) is not None:
+        template.Environment = functools.partial(template.Environment, bytecode_cache=KeptTemplates())
+    # An application has the same commands at every call, and to make them takes longer than most commands do.
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    os.fsync = lambda file: None  # files of tests need not survive a power failure; a flush takes 5 ms
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """What is imported and collected within stays: the garbage collector need not look at it, now or later."""
+    gc.disable()
+    sys.modules.setdefault("transformers", None)  # PyTorch Geometric would import it, which no test needs, for a second
+    try:
+        yield
+    finally:
+        if sys.modules["transformers"] is None:
+            del sys.modules["transformers"]
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
+        gc.enable()
