@@ -24,9 +24,26 @@ from ..support.judging import SITUATIONS, lies, verdict_on
 from ..support.refusals import opened, refuse
 
 NAMES = SOME
-KNOWN = [name for name in NAMES if "truth" in world_of(name).honest.arrays]
-BALLOTS = [name for name in NAMES if world_of(name).honest.header["kind"] == "ballots"]
-RULED = list({world_of(name).honest.settings.get("rule"): name for name in all_cases()}.values())[:-1]  # one for each
+CASES = all_cases()
+KNOWN = [name for name in NAMES if CASES[name].has_truth]
+BALLOTS = [name for name in NAMES if CASES[name].rule]
+RULED = list({case.rule: name for name, case in CASES.items()}.values())[:-1]  # one for each
+# Of how many targets a node is a neighbour depends on which targets there are: then the rest of a file is no file.
+SEPARABLE = [
+    name for name in BALLOTS if CASES[name].rule.endswith("/node") and not RULES[CASES[name].rule].per_neighbour
+]
+
+
+def test_what_is_told_about_the_cases_is_what_their_certificates_say():
+    for name, case in CASES.items():
+        honest = world_of(name).honest
+        assert honest.settings.get("rule") == case.rule
+        assert ("truth" in honest.arrays) == case.has_truth
+        assert (honest.header["kind"] == "ballots") == (case.rule is not None)
+        assert name not in SEPARABLE or not honest.has("hubs")
+    assert len(SEPARABLE) == len(
+        [n for n in BALLOTS if not n.startswith("graphs") and not world_of(n).honest.has("hubs")]
+    )
 
 
 # Targets: names, true classes, degrees
@@ -417,10 +434,7 @@ def test_a_graph_that_fits_no_certificate(tmp_path):
 # What may be altered
 
 
-# Of how many targets a node is a neighbour depends on which targets there are: then the rest of a file is no file.
-@pytest.mark.parametrize(
-    "name", [name for name in BALLOTS if not name.startswith("graphs") and not world_of(name).honest.has("hubs")]
-)
+@pytest.mark.parametrize("name", SEPARABLE)
 def test_fewer_targets_in_another_order_and_without_what_is_optional_are_still_true(name, tmp_path):
     world, draft = opened(name)
     select(draft, np.arange(draft.num_targets)[::-2])

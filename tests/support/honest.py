@@ -49,6 +49,17 @@ class Case:
     budgets: tuple[Budget, ...] | None = (Budget(add_edges=1), Budget(delete_edges=math.inf, change_features=2))
     file: Path | None = None
 
+    @property
+    def rule(self) -> str | None:
+        """The rule of its ballots; None for samples. Known without certifying, as is the next."""
+        task = "graph" if isinstance(self.data, list) else "node"
+        return None if isinstance(self.division, Smoothing) else self.division.rule(task)
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether the data has true classes."""
+        return (self.data[0] if isinstance(self.data, list) else self.data).y is not None
+
     def certify(self, targets: Any = None, **changes: Any) -> Certificate:
         """The honest certificate, or that of other targets."""
         chosen = self.targets if targets is None else targets

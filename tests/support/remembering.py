@@ -13,7 +13,7 @@ from unittest import mock
 from agnncert import certifier
 from agnncert import recompute as replay
 from agnncert.engine import naive as recast
-from agnncert_peers import recheck
+from agnncert_peers import recheck, smoothing
 
 MOST = 3000
 
@@ -46,6 +46,7 @@ def _call(call: Any) -> tuple[int, int]:
 @cache
 def _memories() -> dict[str, _Remembered]:
     audited = _Remembered(replay.audited, lambda model, data, division, _: (id(model), _division(division), id(data)))
+    reported = _Remembered(smoothing.audit, lambda model, data, division: (id(model), _division(division), id(data)))
     prepared = _Remembered(replay.prepared, lambda data, rows: (id(data), rows.tobytes()))
     cast = _Remembered(
         replay.cast,
@@ -66,7 +67,14 @@ def _memories() -> dict[str, _Remembered]:
             id(model), id(ready), rows.tobytes(),
         ),
     )  # fmt: skip
-    return {"audited": audited, "prepared": prepared, "cast": cast, "_cast": plain, "_drawn_again": drawn}
+    return {
+        "audited": audited,
+        "audit": reported,
+        "prepared": prepared,
+        "cast": cast,
+        "_cast": plain,
+        "_drawn_again": drawn,
+    }
 
 
 @contextmanager
@@ -77,6 +85,7 @@ def remembering() -> Iterator[None]:
         for module, name in (
             (certifier, "audited"),
             (replay, "audited"),
+            (smoothing, "audit"),
             (replay, "prepared"),
             (replay, "cast"),
             (recheck, "_drawn_again"),
