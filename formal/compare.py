@@ -238,10 +238,13 @@ def evidence_of(counts: Ballots | StackedCounts) -> Any:
     return (BallotEvidence if isinstance(counts, Ballots) else StackedEvidence)(**fields)
 
 
-def excluded_by_two(counts: Ballots | StackedCounts, budget: Budget) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many targets cannot get each label, as the prover and as the recount derive it."""
+def excluded_by_two(
+    counts: Ballots | StackedCounts, budget: Budget, evidence: Any = None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many targets cannot get each label, as the prover (given ``evidence_of(counts)``) and as the recount derive it."""
     again: Any = recount_possible.of_ballots if isinstance(counts, Ballots) else recount_stacked.possible
-    answers = (np.asarray(evidence_of(counts).possible(budget)), np.asarray(again(counts, budget)))
+    evidence = evidence_of(counts) if evidence is None else evidence
+    answers = (np.asarray(evidence.possible(budget)), np.asarray(again(counts, budget)))
     proved, recounted = (tuple(int(x) for x in (~possible).sum(axis=0)) for possible in answers)
     return proved, recounted
 
@@ -314,8 +317,9 @@ class Comparison:
     ) -> None:
         """Compares how many targets cannot get each label, by prover, recount and extracted checker: one answer for each class."""
         base, every = {**stated, "holds": np.zeros((len(budgets), counts.num_targets), bool)}, [True] * len(budgets)
+        evidence = evidence_of(counts)
         for budget, found in zip(budgets, ask_checker(counts, base, budgets, (), every).excluded, strict=True):
-            proved, again = excluded_by_two(counts, budget)
+            proved, again = excluded_by_two(counts, budget, evidence)
             self.answers, self.exclusions = self.answers + len(proved), self.exclusions + len(proved)
             if not proved == again == found:
                 self.report(

@@ -86,10 +86,10 @@ def gain(piles: "Piles", changes: Changes) -> Numbers:
     limits = (changes.removed, changes.altered, changes.both)
     removed, altered, both = (np.minimum(part[piles.owner], two + one) for part in limits)
     of_label, of_rival = absent(piles)
-    best = np.zeros(len(piles.owner))
+    best, most = np.zeros(len(piles.owner)), np.minimum(two, altered)
     bends = (0, two, altered, altered - one, two - removed, two - both + altered, both - one - removed, both - altered)
     for bend in bends:
-        mine = np.clip(bend, 0, np.minimum(two, altered))
+        mine = np.minimum(np.maximum(bend, 0), most)
         others = np.minimum(altered - mine, one)
         left = np.minimum(removed, both - mine - others)
         mine_gone = np.minimum(left, two - mine)
