@@ -21,7 +21,7 @@ import agnncert_live
 from agnncert_live import JournalError
 from agnncert_live.journal import Journal, _linked
 
-from ..support.live import assert_current
+from ..support.live import assert_current, one_audit_each
 from ..support.small_graphs import node_model, random_graph
 
 MODEL, DATA, DIVISION = node_model(), random_graph(12, 16), ac.EdgeCentric(5)
@@ -37,6 +37,13 @@ def opened(path: Path) -> agnncert_live.LiveGraph:
 def state(live: agnncert_live.LiveGraph) -> tuple[object, ...]:
     again = live.apply([], id="batch 3").repeated and live.apply([], id="batch 0").repeated
     return live.number, live.targets.tolist(), live.label.tolist(), live.radius.tolist(), again
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_audit():
+    """One model is opened some 300 times, with a few graphs."""
+    with one_audit_each():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -332,8 +339,10 @@ def test_a_reference_is_the_same_difference_after_a_restart(tmp_path) -> None:
         assert [live.spent(target, reference) for target in IDS if target in live] == spent
 
 
-def test_a_journal_that_is_in_use_stays_in_use(journal) -> None:
+def test_a_journal_that_is_in_use_stays_in_use(journal, monkeypatch) -> None:
+    connect = sqlite3.connect
     with opened(journal) as live:
+        monkeypatch.setattr(sqlite3, "connect", lambda *given, **how: connect(*given, **{**how, "timeout": 0.05}))
         for _ in range(2):
             with pytest.raises(JournalError, match="in use by another process"):
                 opened(journal)

@@ -6,7 +6,7 @@ import socket
 import time
 import urllib.parse
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -16,7 +16,7 @@ from agnncert_live import Event
 from agnncert_live.http import MOST_CONNECTIONS, Limits
 from agnncert_live.service import Service
 
-from ..support.live import assert_current
+from ..support.live import assert_current, one_audit_each
 from ..support.serving import a_service, served
 from .test_http import TOKEN, sent
 
@@ -30,26 +30,60 @@ GOOD = [
 class Complaints(logging.Handler):
     """What a server logs while it is listened to, tracebacks included."""
 
+    names = ("uvicorn.error", "asyncio")
+
     def __init__(self) -> None:
         super().__init__()
         self.heard: list[str] = []
+
+    def listen(self) -> None:
+        for name in self.names:
+            logging.getLogger(name).addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.heard.append(logging.Formatter().format(record))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_audit() -> Iterator[None]:
+    with one_audit_each():
+        yield
+
+
+@contextmanager
+def without_complaints(service: Service) -> Iterator[tuple[str, Complaints]]:
+    """The address of a server that must not complain about anything that it is sent."""
+    complaints = Complaints()
+    with served(service) as address:
+        complaints.listen()  # now: starting a server takes handlers away
+        yield address, complaints
+    for name in complaints.names:
+        logging.getLogger(name).removeHandler(complaints)
+    assert complaints.heard == []
+
+
 @pytest.fixture
 def running() -> Iterator[tuple[Service, str]]:
-    """A service that must not complain about anything that a test sends."""
-    service, complaints = a_service(), Complaints()
-    loggers = [logging.getLogger(name) for name in ("uvicorn.error", "asyncio")]
-    with served(service) as address:
-        for logger in loggers:  # now: starting a server takes handlers away
-            logger.addHandler(complaints)
+    service = a_service()
+    with without_complaints(service) as (address, _):
         yield service, address
-    for logger in loggers:
-        logger.removeHandler(complaints)
+
+
+@pytest.fixture(scope="module")
+def one_service() -> Iterator[tuple[Service, str, Complaints]]:
+    service = a_service()
+    with without_complaints(service) as (address, complaints):
+        yield service, address, complaints
+
+
+@pytest.fixture
+def asked(one_service) -> Iterator[tuple[Service, str]]:
+    """As ``running``, for tests that send no events: one service answers all of them."""
+    service, address, complaints = one_service
+    complaints.listen()  # again, as another server may have been started
+    yield service, address
     assert complaints.heard == []
+    assert service.live.number == 0
 
 
 @pytest.mark.parametrize(
@@ -59,8 +93,8 @@ def running() -> Iterator[tuple[Service, str]]:
      "add_edges=%D9%A3", "add_edges=NaN", "add_edges=Infinity", "add_edges=1&add_edges=9", "add_edges=true",
      "delete_nodes=0x10", "spells=3", "target=user-2"],
 )  # fmt: skip
-def test_a_strange_value_of_a_budget_is_refused(running, query) -> None:
-    status, text = sent(running[1], f"/decision?target=user-1&{query}")
+def test_a_strange_value_of_a_budget_is_refused(asked, query) -> None:
+    status, text = sent(asked[1], f"/decision?target=user-1&{query}")
     assert status == 422, text
     assert json.loads(text)["error"]
 
@@ -68,8 +102,8 @@ def test_a_strange_value_of_a_budget_is_refused(running, query) -> None:
 @pytest.mark.parametrize(
     ("text", "meant"), [("true", True), ("True", True), ("1", True), ("false", False), ("0", False)]
 )
-def test_whether_the_target_itself_may_change_is_read_as_it_is_meant(running, text, meant) -> None:
-    service, address = running
+def test_whether_the_target_itself_may_change_is_read_as_it_is_meant(asked, text, meant) -> None:
+    service, address = asked
     status, answer = sent(address, f"/decision?target=user-1&target_features={text}")
     assert status == 200
     assert json.loads(answer)["holds"] == service.live["user-1"].holds_against(ac.Budget(target_features=meant))
@@ -79,8 +113,8 @@ def test_whether_the_target_itself_may_change_is_read_as_it_is_meant(running, te
     "path", ["/closest?limit=-1", "/closest?limit=x", "/closest?limt=5", "/changes?since=-1", "/changes?since=1.5",
              "/closest?limit=1&limit=2", "/decision", "/decision?traget=user-1"],
 )  # fmt: skip
-def test_a_strange_question_is_refused_with_our_words(running, path) -> None:
-    status, text = sent(running[1], path)
+def test_a_strange_question_is_refused_with_our_words(asked, path) -> None:
+    status, text = sent(asked[1], path)
     assert status == 422
     assert json.loads(text)["error"]
 
@@ -182,13 +216,13 @@ def test_ids_of_batches_do_not_collide_with_those_of_streams(running) -> None:
     "host", ["localhost:80@evil.com", "evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "evil.com:localhost",
              "localhost:80:80", "[::1]evil.com", "localhost@evil.com", "", "localhost:", "localhost:x", "[localhost]"],
 )  # fmt: skip
-def test_a_host_of_another_name_is_refused(running, host) -> None:
-    assert sent(running[1], "/health", headers={"Host": host})[0] in (400, 403)
+def test_a_host_of_another_name_is_refused(asked, host) -> None:
+    assert sent(asked[1], "/health", headers={"Host": host})[0] in (400, 403)
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:1", "[::1]", "[::1]:8470"])
-def test_a_host_of_this_machine_is_answered(running, host) -> None:
-    assert sent(running[1], "/health", headers={"Host": host})[0] == 200
+def test_a_host_of_this_machine_is_answered(asked, host) -> None:
+    assert sent(asked[1], "/health", headers={"Host": host})[0] == 200
 
 
 def connected(address: str) -> socket.socket:
@@ -237,10 +271,10 @@ def test_connections_without_a_token_that_send_bodies_shut_nobody_out() -> None:
 def test_a_client_that_hangs_up_leaves_no_traceback(running, kind) -> None:
     address = running[1]
     head = f"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: 1000\r\n\r\n"
-    for rest in ("", '{"events": [', json.dumps(GOOD[0]) + "\n{"):
-        with connected(address) as gone:
-            gone.sendall((head + rest).encode())
-            time.sleep(0.1)
+    with ExitStack() as stack:
+        for rest in ("", '{"events": [', json.dumps(GOOD[0]) + "\n{"):
+            stack.enter_context(connected(address)).sendall((head + rest).encode())
+        time.sleep(0.1)
     for _ in range(3):  # asks, and does not wait for the answer
         with connected(address) as gone:
             gone.sendall(b"GET /certificate HTTP/1.1\r\nHost: localhost\r\n\r\n")

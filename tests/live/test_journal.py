@@ -14,10 +14,16 @@ import agnncert as ac
 import agnncert_live
 from agnncert_live import JournalError
 
-from ..support.live import assert_same, random_batch
+from ..support.live import assert_same, one_audit_each, random_batch
 from ..support.small_graphs import graph_model, node_model, random_graph
 
 DIVISION = ac.EdgeCentric(5)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_audit():
+    with one_audit_each():
+        yield
 
 
 def begin(path, **changes):
@@ -137,8 +143,9 @@ def test_a_journal_of_something_else_is_refused_by_name(tmp_path):
         begin(tmp_path / "text")
 
 
-def test_a_damaged_snapshot_and_a_second_writer_are_refused(tmp_path):
-    live = begin(tmp_path / "j")
+def test_a_damaged_snapshot_and_a_second_writer_are_refused(tmp_path, monkeypatch):
+    live, connect = begin(tmp_path / "j"), sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **how: connect(*given, **{**how, "timeout": 0.05}))
     with pytest.raises(JournalError, match="in use"):
         begin(tmp_path / "j")
     live.close()
