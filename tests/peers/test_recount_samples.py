@@ -169,8 +169,17 @@ def test_all_mixes_of_the_largest_size_are_looked_at_when_rates_differ():
 KINDS = ["one rate", "two rates", "edges and features", "B2, 0.8, 0.9, 5", "sharp, 0.8, 0.9, 5", "interception"]
 
 
-@pytest.fixture(params=KINDS)
-def file(request, tmp_path):
+@pytest.fixture(scope="module", autouse=True)
+def no_flush():
+    """Files of tests need not survive a power failure."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def honest(request, tmp_path_factory):
+    """The bytes of a file that verifies."""
     rng = np.random.default_rng(1)
     chances = np.array([[0.97, 0.02, 0.01], [0.02, 0.9, 0.08], [0.4, 0.35, 0.25], [0.001, 0.0, 0.999]])
     counts = [np.array([rng.multinomial(size, chance) for chance in chances]) for size in (50, 5000)]
@@ -179,10 +188,16 @@ def file(request, tmp_path):
     paths = {"sources": sources} if isinstance(noise, InterceptionNoise) else {}
     evidence = SampleEvidence("made up", noise, *counts, alpha=0.01, scope=EACH, **paths)
     budgets = [Budget(add_edges=1), Budget(delete_edges=1), Budget(inject_nodes=3, edges_per_injected=2), Budget()]
-    path = tmp_path / "samples.cert"
+    path = tmp_path_factory.mktemp("honest") / "samples.cert"
     Certificate(sample_claim(evidence), evidence, np.arange(4)).save(path, budgets=budgets)
     assert verify(path).holds, verify(path)
-    return path
+    return path.read_bytes()
+
+
+@pytest.fixture
+def file(honest, tmp_path):
+    (tmp_path / "samples.cert").write_bytes(honest)
+    return tmp_path / "samples.cert"
 
 
 @pytest.mark.parametrize("name", ["label", "radius", "new_neighbours", "holds", "target", "row"])

@@ -21,6 +21,14 @@ QUICK = {"fit": {"epochs": 4, "evaluate_every": 2}, "model_args": {"hidden_chann
 SIZES = (0, 1, 2, 4)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def small_forests():
+    """Nothing here asks how good a forest is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agnncert_peers.control_rows.TREES", 5)
+        yield
+
+
 @pytest.fixture(scope="module")
 def graphs():
     made = labelled_graphs(40)

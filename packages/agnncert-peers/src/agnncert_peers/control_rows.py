@@ -39,7 +39,7 @@ from agnncert_peers.runner import Outcome, Row, measured_columns, row_of, run, v
 from agnncert_peers.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
 from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, HISTOGRAM, NO_EDGES, Threat
 
-FOLDS = 5  # of cross-validation
+FOLDS, TREES = 5, 200  # of cross-validation, and in a forest
 ENVELOPE = "chosen for each size"  # the vote of a row that has another classifier at each size
 
 
@@ -89,8 +89,8 @@ def _by_cross_validation(x: FloatArray, y: IntArray, study: Study) -> Any:
     """The classifier that is right for most of the rows that it was not fitted to."""
     seed = study.seed
     models: list[Any] = [
-        *(ExtraTreesClassifier(200, min_samples_leaf=least, random_state=seed) for least in (1, 5)),
-        RandomForestClassifier(200, min_samples_leaf=5, random_state=seed),
+        *(ExtraTreesClassifier(TREES, min_samples_leaf=least, random_state=seed) for least in (1, 5)),
+        RandomForestClassifier(TREES, min_samples_leaf=5, random_state=seed),
         GradientBoostingClassifier(max_depth=4, learning_rate=0.05, subsample=0.7, random_state=seed),
         *(make_pipeline(StandardScaler(), SVC(C=c)) for c in (1.0, 10.0)),
     ]

@@ -304,21 +304,21 @@ def _log_tail(successes: Numbers, trials: int, p: Numbers) -> tuple[Numbers, Num
 
     def height(x: Numbers) -> Numbers:
         """Logarithm of the integrand at ``p + x``, relative to ``p``."""
-        with np.errstate(divide="ignore"):
-            return np.asarray((successes - 1) * np.log1p(x / p) + (trials - successes) * np.log1p(-x / (1 - p)))
+        return np.asarray((successes - 1) * np.log1p(x / p) + (trials - successes) * np.log1p(-x / (1 - p)))
 
-    start, begin = -p, np.zeros(len(p))  # between them, find where the integrand begins to show
-    for _ in range(50):
-        middle = (start + begin) / 2
-        shows = height(middle) > _NEGLIGIBLE
-        start, begin = np.where(shows, start, middle), np.where(shows, middle, begin)
-        if (start > 1.05 * begin).all():
-            break
-    area = np.zeros(len(p))
-    for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True):
-        area += weight * np.exp(np.minimum(height(start * (1 - node) / 2), 600))
-    area *= -start / 2
     with np.errstate(divide="ignore"):
+        start, begin = -p, np.zeros(len(p))  # between them, find where the integrand begins to show
+        for _ in range(50):
+            shows = height(middle := (start + begin) / 2) > _NEGLIGIBLE
+            start, begin = np.where(shows, start, middle), np.where(shows, middle, begin)
+            if (start > 1.05 * begin).all():
+                break
+        area, at_once = np.zeros(len(p)), 1 + 2000 // (1 + len(p))  # points; more would leave the cache
+        for first in range(0, len(_NODES), at_once):
+            node, weight = (points[first : first + at_once, None] for points in (_NODES, _WEIGHTS))
+            for part in weight * np.exp(np.minimum(height(start * (1 - node) / 2), 600)):
+                area += part
+        area *= -start / 2
         return np.log(successes * area / p) + _log_binomial(successes, trials, p), p / area
 
 
