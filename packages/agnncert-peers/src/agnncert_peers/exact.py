@@ -142,8 +142,7 @@ def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any]) -> 
         raise SettingsError(
             f"{checkpoint} holds no outcomes of exact_robustness: {error}. Name another file."
         ) from error
-    differing = sorted(name for name in key if found.get(name) != key[name])
-    if differing:
+    if differing := sorted(name for name in key if found.get(name) != key[name]):
         raise SettingsError(f"{checkpoint} is of another run: {', '.join(differing)} differ. Name another file.")
     return outcomes
 
@@ -167,11 +166,12 @@ class _Search:
 
     def _ball(self, node: int, radius: int) -> IntArray:
         """Nodes within so many hops, the nearest first."""
-        seen = ring = np.array([node])
+        seen, is_new = [np.array([node])], np.ones(self.num_nodes, dtype=bool)
         for _ in range(radius):
-            ring = np.setdiff1d(self.source[self._arcs_into(ring)], seen)
-            seen = np.concatenate([seen, ring])
-        return seen
+            is_new[seen[-1]] = False
+            met = self.source[self._arcs_into(seen[-1])]
+            seen.append(np.unique(met[is_new[met]]))
+        return np.concatenate(seen)
 
     def require_local(self, row: int, logits: torch.Tensor) -> None:
         """Raises ModelContractError if the label of a target cannot be computed from the part around it."""
@@ -215,13 +215,13 @@ class _Search:
     def _batches(self, row: int) -> Iterator[list[tuple[IntArray, IntArray]]]:
         """Pairs to change, ``[copies, 2]``, each with the nodes that the label then depends on, the target first."""
         inner, near, around = (self._ball(row, self.hops + more) for more in (-1, 0, 1))
-        batch, num_rows = [], 0
-        for k, other in enumerate([*around, *np.setdiff1d(np.arange(self.num_nodes), around)]):
+        batch, num_rows, far = [], 0, np.bincount(around, minlength=self.num_nodes) == 0
+        for k, other in enumerate([*around, *np.flatnonzero(far)]):
             if k < len(near) or k == len(around) or len(around) == self.num_nodes:
                 ends = near[:k]  # a pair of near nodes is tried once; the first far node stands for all others
             else:  # nodes at h hops can only be separated from it
                 ends = np.union1d(inner, np.intersect1d(near, self.source[self._arcs_into(np.array([other]))]))
-            nodes = np.concatenate([around, np.setdiff1d(self._ball(other, self.hops), around)])
+            nodes = np.concatenate([around, np.sort((ball := self._ball(other, self.hops))[far[ball]])])
             step = max(1, CHUNK_ROWS // len(nodes))
             for begin in range(0, len(ends), step):
                 flips = np.column_stack([ends[begin : begin + step], np.full(len(ends[begin : begin + step]), other)])
