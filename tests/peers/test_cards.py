@@ -322,10 +322,12 @@ def test_budgets_of_a_threat():
 
 def test_committed_cards_have_the_form_of_the_schema_and_some_are_derived_again():
     schema = json.loads(SCHEMA.read_text())
+    validator = jsonschema.validators.validator_for(schema)
+    validator.check_schema(schema)
     files = sorted(COMMITTED.glob("*.json"))
     assert len(files) > 50
     for file in files:
-        jsonschema.validate(json.loads(file.read_text()), schema)
+        validator(schema).validate(json.loads(file.read_text()))
     known: dict = {}
     some = [file for file in files if all(run.file for run in read_card(file).runs)][::25]
     assert some

@@ -191,13 +191,10 @@ def _node_view(part: CanonicalGraph, row: int) -> str:
 
 def _describe(part: CanonicalGraph, nodes: torch.Tensor, root: int | None = None) -> str:
     """Everything a model could learn about some nodes. Features stand for nodes, so their order does not matter."""
-    name = {int(n): tuple(round(float(f), 5) for f in part.x[n]) for n in nodes}
-    inside = [k for k, (u, v) in enumerate(part.edge_index.t().tolist()) if u in name and v in name]
-    values = part.edge_values.values()
-    arcs = sorted(
-        (name[int(part.edge_index[0, k])], name[int(part.edge_index[1, k])], *(value[k].tolist() for value in values))
-        for k in inside
-    )
+    name = {n: tuple(round(f, 5) for f in x) for n, x in zip(nodes.tolist(), part.x[nodes].tolist(), strict=True)}
+    ends, values = part.edge_index.t().tolist(), [value.tolist() for value in part.edge_values.values()]
+    inside = [(k, name[u], name[v]) for k, (u, v) in enumerate(ends) if u in name and v in name]
+    arcs = sorted((u, v, *(value[k] for value in values)) for k, u, v in inside)
     return f"{None if root is None else name[root]}|{sorted(name.values())}|{arcs}"
 
 
@@ -262,7 +259,8 @@ def _promises(
 
 def _price(costs: Mapping[str, int], change: Perturbation, graph: CanonicalGraph, row: int | None) -> int | None:
     """Ballots that the stated costs allow, or ``None`` if the change has a part without a price."""
-    units = {name: getattr(change.cost(), name) for name in COUNTS}
+    cost = change.cost()
+    units = {name: getattr(cost, name) for name in COUNTS}
     injected = set(keys_of(change.inject_nodes))
     units["edges_per_injected"] = sum(bool(injected & set(pair)) for pair in pair_keys(change.add_edges))
     if row is not None:
