@@ -184,9 +184,9 @@ class _PerNeighbourSearch:
         self.ids, graph = problem.ids(row), problem.graph_of(row)
         self.target = row if problem.task == "node" else None
         self.target_id = {self.ids[row]} if problem.task == "node" else set()
-        edges = graph.edge_index.t().tolist()
-        self.pairs = sorted(p for p in {(min(u, v), max(u, v)) for u, v in edges} if self.target in (None, *p))
-        self.joined = {frozenset(edge) for edge in edges}
+        arcs = graph.edge_index if self.target is None else graph.edge_index[:, (graph.edge_index == row).any(0)]
+        self.pairs = sorted({(min(u, v), max(u, v)) for u, v in arcs.t().tolist()})
+        self.joined = {frozenset(pair) for pair in self.pairs}
         features = [10 * graph.x.amax(0), 10 * graph.x.amin(0), -10 * graph.x.amax(0), *graph.x[: MOST_FEATURES - 3]]
         self.features = [row.tolist() for row in features]
         nodes = {u for pair in self.pairs for u in pair} if self.target is not None else range(len(self.ids))

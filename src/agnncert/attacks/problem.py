@@ -271,10 +271,10 @@ class Problem:
 
     def part(self, nodes: Iterable[int]) -> Data:
         """Some nodes with the edges between them, in the order of their rows and under their ids (node task)."""
-        rows = torch.tensor(sorted(nodes))
-        inside = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
+        rows, inside = torch.tensor(sorted(nodes)), torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         inside[rows] = True
-        part = self.graph.with_nodes(rows, inside[self.graph.edge_index].all(0))
+        near = inside[self.graph.edge_index[1]].nonzero().view(-1)
+        part = self.graph.with_nodes(rows, near[inside[self.graph.edge_index[0, near]]])
         ids = [self._ids[u] for u in rows.tolist()]
         return Data(x=part.x, edge_index=part.edge_index, node_id=ids, **part.edge_values)
 
@@ -336,8 +336,8 @@ class Problem:
         pairs = [*change.delete_edges, *altered, *((u, u) for u in (*change.delete_nodes, *change.change_features))]
         joined = {row, *self._rows_in(change.add_edges)}
         if self.per_neighbour:  # a ballot looks at one neighbour
-            at_target = self.graph.edge_index[:, (self.graph.edge_index == row).any(0)]
-            reach = {*at_target.view(-1).tolist()}
+            source, listener = self.graph.edge_index
+            reach = {*source[listener == row].tolist(), *listener[source == row].tolist()}
         else:  # what reaches the target over an added edge reaches an end of an added edge without it
             reach = set().union(*map(self.neighbours.reaching, joined))
         return self.part({*reach, *joined, *self._rows_in(pairs)})
