@@ -58,6 +58,9 @@ _SENTENCES = (
 )  # fmt: skip
 logger = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+)
 _SCRIPTS = ("base", "rules", "per_neighbour", "charts", "explorer", "table", "detail", "address", "page")
 _FONTS = {"Inter": "inter.woff2", "Source Serif 4": "source-serif-4.woff2"}
 
@@ -92,10 +95,7 @@ def render(summary: Summary) -> str:
     """The page as text."""
     script = Markup(page_script())
     meta, data = page_data(summary)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    page: str = environment.get_template("page.html.j2").render(
+    page: str = _TEMPLATES.get_template("page.html.j2").render(
         **page_texts(summary),
         version=agnncert.__version__,
         policy=content_policy(script),

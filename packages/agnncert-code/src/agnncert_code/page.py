@@ -21,6 +21,9 @@ from agnncert_code.findings import Scan, ScannedFunction, StatementVote, accurac
 from agnncert_code.sarif import edits_words
 
 _HERE = Path(__file__).parent
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+)
 MOST_ROWS = 2_000  # of the table; the file beside the page has all
 MOST_LINES = 600  # of one function
 OPEN = 3  # functions whose text is unfolded at first
@@ -65,11 +68,8 @@ def render_scan(scan: Scan, certificates: Sequence[str] = (), detector: str = ""
     """The page as text."""
     script = Markup((_HERE / "scan.js").read_text("utf-8"))
     styles = [style_sheet(), (_HERE / "scan.css").read_text("utf-8")]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
     numbered = list(enumerate(scan.functions))
-    page: str = environment.get_template("scan.html.j2").render(
+    page: str = _TEMPLATES.get_template("scan.html.j2").render(
         scan=scan,
         name=scan.name_of(scan.suspicious),
         claim=scan.certificates[0].claim if scan.certificates else None,

@@ -37,6 +37,9 @@ OPEN_PATHS = ("/", "/health")  # the page holds no data: its script asks for a t
 CLIENTS = 10_000  # whose rate is remembered
 
 _HERE = Path(__file__).parent
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+)
 LINES = 500  # of a stream that are applied together
 JSON, LINES_OF_JSON = "application/json", "application/x-ndjson"
 
@@ -413,11 +416,8 @@ async def _take_stream(service: Service, lines: AsyncIterator[bytes], id: str | 
 
 def _page(template: str, **values: Any) -> str:
     script = Markup((_HERE / "page.js").read_text("utf-8"))
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
     policy = content_policy(script) + "; connect-src 'self'"
-    text: str = environment.get_template(template).render(
+    text: str = _TEMPLATES.get_template(template).render(
         version=agnncert.__version__,
         policy=policy,
         fonts=Markup(font_faces()),

@@ -15,6 +15,9 @@ from agnncert.storage import write_atomic
 from agnncert_peers.cards import PROTOCOLS, THREATS, Card, CardVerdict, card_files, check_folder, read_card
 
 _HERE = Path(__file__).parent
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+)
 CEILING = "undefended"  # a control whose accuracy without an attack no certificate of the same model can exceed
 
 
@@ -40,11 +43,8 @@ def render(cards: list[tuple[Card, CardVerdict]], verdicts: list[CardVerdict]) -
     """The page as text."""
     script = Markup((_HERE / "cards.js").read_text("utf-8"))
     styles = [style_sheet(), (_HERE / "cards.css").read_text("utf-8")]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
     sizes = sorted({size for card, _ in cards for size in card.sizes})
-    page: str = environment.get_template("cards.html.j2").render(
+    page: str = _TEMPLATES.get_template("cards.html.j2").render(
         rows=[_row(card, verdict, sizes) for card, verdict in sorted(cards, key=_order)],
         sizes=sizes,
         choices={
