@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import random
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,18 +21,22 @@ NODE_RULES = ["edge-centric/node", "node-centric/node", "gated/node"]
 def most_broken(kind, graph, cell, targets, tables) -> int:
     """The worst attacked graph, with the worst ballots for all targets at once. Deleted targets are broken."""
     clean = {v: kind.views(graph, v) for v in targets}
-    worst = 0
+    everywhere, seen = frozenset(range(graph.num_groups)), set()
     every_attack = tiny.attacks(graph, cell, kind.edge_groups, kind.node_groups)
     for attacked, deleted, _ in itertools.islice(every_attack, 2_000):
-        broken = 0
-        for v, table in zip(targets, tables, strict=True):
-            if v in deleted:
-                broken += 1
-                continue
-            views = kind.views(attacked, v)
-            broken += flips(table, frozenset(i for i, view in enumerate(views) if view != clean[v][i]))
-        worst = max(worst, broken)
-    return worst
+        views = {v: kind.views(attacked, v) for v in targets if v not in deleted}
+        seen.add(
+            tuple(
+                None if v in deleted else frozenset(i for i in everywhere if views[v][i] != clean[v][i])
+                for v in targets
+            )
+        )
+
+    @cache
+    def broken(which: int, moved: frozenset[int] | None) -> bool:
+        return moved is None or flips(tables[which], moved)
+
+    return max(sum(itertools.starmap(broken, enumerate(moved))) for moved in seen)
 
 
 def compare(rule: str, seed: int, graphs: int, own: bool) -> tuple[int, int, int]:

@@ -46,20 +46,20 @@ KINDS = {
 
 def tiers(kind: Kind, graph: Tiny, target: int) -> list[int]:
     """0 reached, 1 listed but not reached, 2 unlisted, for every group."""
-    levels = []
-    for i in range(graph.num_groups):
-        if kind.rule == "edge-centric/node":
-            reached, listed = any(target in p and graph.pair_group[p] == i for p in graph.pairs), False
-        elif kind.rule == "edge-centric/graph":
-            reached, listed = any(graph.pair_group[p] == i for p in graph.pairs), False
-        elif kind.rule == "node-centric/graph":
-            here = sum(group == i for u, group in graph.node_group.items() if u in graph.features)
-            reached, listed = here >= (1 if graph.loops else 2), here >= 1
-        else:
-            reached = any(v == target and graph.node_group[u] == i for u, v, _, _ in graph.arcs())
-            listed = kind.rule == "gated/node" and graph.node_group[target] == i
-        levels.append(0 if reached else 1 if listed else 2)
-    return levels
+    listed: set[int] = set()
+    if kind.rule == "edge-centric/node":
+        reached = {graph.pair_group[p] for p in graph.pairs if target in p}
+    elif kind.rule == "edge-centric/graph":
+        reached = {graph.pair_group[p] for p in graph.pairs}
+    elif kind.rule == "node-centric/graph":
+        here = [graph.node_group[u] for u in graph.features]
+        listed = set(here)
+        reached = {i for i in listed if graph.loops or here.count(i) > 1}
+    else:
+        reached = {i for i, arcs in enumerate(graph.by_tail) if any(v == target for _, v, _ in arcs)}
+        if kind.rule == "gated/node":
+            listed = {graph.node_group[target]}
+    return [0 if i in reached else 1 if i in listed else 2 for i in range(graph.num_groups)]
 
 
 def cover_row(kind: Kind, graph: Tiny, target: int, num_reached: int) -> list[int]:
@@ -115,9 +115,10 @@ def random_table(rng: random.Random, kind: Kind, graph: Tiny, target: int, num_c
     """Ballots that some in-local function casts: equal views vote alike, empty ones abstain."""
     by_view: dict[object, int] = {None: ABSTAIN}
     lean = rng.randrange(num_classes)  # most ballots agree, or nothing would ever be certified
-    for view in kind.views(graph, target):
+    views = kind.views(graph, target)
+    for view in views:
         by_view.setdefault(view, lean if rng.random() < 0.7 else rng.randrange(num_classes))
-    return [by_view[view] for view in kind.views(graph, target)]
+    return [by_view[view] for view in views]
 
 
 def budget_of(cell: Cell, unlimited: tuple[str, ...] = ()) -> Budget:
@@ -167,10 +168,8 @@ def changes(kind: Kind, graph: Tiny, cell: Cell, targets: list[int], cut: int = 
 def flips(table: list[int], moved: frozenset[int], num_classes: int = 3) -> bool:
     """Whether the worst ballots in the moved groups change the winner."""
     label = winner(table, num_classes)
-    return any(
-        winner([rival if i in moved else b for i, b in enumerate(table)], num_classes) != label
-        for rival in range(num_classes)
-    )
+    kept = [b for i, b in enumerate(table) if i not in moved]
+    return any(winner(kept + [rival] * (len(table) - len(kept)), num_classes) != label for rival in range(num_classes))
 
 
 def winner(table: list[int], num_classes: int = 3) -> int:
@@ -228,31 +227,31 @@ def run_cell(
     targets = list(graph.features) if kind.is_node_task else [0]
     tried, moved_sets = changes(kind, graph, cell, targets, cut)
     score = Score(attacks=tried)
-    for v in targets:
-        tables = [random_table(rng, kind, graph, v, 3) for _ in range(tables_each)]
-        proof = evidence(kind, graph, [v] * tables_each, tables)
-        counted, facts = tally(proof.votes), proof._block(slice(0, proof.num_targets))[1]
-        attack = Amounts.of(budget_of(cell, unlimited))
-        reach = reach_of(kind.rule, attack, facts, True) if theorem is None else theorem(attack, facts)
-        level = tiers(kind, graph, v)
-        _compare_counts(score, level, reach, moved_sets[v], tried < cut, (kind.rule, graph, cell, v))
-        held = decide(counted, reach)
-        if theorem is None and decide is withstands:
-            assert held.tolist() == proof.holds(budget_of(cell, unlimited)).tolist()
-        for table, holds in zip(tables, held, strict=True):
-            broken = any(flips(table, moved) for moved in moved_sets[v])
-            score.certified += bool(holds)
-            score.robust += not broken
-            if holds and broken:
-                score.false += 1
-                score.examples.append((kind.rule, graph, cell, v, table))
+    owners = [v for v in targets for _ in range(tables_each)]
+    tables = [random_table(rng, kind, graph, v, 3) for v in owners]
+    proof = evidence(kind, graph, owners, tables)
+    counted, facts = tally(proof.votes), proof._block(slice(0, proof.num_targets))[1]
+    attack = Amounts.of(budget_of(cell, unlimited))
+    reach = reach_of(kind.rule, attack, facts, True) if theorem is None else theorem(attack, facts)
+    for j, v in enumerate(targets):
+        limits = [float(limit[j * tables_each]) for limit in (reach.all, reach.beyond_reached, reach.unlisted)]
+        _compare_counts(score, tiers(kind, graph, v), limits, moved_sets[v], tried < cut, (kind.rule, graph, cell, v))
+    held = decide(counted, reach)
+    if theorem is None and decide is withstands:
+        assert held.tolist() == proof.holds(budget_of(cell, unlimited)).tolist()
+    for v, table, holds in zip(owners, tables, held, strict=True):
+        broken = any(flips(table, moved) for moved in moved_sets[v])
+        score.certified += bool(holds)
+        score.robust += not broken
+        if holds and broken:
+            score.false += 1
+            score.examples.append((kind.rule, graph, cell, v, table))
     return score
 
 
 def _compare_counts(
-    score: Score, level: list[int], reach: Reach, moved_sets: set, exhausted: bool, where: tuple
+    score: Score, level: list[int], limits: list[float], moved_sets: set, exhausted: bool, where: tuple
 ) -> None:
-    limits = (float(reach.all[0]), float(reach.beyond_reached[0]), float(reach.unlisted[0]))
     most = min(limits[0], level.count(0) + min(limits[1], level.count(1) + min(limits[2], level.count(2))))
     seen = 0
     for moved in moved_sets:

@@ -58,11 +58,10 @@ class PairBallots:
 
     def winners(self, vote: VotingRule, lost: frozenset, altered: frozenset, new: int) -> set[int]:
         """All classes that win, each with the ballots, and the prior in doubt, that suit it or another class best."""
-        found = set()
-        for k in range(CLASSES):
-            kept = [k if n in altered or not self.stable[n] else b for n, b in self.cast.items() if n not in lost]
-            found |= {winner([*kept, *[k] * new], prior, vote) for prior in self.priors(vote)}
-        return found
+        kept = [n for n in self.cast if n not in lost]
+        fixed = [self.cast[n] for n in kept if n not in altered and self.stable[n]]
+        free = len(kept) - len(fixed) + new
+        return {winner([*fixed, *[k] * free], prior, vote) for prior in self.priors(vote) for k in range(CLASSES)}
 
 
 def winner(ballots: list[int], prior: list[int], vote: VotingRule) -> int:
@@ -167,22 +166,22 @@ def run_cell(
         for v in targets:
             if not (on_nodes and (v in deleted or v in altered)):
                 seen[v].add(change_of(clean[v], views(rule, attacked, v)))
-    for v in targets:
-        tables = [random_ballots(rng, rule, graph, v, unstable) for _ in range(tables_each)]
-        proof = make(vote, rule, graph, [v] * tables_each, tables)
-        held = proof.holds(budget_of(cell)) if holds is None else holds(proof, cell)
-        prices, paid = priced(cell)
-        answers = zip(tables, held, proof.possible(budget_of(cell)), proof.cheapest(prices), strict=True)
-        for table, certified, named, price in answers:
-            won = {table.label(vote)}.union(*(table.winners(vote, *change) for change in seen[v]))
-            broken = len(won) > 1
-            score.compare(won, named, (vote, rule, graph, cell, v, table))
-            score.dearer += broken and paid < price
-            score.certified += bool(certified)
-            score.robust += not broken
-            if certified and broken:
-                score.false += 1
-                score.examples.append((vote, rule, graph, cell, v, table))
+    owners = [v for v in targets for _ in range(tables_each)]
+    tables = [random_ballots(rng, rule, graph, v, unstable) for v in owners]
+    proof = make(vote, rule, graph, owners, tables)
+    held = proof.holds(budget_of(cell)) if holds is None else holds(proof, cell)
+    prices, paid = priced(cell)
+    answers = zip(owners, tables, held, proof.possible(budget_of(cell)), proof.cheapest(prices), strict=True)
+    for v, table, certified, named, price in answers:
+        won = {table.label(vote)}.union(*(table.winners(vote, *change) for change in seen[v]))
+        broken = len(won) > 1
+        score.compare(won, named, (vote, rule, graph, cell, v, table))
+        score.dearer += broken and paid < price
+        score.certified += bool(certified)
+        score.robust += not broken
+        if certified and broken:
+            score.false += 1
+            score.examples.append((vote, rule, graph, cell, v, table))
     return score
 
 

@@ -9,6 +9,7 @@ import itertools
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 Node = int
@@ -42,11 +43,29 @@ class Tiny:
             if backward and u != v:
                 yield v, u, attribute, (u, v)
 
+    @cached_property
+    def by_pair(self) -> list[tuple]:
+        """The arcs in the group of their pair, for every group."""
+        arcs: list[list] = [[] for _ in range(self.num_groups)]
+        for u, v, attribute, pair in self.arcs():
+            arcs[self.pair_group[pair]].append((u, v, attribute))
+        return [tuple(a) for a in arcs]
+
+    @cached_property
+    def by_tail(self) -> list[tuple]:
+        """The arcs in the group of their tail, for every group."""
+        arcs: list[list] = [[] for _ in range(self.num_groups)]
+        for u, v, attribute, _ in self.arcs():
+            arcs[self.node_group[u]].append((u, v, attribute))
+        return [tuple(a) for a in arcs]
+
 
 def replace(graph: Tiny, **changes: Any) -> Tiny:
     """As in ``dataclasses``, but in half the time: the attacks below need hundreds of thousands."""
     other = object.__new__(Tiny)
     other.__dict__.update(graph.__dict__, **changes)
+    other.__dict__.pop("by_pair", None)
+    other.__dict__.pop("by_tail", None)
     return other
 
 
@@ -136,6 +155,8 @@ def _join(
         yield graph
         return
     features = graph.features | dict.fromkeys(new, 7)  # a feature that no other node has
+    named = graph.node_group | dict.fromkeys(new, 0) | clean.node_group
+    unknown_nodes = [u for u in new if u not in clean.node_group] if node_groups else []
     options = []
     for u in new:
         possible = [tuple(sorted((u, w))) for w in features if w != u or graph.loops]
@@ -143,12 +164,11 @@ def _join(
     for chosen in itertools.product(*options):
         pairs = sorted({p for picked in chosen for p in picked})
         for states in itertools.product(*[_states(p, graph.directed) for p in pairs]):
-            joined = replace(graph, features=features, pairs=graph.pairs | dict(zip(pairs, states, strict=True)))
-            unknown_nodes = [u for u in new if u not in clean.node_group] if node_groups else []
+            joined = graph.pairs | dict(zip(pairs, states, strict=True))
             for groups in itertools.product(range(graph.num_groups), repeat=len(unknown_nodes)):
-                named = joined.node_group | dict.fromkeys(new, 0) | clean.node_group
-                named |= dict(zip(unknown_nodes, groups, strict=True))
-                yield from _name_pairs(replace(joined, node_group=named), pairs if edge_groups else [])
+                chosen_groups = named | dict(zip(unknown_nodes, groups, strict=True)) if unknown_nodes else named
+                grown = replace(graph, features=features, pairs=joined, node_group=chosen_groups)
+                yield from _name_pairs(grown, pairs if edge_groups else [])
 
 
 def _name_pairs(graph: Tiny, pairs: list[Pair]) -> Iterator[Tiny]:
@@ -166,9 +186,12 @@ def _edge_attacks(graph: Tiny, cell: Cell, edge_groups: bool, to_the_letter: boo
     present = list(graph.pairs)
     for removed in _up_to(present, cell.delete):
         for changed in _up_to([p for p in present if p not in removed], cell.change):
-            rest = {p: s for p, s in graph.pairs.items() if p not in removed}
+            rest = {p: s for p, s in graph.pairs.items() if p not in removed} if removed else graph.pairs
             for states in itertools.product(*[_changed(rest[p], to_the_letter) for p in changed]):
-                kept = rest | dict(zip(changed, states, strict=True))
+                kept = rest | dict(zip(changed, states, strict=True)) if changed else rest
+                if not cell.add:
+                    yield replace(graph, pairs=kept)
+                    continue
                 possible = [
                     (u, v)
                     for u, v in itertools.combinations_with_replacement(sorted(graph.features), 2)
@@ -204,8 +227,14 @@ def _add(graph: Tiny, added: tuple[Pair, ...], edge_groups: bool, to_the_letter:
 # What a ballot is a function of, for each division and task. None stands for "abstains".
 
 
-def rooted(graph: Tiny, arcs: list[tuple[Node, Node, int]], target: Node, show_target: bool = True) -> object:
+def rooted(graph: Tiny, arcs: tuple[tuple[Node, Node, int], ...], target: Node, show_target: bool = True) -> object:
     """The part of a subgraph from which the target can be reached, with features and attributes."""
+    return _rooted(tuple(graph.features.items()), arcs, target, show_target)
+
+
+@lru_cache(maxsize=2**14)  # most attacks leave most subgraphs as they are in some other attacked graph
+def _rooted(features: tuple, arcs: tuple[tuple[Node, Node, int], ...], target: Node, show_target: bool) -> object:
+    of = dict(features)
     heads: dict[Node, list[tuple[Node, int]]] = {}
     for u, v, attribute in arcs:
         heads.setdefault(v, []).append((u, attribute))
@@ -217,38 +246,30 @@ def rooted(graph: Tiny, arcs: list[tuple[Node, Node, int]], target: Node, show_t
             if u not in seen:
                 seen.add(u)
                 todo.append(u)
-    shown = frozenset((u, graph.features[u] if u != target or show_target else None) for u in seen)
+    shown = frozenset((u, of[u] if u != target or show_target else None) for u in seen)
     return shown, frozenset(inside)
 
 
 def edge_views(graph: Tiny, target: Node) -> list[object]:
     """Edge-centric, node task."""
-    arcs: list[list] = [[] for _ in range(graph.num_groups)]
-    for u, v, attribute, pair in graph.arcs():
-        arcs[graph.pair_group[pair]].append((u, v, attribute))
-    return [rooted(graph, a, target) for a in arcs]
+    features = tuple(graph.features.items())
+    return [_rooted(features, arcs, target, True) for arcs in graph.by_pair]
 
 
 def node_views(graph: Tiny, target: Node) -> list[object]:
     """Node-centric, node task: an arc lies in the group of its tail."""
-    return [rooted(graph, a, target) for a in _by_tail(graph)]
+    features = tuple(graph.features.items())
+    return [_rooted(features, arcs, target, True) for arcs in graph.by_tail]
 
 
 def gated_views(graph: Tiny, target: Node) -> list[object]:
     """Node-centric with gated features; abstains without an incoming arc, except in the target's own group."""
     views: list[object] = []
-    for i, arcs in enumerate(_by_tail(graph)):
+    for i, arcs in enumerate(graph.by_tail):
         own = graph.node_group[target] == i
         hears = any(v == target for _, v, _ in arcs)
         views.append(rooted(graph, arcs, target, show_target=own) if own or hears else None)
     return views
-
-
-def _by_tail(graph: Tiny) -> list[list]:
-    arcs: list[list] = [[] for _ in range(graph.num_groups)]
-    for u, v, attribute, _ in graph.arcs():
-        arcs[graph.node_group[u]].append((u, v, attribute))
-    return arcs
 
 
 def edge_graph_views(graph: Tiny, target: Node = 0) -> list[object]:

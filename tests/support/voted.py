@@ -46,15 +46,13 @@ class Table:
 
     def winners(self, vote: VotingRule, moved: frozenset[int]) -> set[int]:
         """All classes that win, each with the ballots, and the prior in doubt, that suit it or another class best."""
-        return {
-            winner([k if i in moved or not self.stable[i] else b for i, b in enumerate(self.ballots)], prior)
-            for k in range(CLASSES)
-            for prior in self.priors(vote)
-        }
+        fixed = [b for i, b in enumerate(self.ballots) if i not in moved and self.stable[i]]
+        free = len(self.ballots) - len(fixed)
+        return {winner([*fixed, *[k] * free], prior) for prior in self.priors(vote) for k in range(CLASSES)}
 
 
 def winner(ballots, prior) -> int:
-    scores = [prior[k] + sum(b == k for b in ballots) for k in range(CLASSES)]
+    scores = [prior[k] + ballots.count(k) for k in range(CLASSES)]
     return scores.index(max(scores))
 
 
@@ -87,7 +85,7 @@ def random_table(rng: random.Random, vote: VotingRule, kind: Kind, graph: Tiny, 
     cast: dict[object, tuple[int, bool]] = {None: (constant, True)}
     edgeless = draw()
     if kind.is_node_task and kind.rule != "gated/node":
-        cast[tiny.rooted(graph, [], target)] = edgeless
+        cast[tiny.rooted(graph, (), target)] = edgeless
     views = views_under(vote, kind, graph, target)
     drawn = [cast.setdefault(view, draw()) for view in views]
     return Table(tuple(b for b, _ in drawn), tuple(s for _, s in drawn), *edgeless)

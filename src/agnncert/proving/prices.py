@@ -161,11 +161,9 @@ def _by_new(
     alone = lacking - own  # ballots that must move if of those for the label only the reached ones do
     twice = (alone - moved) / 2
     bends = (at_least, own_new, alone - half, half - moved, np.floor(twice), np.ceil(twice), alone - own_new - moved)
-    best = np.full(len(lacking), np.inf)
-    for bend in bends:
-        new = np.maximum(bend, at_least)
-        rest = np.maximum(half, alone - np.minimum(new, own_new)) - new - moved
-        best = np.minimum(best, pay(strong, new) + pay(weak, rest))
+    new = np.maximum(np.stack(bends), at_least)
+    rest = np.maximum(half, alone - np.minimum(new, own_new)) - new - moved
+    best = (pay(strong, new) + pay(weak, rest)).min(axis=0)
     return np.where(missing <= own_new + others_new, best, np.inf)
 
 
