@@ -169,14 +169,6 @@ def test_all_mixes_of_the_largest_size_are_looked_at_when_rates_differ():
 KINDS = ["one rate", "two rates", "edges and features", "B2, 0.8, 0.9, 5", "sharp, 0.8, 0.9, 5", "interception"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_flush():
-    """Files of tests need not survive a power failure."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("os.fsync", lambda _: None)
-        yield
-
-
 @pytest.fixture(scope="module", params=KINDS)
 def honest(request, tmp_path_factory):
     """The bytes of a file that verifies."""
