@@ -14,15 +14,15 @@ from agnncert.training.choose_rule import CONSTANT, MODEL, NO_EDGES, PLAIN, SIZE
 from agnncert_peers.size_control import size_rule
 
 from ...support.labelled import labelled_graph, labelled_graphs
-from ...support.remembering import remembering
+from ...support.remembering import casting_once, remembering
 
 QUICK = {"epochs": 40, "evaluate_every": 5, "lr": 0.03}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def remember():
-    """Each model is audited once for a division, not once for each rule."""
-    with remembering():
+    """Each model is audited, and casts its ballots, once for a division, not once for each rule."""
+    with remembering(), casting_once():
         yield
 
 
