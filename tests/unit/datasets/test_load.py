@@ -98,7 +98,7 @@ def server(tmp_path, monkeypatch) -> Iterator[Path]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder)) as running:
-        thread = Thread(target=running.serve_forever)
+        thread = Thread(target=running.serve_forever, args=[0.01])  # seconds until it sees that it shall stop
         thread.start()
         address = f"http://127.0.0.1:{running.server_port}"
         for name, file in {"mutag-188": "MUTAG.zip", "cora-ml": "{}"}.items():
