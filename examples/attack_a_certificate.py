@@ -10,7 +10,7 @@ import agnncert as ac
 
 data = ac.load_dataset("digits-knn")
 division = ac.NodeCentric(20)
-model = ac.fit(ac.build_model("gcn", data, num_layers=2), data, division, epochs=20)
+model = ac.fit(ac.build_model("gcn", data, num_layers=2), data, division, epochs=10, lr=0.03)
 certificate = ac.certify(model, data, division, targets=data.test_mask)
 
 weakest = np.argsort(certificate.radius, kind="stable")[:20]

@@ -8,5 +8,5 @@ import agnncert as ac
 
 data = ac.load_dataset("digits-knn")
 defences = [ac.NodeCentric(20), ac.NodeCentric(60), ac.baselines.GNNCertE(60)]
-comparison = ac.compare(data, defences, sizes=[0, 2, 5, 10, 20], fit={"epochs": 10})
+comparison = ac.compare(data, defences, sizes=[0, 2, 5, 10, 20], fit={"epochs": 5, "lr": 0.03})
 print(comparison)

@@ -11,7 +11,7 @@ import agnncert as ac
 # The owner of the model.
 data = ac.load_dataset("digits-knn")
 division = ac.EdgeCentric(30)
-model = ac.fit(ac.build_model("gcn", data, num_layers=2), data, division, epochs=20)
+model = ac.fit(ac.build_model("gcn", data, num_layers=2), data, division, epochs=10, lr=0.03)
 ac.certify(model, data, division, targets=data.test_mask).save("digits.cert")
 
 # The receiver, with the file alone: needs no torch. `agnncert verify digits.cert` prints the same.

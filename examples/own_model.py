@@ -42,7 +42,7 @@ data = ac.load_dataset("digits-knn")
 division = ac.NodeCentric(60)
 torch.manual_seed(0)
 model = TwoHops(data.num_features, 10)
-ac.fit(model, data, division, epochs=20)  # or your own training loop
+ac.fit(model, data, division, epochs=10, lr=0.03)  # or your own training loop
 
 certificate = ac.certify(model, data, division, targets=data.test_mask)
 print("certified accuracy at sizes 0, 5, 10:", certificate.certified_accuracy(data.y, sizes=[0, 5, 10]))

@@ -29,6 +29,10 @@ def begin() -> None:
     """Keeps what would be made anew again and again. Called once, when all tests have been imported."""
     if (template := sys.modules.get("torch_geometric.template")) is not None:
         template.Environment = functools.partial(template.Environment, bytecode_cache=KeptTemplates())
+    if torch := sys.modules.get("torch"):
+        for device in (torch.cuda, torch.xpu, torch.mtia):
+            if not device.is_available():  # its seed would be kept for later, with the text of the whole stack
+                device.manual_seed_all = lambda seed: None
     # An application has the same commands at every call, and to make them takes longer than most commands do.
     typer.main.get_command = functools.cache(typer.main.get_command)
     os.fsync = lambda file: None  # files of tests need not survive a power failure; a flush takes 5 ms

@@ -1,6 +1,7 @@
 """Stacked votes from training to a verified file."""
 
 import copy
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -42,16 +43,22 @@ def sample(seed=0, nodes=160, edge_values=False):
 @pytest.fixture(scope="module")
 def trained():
     data = sample()
-    defence = ac.StackedVotes(size=1, folds=3, epochs=60)
+    defence = ac.StackedVotes(size=1, folds=2, epochs=60)
     return data, ac.fit(ac.build_model("mlp", data, hidden_channels=8, num_layers=2), data, defence, **QUICK)
 
 
-@pytest.fixture
-def file(trained, tmp_path):
+@pytest.fixture(scope="module")
+def made_once(trained, tmp_path_factory):
+    """A certificate, of which tests get copies."""
     data, model = trained
-    certificate = ac.certify(model, data, model.defence, data.test_mask)
-    certificate.save(tmp_path / "a.cert")
-    return tmp_path / "a.cert"
+    path = tmp_path_factory.mktemp("stacked") / "a.cert"
+    ac.certify(model, data, model.defence, data.test_mask).save(path)
+    return path
+
+
+@pytest.fixture
+def file(made_once, tmp_path):
+    return shutil.copy(made_once, tmp_path / "a.cert")
 
 
 def test_a_certificate_says_the_scores_of_the_model(trained):
