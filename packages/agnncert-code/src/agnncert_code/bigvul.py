@@ -102,13 +102,13 @@ def partners(corpus: Corpus, seed: int) -> IntArray:
     """For each vulnerable function another one near it in number of tokens and of statements, each used once."""
     rng = np.random.default_rng(seed)
     sizes = np.array([len(g.ids) for g in corpus.graphs])
-    place = np.log(np.stack([corpus.length + 1, sizes + 1], axis=1))
+    place = np.log(np.stack([corpus.length + 1, sizes + 1]))
     vulnerable, others = (np.flatnonzero(corpus.label == label) for label in (1, 0))
-    free = np.ones(len(others), dtype=bool)
+    free, of_others = np.ones(len(others), dtype=bool), place[:, others]
     chosen = np.empty(len(vulnerable), dtype=np.int64)
     # The longest first: they have the fewest possible partners.
     for k in np.argsort(-corpus.length[vulnerable], kind="stable"):
-        distance = np.abs(place[others] - place[vulnerable[k]]).sum(axis=1)
+        distance = np.abs(of_others - place[:, vulnerable[k], None]).sum(axis=0)
         distance[~free] = np.inf
         few = np.argpartition(distance, NEAREST)[: NEAREST + 1] if len(others) > NEAREST else np.arange(len(others))
         limit = np.sort(distance[few])[min(NEAREST, len(few)) - 1]
@@ -228,7 +228,7 @@ def _unpacked(_: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Corpus:
         graphs.append(
             FunctionGraph(
                 ids=ids,
-                texts=[name.split(" ", 1)[1] for name in ids],
+                texts=[name[name.index(" ") + 1 :] for name in ids],
                 lines=arrays["lines"][node : node + nodes].astype(np.int64),
                 edges=arrays["ends"][:, edge : edge + edges].astype(np.int64),
                 kinds=arrays["kinds"][edge : edge + edges].astype(np.int64),

@@ -105,7 +105,7 @@ def _runs(
 
 
 def _scaled(counts: npt.NDArray[np.int64], columns: int) -> FloatArray:
-    values = np.log1p(counts.astype(np.float64))
+    values = np.log1p(np.arange(counts.max(initial=0) + 1, dtype=np.float64))[counts]
     for part in (slice(0, columns), slice(columns, None)):
         length = np.sqrt((values[:, part] ** 2).sum(axis=1, keepdims=True))
         values[:, part] /= np.maximum(length, 1e-12)

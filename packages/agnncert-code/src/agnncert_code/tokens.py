@@ -7,17 +7,17 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-_COMMENT = r"//(?:\\\r?\n|[^\n])*|/\*.*?\*/"
 _TOKEN = re.compile(
-    _COMMENT
-    + r"""|\\\r?\n                                                # a line that goes on
+    r"""\s*+([^\W\d][\w$]*+(?!["'])                                # a word that begins no string; most are
+    |//(?:\\\r?\n|[^\n])*|/\*.*?\*/                                # comment
+    |\\\r?\n                                                      # a line that goes on
     |(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"      # raw string
     |(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"
     |(?:u8|[uUL])?'(?:\\.|[^'\\\n])*'
     |[^\W\d][\w$]*
     |\.?\d(?:[eEpP][+-]|'?[\w.])*
     |\.\.\.|<<=|>>=|<=>|->\*|\#\#|\+\+|--|->|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|::|\.\*
-    |\S""",
+    |\S)""",
     re.VERBOSE | re.DOTALL,
 )
 _IGNORED = ("//", "/*", "\\\n", "\\\r")
@@ -42,7 +42,7 @@ def tokens(text: str) -> list[str]:
         >>> tokens("x->n += f(1.5e-3, 'a'); // why")
         ['x', '->', 'n', '+=', 'f', '(', '1.5e-3', ',', "'a'", ')', ';']
     """
-    return [match[0] for match in _TOKEN.finditer(text) if not match[0].startswith(_IGNORED)]
+    return [token for token, _ in _TOKEN.findall(text) if not token.startswith(_IGNORED)]
 
 
 @lru_cache(maxsize=1 << 16)
