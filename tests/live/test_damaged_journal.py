@@ -21,8 +21,10 @@ import agnncert_live
 from agnncert_live import JournalError
 from agnncert_live.journal import Journal, _linked
 
-from ..support.live import assert_current, one_audit_each
+from ..support.live import assert_current
 from ..support.small_graphs import node_model, random_graph
+
+pytestmark = pytest.mark.usefixtures("one_audit")  # one model is opened some 300 times, with a few graphs
 
 MODEL, DATA, DIVISION = node_model(), random_graph(12, 16), ac.EdgeCentric(5)
 IDS = DATA.node_id.tolist()
@@ -37,13 +39,6 @@ def opened(path: Path) -> agnncert_live.LiveGraph:
 def state(live: agnncert_live.LiveGraph) -> tuple[object, ...]:
     again = live.apply([], id="batch 3").repeated and live.apply([], id="batch 0").repeated
     return live.number, live.targets.tolist(), live.label.tolist(), live.radius.tolist(), again
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_audit():
-    """One model is opened some 300 times, with a few graphs."""
-    with one_audit_each():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,11 @@ from agnncert_live import Event
 from agnncert_live.http import MOST_CONNECTIONS, Limits
 from agnncert_live.service import Service
 
-from ..support.live import assert_current, one_audit_each
+from ..support.live import assert_current
 from ..support.serving import a_service, served
 from .test_http import TOKEN, sent
+
+pytestmark = pytest.mark.usefixtures("one_audit")
 
 JSON = {"Content-Type": "application/json"}
 GOOD = [
@@ -42,12 +44,6 @@ class Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.heard.append(logging.Formatter().format(record))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_audit() -> Iterator[None]:
-    with one_audit_each():
-        yield
 
 
 @contextmanager

@@ -19,6 +19,8 @@ from agnncert_live.http import Limits
 
 from ..support.serving import NODES, a_graph, a_model, a_service, served
 
+pytestmark = pytest.mark.usefixtures("one_audit")
+
 TOKEN = "a token that nobody guesses"
 
 

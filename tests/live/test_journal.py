@@ -14,16 +14,12 @@ import agnncert as ac
 import agnncert_live
 from agnncert_live import JournalError
 
-from ..support.live import assert_same, one_audit_each, random_batch
+from ..support.live import assert_same, random_batch
 from ..support.small_graphs import graph_model, node_model, random_graph
 
+pytestmark = pytest.mark.usefixtures("one_audit")
+
 DIVISION = ac.EdgeCentric(5)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_audit():
-    with one_audit_each():
-        yield
 
 
 def begin(path, **changes):

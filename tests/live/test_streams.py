@@ -12,6 +12,8 @@ from agnncert_live.streams import plain_events
 
 from ..support.small_graphs import node_model, random_graph
 
+pytestmark = pytest.mark.usefixtures("one_audit")
+
 READ = Neo4jChanges("id", ["age", "posts"], ["amount"], types=["PAID"])
 
 

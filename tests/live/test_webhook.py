@@ -13,6 +13,8 @@ from agnncert_live import Event, LiveGraph, Webhook
 
 from ..support.small_graphs import node_model, random_graph
 
+pytestmark = pytest.mark.usefixtures("one_audit")
+
 
 @contextmanager
 def receiver(*statuses, location=""):
