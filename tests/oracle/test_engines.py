@@ -1,11 +1,13 @@
 """The fast engine casts the ballots of the naive one, and both cast those of a reference written without the library."""
 
+import copy
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import models as pyg
 
@@ -24,6 +26,26 @@ from ..support.models import CLASSES, FEATURES, KINDS, build, settled
 NODE_DIVISIONS = [EdgeCentric(5), NodeCentric(5), GatedNodeCentric(5)]
 GRAPH_DIVISIONS = [EdgeCentric(5), NodeCentric(5)]
 models = cache(build)
+
+
+class Once(nn.Module):
+    """Computes once what it says without edges: where groups are many, it is asked for that again and again."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model, self.known = model, {}
+        self.eval()
+
+    def __deepcopy__(self, memo: dict) -> "Once":
+        return Once(copy.deepcopy(self.model, memo))  # what is known holds for these weights only
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        if edge_index.numel():
+            return self.model(x, edge_index)
+        asked = x.clone().numpy().tobytes()
+        if asked not in self.known:
+            self.known[asked] = self.model(x, edge_index)
+        return self.known[asked].clone()
 
 
 def of_size(division, num_groups):
@@ -61,7 +83,8 @@ SITUATIONS = situations()
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_nodes(situation, division, kind):
     data, num_groups = SITUATIONS[situation]
-    check_engines_agree(models(kind, "node"), data, of_size(division, num_groups))
+    model = models(kind, "node")
+    check_engines_agree(Once(model) if num_groups > 100 else model, data, of_size(division, num_groups))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,7 +129,7 @@ def test_every_hash(kind, hash):
 def test_some_targets_only(division, rows, directed):
     data = random_data(11, smallest=12, largest=12, directed=directed, density=0.2)
     check_engines_agree(models("gat", "node"), data, division, rows=rows)
-    check_engines_agree(models("gcn", "node"), data, of_size(division, 40), rows=rows, memory_limit=1)
+    check_engines_agree(Once(models("gcn", "node")), data, of_size(division, 40), rows=rows, memory_limit=1)
 
 
 def test_parts_without_a_target_are_left_out():

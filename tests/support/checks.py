@@ -39,12 +39,17 @@ def votes_of(
     rows: Any = None,
     memory_limit: int | None = None,
     call: Any = None,
+    tolerance: float | None = 0.0,
+    graph: CanonicalGraph | None = None,
 ) -> Votes:
-    """The ballots of some targets as an engine casts them; ``call`` is the model as it was bound to the data before."""
-    graph = checked(data, division)
+    """The ballots of some targets as an engine casts them.
+
+    ``call`` is the model as it was bound to the data before, ``graph`` is the data in canonical form if it is known.
+    """
+    graph = checked(data, division) if graph is None else graph
     task = "node" if isinstance(data, Data) else "graph"
     rows = np.arange(len(graph.x) if task == "node" else len(data)) if rows is None else np.asarray(rows)
-    return cast(call or bind(model, graph, task), graph, division, rows, engine, 0.0, memory_limit)[0]
+    return cast(call or bind(model, graph, task), graph, division, rows, engine, tolerance, memory_limit)[0]
 
 
 # Oracle
@@ -54,9 +59,10 @@ def check_engines_agree(
     model: Any, data: Any, division: Any, rows: Any = None, memory_limit: int | None = None
 ) -> None:
     """Both engines cast the same ballots, and those of the plain reference if the division is built in."""
-    call = bind(model, checked(data, division), "node" if isinstance(data, Data) else "graph")
-    fast = votes_of(model, data, division, "fast", rows, memory_limit, call)
-    slow = votes_of(model, data, division, "naive", rows, call=call)
+    graph = checked(data, division)
+    call = bind(model, graph, "node" if isinstance(data, Data) else "graph")
+    fast = votes_of(model, data, division, "fast", rows, memory_limit, call, graph=graph)
+    slow = votes_of(model, data, division, "naive", rows, call=call, graph=graph)
     np.testing.assert_array_equal(fast.dense(), slow.dense())
     for name in ("default", "default_stable", "indptr", "group", "ballot", "stable", "reached"):
         np.testing.assert_array_equal(getattr(fast, name), getattr(slow, name), err_msg=name)
@@ -91,10 +97,14 @@ def check_listing(votes: Votes, data: Any, division: Any, rows: Any = None) -> N
 def check_change(model: Any, data: Data, division: Any, change: Perturbation, task: str) -> int:
     """A change moves no more ballots than promised, and only those it may; returns the most it moved."""
     attacked = change.apply(data)
-    call = bind(model, checked(data if task == "node" else [data], division), task)
-    ballots, then = (ballots_by_target(model, d, division, task, call) for d in (data, attacked))
+    graphs = [checked(d if task == "node" else [d], division) for d in (data, attacked)]
+    call = bind(model, graphs[0], task)
+    ballots, then = (
+        ballots_by_target(model, d, division, task, call, graph)
+        for d, graph in zip((data, attacked), graphs, strict=True)
+    )
     most = 0
-    for target, moved in check_outputs(model, data, division, change, task).items():
+    for target, moved in check_outputs(model, data, division, change, task, attacked, graphs).items():
         flipped = set(np.flatnonzero(ballots[target] != then[target]).tolist())
         assert flipped <= moved, f"{target} changed ballots {flipped - moved} although its logits there did not move"
         most = max(most, len(moved))
@@ -102,14 +112,26 @@ def check_change(model: Any, data: Data, division: Any, change: Perturbation, ta
 
 
 def check_outputs(
-    model: Any, data: Data, division: Any, change: Perturbation, task: str, found: Any = None
+    model: Any,
+    data: Data,
+    division: Any,
+    change: Perturbation,
+    task: str,
+    attacked: Data | None = None,
+    graphs: list[CanonicalGraph] | None = None,
+    found: Any = None,
 ) -> dict[Any, set[int]]:
     """As ``check_change``, of logits, which is stricter: a ballot cannot move where logits do not. Returns what moved.
 
-    ``found`` is what ``outputs`` gives before and after the change, if it was asked already.
+    ``attacked`` is what the change makes of the data, ``graphs`` are both in canonical form, and ``found`` is what
+    ``outputs`` gives before and after the change, if they are known.
     """
-    before, after = found or (outputs(model, d, division, task) for d in (data, change.apply(data)))
-    graph = checked(data if task == "node" else [data], division)
+    attacked = change.apply(data) if attacked is None else attacked
+    graphs = graphs or [checked(d if task == "node" else [d], division) for d in (data, attacked)]
+    before, after = found or (
+        outputs(model, d, division, task, graph) for d, graph in zip((data, attacked), graphs, strict=True)
+    )
+    graph = graphs[0]
     moved_by_target = {}
     for row, target in enumerate(before):
         if target not in after:
@@ -128,9 +150,12 @@ def check_outputs(
     return moved_by_target
 
 
-def outputs(model: Any, data: Data, division: Any, task: str) -> dict[Any, list[np.ndarray | None]]:
+def outputs(
+    model: Any, data: Data, division: Any, task: str, graph: CanonicalGraph | None = None
+) -> dict[Any, list[np.ndarray | None]]:
     """Logits of every target in every subgraph, ``None`` where it abstains; subgraphs as the division makes them."""
-    graph = checked(data, division) if task == "node" else one_graph(checked([data], division), 0)
+    graph = checked(data if task == "node" else [data], division) if graph is None else graph
+    graph = graph if task == "node" else one_graph(graph, 0)
     groups = division.groups(graph)
     parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
     if task == "graph":
@@ -157,8 +182,12 @@ def differ(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return not np.allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-def ballots_by_target(model: Any, data: Data, division: Any, task: str, call: Any = None) -> dict[Any, np.ndarray]:
-    table = votes_of(model, data if task == "node" else [data], division, call=call).dense()
+def ballots_by_target(
+    model: Any, data: Data, division: Any, task: str, call: Any = None, graph: CanonicalGraph | None = None
+) -> dict[Any, np.ndarray]:
+    """Which ballots are stable is not asked: then the model need not be called a second time."""
+    votes = votes_of(model, data if task == "node" else [data], division, call=call, tolerance=None, graph=graph)
+    table = votes.dense()
     return dict(zip(ids_of(data) if task == "node" else [None], table, strict=True))
 
 

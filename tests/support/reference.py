@@ -55,14 +55,16 @@ def subgraphs(data: Data, division: BuiltIn, task: str) -> list[Subgraph]:
     arcs = [(u, v) for u, v in data.edge_index.t().tolist()]
     usable = [k for k, (u, v) in enumerate(arcs) if u != v or division.self_loops]
     rows = list(range(len(ids)))
+    of_edge = {k: edge_group(ids[arcs[k][0]], ids[arcs[k][1]], division) for k in usable}
+    of_node = {u: node_group(ids[u], division) for u in rows}
     parts = []
     for index in range(division.num_groups):
         if isinstance(division, EdgeCentric):
-            inside = [k for k in usable if edge_group(ids[arcs[k][0]], ids[arcs[k][1]], division) == index]
+            inside = [k for k in usable if of_edge[k] == index]
             ends = sorted({w for k in inside for w in arcs[k]})
             parts.append(Subgraph(ends if task == "graph" else rows, inside))
             continue
-        own = {u for u in rows if node_group(ids[u], division) == index}
+        own = {u for u in rows if of_node[u] == index}
         inside = [k for k in usable if arcs[k][0] in own and (task == "node" or arcs[k][1] in own)]
         if task == "graph":
             parts.append(Subgraph(sorted(own), inside))

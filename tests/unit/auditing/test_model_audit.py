@@ -39,7 +39,7 @@ def law_holds(model, division, kinds, only_counted=False):
             try:
                 if change is not None:
                     found = before, outputs(model, change.apply(data), division, "node")
-                    check_outputs(model, data, division, change, "node", found)
+                    check_outputs(model, data, division, change, "node", found=found)
                     if not only_counted:
                         check_outside_unmoved(model, data, division, change, found)
                     if isinstance(division, EdgeCentric) and kind in ("delete node", "change features"):
