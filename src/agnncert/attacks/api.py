@@ -92,11 +92,8 @@ class AttackReport:
 
 def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray:
     """Whether each target is certified against its budget, shape ``[n]``."""
-    holds = np.zeros(len(budgets), dtype=bool)
-    for budget in dict.fromkeys(budgets):
-        here = np.array([other == budget for other in budgets], dtype=bool)
-        holds[here] = certificate.holds_against(budget)[here]
-    return holds
+    holds = {budget: certificate.holds_against(budget) for budget in dict.fromkeys(budgets)}
+    return np.array([holds[budget][k] for k, budget in enumerate(budgets)], dtype=bool)
 
 
 def attack(
@@ -143,9 +140,8 @@ def attack(
         division = parse_division(certificate.claim.division)
     if division is None:
         raise SettingsError("attack() needs to know the division: pass it, or the certificate to attack.")
-    problem = Problem(
-        model, data, division, certificate.voting_rule if certificate is not None and rule is None else rule
-    )
+    rule = certificate.voting_rule if certificate is not None and rule is None else rule
+    problem = Problem(model, data, division, rule)
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
     if certificate is not None and not np.array_equal(rows, certificate.row):
         raise SettingsError(

@@ -253,10 +253,8 @@ class BallotQueue:
     def _run(self) -> None:
         if not self._waiting:
             return
-        rows: list[int] = []
-        hidden: list[bool] = []
+        rows, starts, hidden = list[int](), list[int](), list[bool]()
         edges: list[tuple[int, int, int]] = []
-        starts: list[int] = []
         changed: list[tuple[int, Any]] = []  # places in ``edges``, and their new values
         for _, first_row, subgraph, edit in self._waiting:
             start = len(rows)

@@ -167,14 +167,16 @@ class _Logits(torch.nn.Module):
     def __init__(self, problem: Problem, graph: CanonicalGraph, target: int | None) -> None:
         super().__init__()
         self.problem, self.graph, self.target = problem, graph, target
-        self.features = Features(graph.x.to(problem.call.dtype))
+        self.features, self.edges = Features(graph.x.to(problem.call.dtype)), torch.tensor([[-1], [-1]])  # none yet
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         """One row of logits for each subgraph in which the target has an edge."""
-        graph = self.graph.with_other_edges(edge_index)
-        division = self.problem.built_in()
-        pieces = division.disjoint_union(graph, division.groups(graph))
-        inputs = self.features.rows(pieces.node, pieces.blank), pieces.edge_index, edge_weight[pieces.edge]
+        if not torch.equal(edge_index, self.edges):  # most steps change weights only
+            division, graph = self.problem.built_in(), self.graph.with_other_edges(edge_index)
+            self.edges, self.pieces = edge_index, division.disjoint_union(graph, division.groups(graph))
+            self.rows = self.features.rows(self.pieces.node, self.pieces.blank)
+        pieces = self.pieces
+        inputs = self.rows, pieces.edge_index, edge_weight[pieces.edge]
         if self.target is None:
             batch = torch.unique_consecutive(pieces.cell, return_inverse=True)[1]
             return _weighted(self.problem, *inputs, batch)

@@ -7,6 +7,7 @@ changes another vote, so gains add up.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,17 +45,15 @@ def greedy(
     """
     rows = problem.rows(targets)
     budgets = problem.budgets(budget, rows)
-    if problem.per_neighbour:
-        return _greedy_per_neighbour(problem, rows, budgets, seed)
     before = problem.votes(rows)
-    features = AdversarialFeatures.of(problem, seed) if features is None else features
-    moves = NodeMoves(problem, features) if problem.task == "node" else GraphMoves(problem, features, seed)
-    search = _Search(moves)
-    results = []
-    for start in range(0, len(rows), TARGETS_AT_ONCE):
-        part = slice(start, start + TARGETS_AT_ONCE)
-        results += search.attack(rows[part], before[part], budgets[part])
-    return results
+    if problem.per_neighbour:
+        attack = partial(_greedy_per_neighbour, problem, seed)
+    else:
+        features = AdversarialFeatures.of(problem, seed) if features is None else features
+        moves = NodeMoves(problem, features) if problem.task == "node" else GraphMoves(problem, features, seed)
+        attack = _Search(moves).attack
+    parts = [slice(start, start + TARGETS_AT_ONCE) for start in range(0, len(rows), TARGETS_AT_ONCE)]
+    return [result for part in parts for result in attack(rows[part], before[part], budgets[part])]
 
 
 class _Search:
@@ -131,9 +130,7 @@ def _choose(
     priced = [(attempt.gain(before, label, rival), attempt) for attempt in tried if attempt.ballots]
     priced = [(gain, attempt) for gain, attempt in priced if gain >= 0]
     priced.sort(key=lambda item: -item[0] / item[1].edit.units)
-    groups_taken: set[int] = set()
-    nodes_deleted: set[int] = set()
-    nodes_used: set[int] = set()
+    groups_taken, nodes_deleted, nodes_used = set[int](), set[int](), set[int]()
     picked, total = [], 0
     for gain, attempt in priced:
         edit, groups = attempt.edit, attempt.ballots.keys()
@@ -165,22 +162,25 @@ class Step:
     change: dict[str, Any]
 
 
-def _greedy_per_neighbour(problem: Problem, rows: IntArray, budgets: Sequence[Budget], seed: int) -> list[AttackResult]:
-    results = []
-    for row, ballots, budget in zip(rows.tolist(), problem.votes(rows), budgets, strict=True):
-        search = _PerNeighbourSearch(problem, row, budget, np.random.default_rng([seed, row]))
-        steps = list(search.steps())
-        alone = problem.recast([(row, Perturbation(**step.change)) for step in steps])
-        plans = [(row, search.plan(steps, alone, ballots, rival)) for rival in _rivals(problem, ballots)]
-        results.append(best_of(problem.results(plans, np.stack([ballots] * len(plans)), "greedy")))
-    return results
+def _greedy_per_neighbour(
+    problem: Problem, seed: int, rows: IntArray, before: VoteTable, budgets: Sequence[Budget]
+) -> list[AttackResult]:
+    searches = [_PerNeighbourSearch(problem, seed, *target) for target in zip(rows.tolist(), budgets, strict=True)]
+    votes = problem.recast([(one.row, Perturbation(**step.change)) for one in searches for step in one.steps])
+    plans, first = [], 0
+    for one, ballots in zip(searches, before, strict=True):
+        alone, first = votes[first : first + len(one.steps)], first + len(one.steps)
+        plans += [(one.row, one.plan(alone, ballots, rival)) for rival in _rivals(problem, ballots)]
+    count = len(plans) // len(rows)  # rivals of each target
+    results = problem.results(plans, before.repeat(count, axis=0), "greedy")
+    return [best_of(results[start : start + count]) for start in range(0, len(plans), count)]
 
 
 class _PerNeighbourSearch:
     """The edits of one target, with one subgraph per neighbour, edge or node."""
 
-    def __init__(self, problem: Problem, row: int, budget: Budget, random: np.random.Generator) -> None:
-        self.problem, self.row, self.budget, self.random = problem, row, budget, random
+    def __init__(self, problem: Problem, seed: int, row: int, budget: Budget) -> None:
+        self.problem, self.row, self.budget, self.random = problem, row, budget, np.random.default_rng([seed, row])
         self.ids, graph = problem.ids(row), problem.graph_of(row)
         self.target = row if problem.task == "node" else None
         self.target_id = {self.ids[row]} if problem.task == "node" else set()
@@ -192,8 +192,9 @@ class _PerNeighbourSearch:
         nodes = {u for pair in self.pairs for u in pair} if self.target is not None else range(len(self.ids))
         self.nodes = [u for u in sorted(nodes) if u != self.target]
         self.unused = UnusedIds(graph.node_key, problem.has_ids(row), 4 * MOST_TRIED)
+        self.steps = list(self._steps())
 
-    def steps(self) -> Iterator[Step]:
+    def _steps(self) -> Iterator[Step]:
         """Edits to try separately."""
         for u, v in self._some(self.pairs):
             pair, both = (self.ids[u], self.ids[v]), frozenset((self.ids[u], self.ids[v])) - self.target_id
@@ -215,16 +216,16 @@ class _PerNeighbourSearch:
             for features in self.features:
                 yield Step("inject_nodes", frozenset(), self._injected(features, self.unused.ids.tolist()[:1]))
 
-    def plan(self, steps: Sequence[Step], alone: VoteTable, before: VoteTable, rival: int) -> Perturbation:
+    def plan(self, alone: VoteTable, before: VoteTable, rival: int) -> Perturbation:
         """The combination of the edits with the largest gain for a rival."""
         label = self.problem.winner(before)
         gains = (alone[:, rival] - alone[:, label]) - (before[rival] - before[label])
-        left = {name: getattr(self.budget, name) for name in {step.field for step in steps}}
+        left = {name: getattr(self.budget, name) for name in {step.field for step in self.steps}}
         taken: set[Id] = set()
         deleted = 0
         merged: dict[str, Any] = {"inject_nodes": {}, "change_features": {}}
         for place in np.argsort(-gains, kind="stable").tolist():
-            step = steps[place]
+            step = self.steps[place]
             if left[step.field] < 1 or gains[place] < 0 or step.about & taken:
                 continue
             if step.field == "delete_nodes" and self.target is None and deleted + 1 >= len(self.ids):

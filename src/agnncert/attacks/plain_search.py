@@ -64,8 +64,8 @@ def exhaustive(problem: Problem, targets: Any, budget: Budget | Sequence[Budget]
     """
     rows = problem.rows(targets)
     before = problem.votes(rows)
-    results = []
-    for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
+    attacks = []
+    for row, allowed in zip(rows.tolist(), problem.budgets(budget, rows), strict=True):
         choices = _Choices.of(problem, row)
         if (count := choices.count(allowed)) > MOST_ATTACKS:
             shown = "infinitely many" if count == math.inf else f"{count:,.0f}"
@@ -73,8 +73,8 @@ def exhaustive(problem: Problem, targets: Any, budget: Budget | Sequence[Budget]
                 f"{allowed} allows {shown} attacks on this graph, more than the limit of {MOST_ATTACKS:,}: use a "
                 'smaller budget, a smaller graph, or the attack "greedy".'
             )
-        results.append(_best(problem, row, ballots, choices.attacks(allowed)))
-    return results
+        attacks.append(choices.attacks(allowed))
+    return _best(problem, rows.tolist(), before, attacks)
 
 
 class _Draws:
@@ -166,9 +166,7 @@ class _Draws:
                 continue
             nodes[new] = self._features(random)
             drawn = random.permutation(self.size)[: most + len(deleted) + 1].tolist()
-            ends = [u for u in drawn if u not in deleted and u != target]
-            if target is not None:
-                ends = [target, *ends]
+            ends = [*([] if target is None else [target]), *(u for u in drawn if u not in deleted and u != target)]
             edges += [(new, self.ids[u]) for u in ends[:most]]
         return nodes, edges
 
@@ -178,18 +176,21 @@ class _Draws:
         return (row * float(random.choice([1.0, 10.0]))).tolist()
 
 
-def _best(problem: Problem, row: int, before: VoteTable, changes: Iterator[Perturbation]) -> AttackResult:
-    """The attack that changed the label, else the one that moved the most ballots."""
-    label, tried = problem.winner(before), 0
-    score, best = (False, 0), Perturbation()
-    while batch := list(itertools.islice(changes, ATTACKS_AT_ONCE)):
-        for change, after in zip(batch, problem.recast([(row, change) for change in batch]), strict=True):
-            this = (problem.winner(after) != label, int((after != before).sum()))
-            if this > score:
-                score, best = this, change
-        tried += len(batch)
-    result = problem.results([(row, best)], before[None], "exhaustive")[0]
-    return replace(result, tried=tried)
+def _best(problem: Problem, rows: list[int], old: VoteTable, tries: list[Iterator[Perturbation]]) -> list[AttackResult]:
+    """For each target the attack that changed the label, else the one that moved the most ballots."""
+    labels = [problem.winner(ballots) for ballots in old]
+    scores, best, tried = [(False, 0)] * len(rows), [Perturbation()] * len(rows), [0] * len(rows)
+    # Targets take turns: what is tried against several of them is applied once.
+    turns = (pair for turn in itertools.zip_longest(*tries) for pair in enumerate(turn) if pair[1] is not None)
+    while batch := list(itertools.islice(turns, ATTACKS_AT_ONCE)):
+        known: dict[str, Perturbation] = {}
+        attacks = [(rows[k], known.setdefault(repr(change), change)) for k, change in batch]
+        for (k, change), after in zip(batch, problem.recast(attacks), strict=True):
+            this = (problem.winner(after) != labels[k], int((after != old[k]).sum()))
+            scores[k], best[k] = (this, change) if this > scores[k] else (scores[k], best[k])
+            tried[k] += 1
+    results = problem.results(list(zip(rows, best, strict=True)), old, "exhaustive")
+    return [replace(result, tried=count) for result, count in zip(results, tried, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -249,7 +249,8 @@ class Problem:
             attacked = canonical_set([change.apply(self.data[int(k)]) for k in rows], self.loops)
             return self._cast(attacked, np.arange(len(rows)), engine)
         changed = change.apply(self.data)
-        where = _rows_of([self._ids[int(row)] for row in rows], changed)
+        row_of = _RowOf(changed)
+        where = np.array([row_of[self._ids[int(row)]] for row in rows], dtype=np.int64)
         return self._cast(canonical(changed, self.loops), where, engine)
 
     def results(self, attacks: Sequence[RowChange], before: VoteTable, kind: str) -> list[AttackResult]:
@@ -306,12 +307,14 @@ class Problem:
     def _batches(self, attacks: Sequence[RowChange]) -> Iterator[list[tuple[int, Data]]]:
         """Rows of targets with their attacked graphs, in batches that fit into memory."""
         batch: list[tuple[int, Data]] = []
-        size = 0
+        size, known = 0, dict[int, Data]()  # what a change makes of a graph that is not cut down serves all targets
         for row, change in attacks:
-            attacked = change.apply(self._within_reach(row, change) if self.task == "node" else self.data[row])
+            graph = self._within_reach(row, change) if self.task == "node" else self.data[row]
+            attacked = known.get(id(change)) if graph is self.data else None
+            attacked = known[id(change)] = change.apply(graph) if attacked is None else attacked
             if batch and size + attacked.x.numel() > FEATURES_AT_ONCE:
                 yield batch
-                batch, size = [], 0
+                batch, size, known = [], 0, {}
             batch.append((row, attacked))
             size += attacked.x.numel()
         if batch:
@@ -319,14 +322,13 @@ class Problem:
 
     def _cast_side_by_side(self, batch: Sequence[tuple[int, Data]]) -> VoteTable:
         """Votes on many attacked graphs in one call. Groups depend on ids alone, so no graph disturbs another."""
-        joined = canonical_set([attacked for _, attacked in batch], self.loops)
+        graphs = {id(attacked): attacked for _, attacked in batch}
+        joined = canonical_set(list(graphs.values()), self.loops)
         if self.task == "graph":
             return self._cast(joined, np.arange(len(batch)))
-        rows = [
-            start + int(_rows_of([self._ids[row]], attacked)[0])
-            for start, (row, attacked) in zip(joined.starts.tolist(), batch, strict=True)
-        ]
-        return self._cast(replace(joined, task="node", batch=None), np.array(rows))
+        row_of = {key: _RowOf(graphs[key], start) for key, start in zip(graphs, joined.starts.tolist(), strict=True)}
+        rows, place = np.unique([row_of[id(graph)][self._ids[row]] for row, graph in batch], return_inverse=True)
+        return self._cast(replace(joined, task="node", batch=None), rows)[place]
 
     def _within_reach(self, row: int, change: Perturbation) -> Data:
         """All that can reach the target in some subgraph after the change, and what the change names (node task)."""
@@ -357,12 +359,14 @@ def _ids_of(data: Data) -> list[Id]:
     return ids.tolist() if isinstance(ids, np.ndarray) else ids
 
 
-def _rows_of(ids: Sequence[Id], data: Data) -> IntArray:
-    """Rows of the nodes with these ids."""
-    row_of = {name: row for row, name in enumerate(_ids_of(data))}
-    if any(name not in row_of for name in ids):
+class _RowOf(dict[Id, int]):
+    """Row of each node of an attacked graph by its id, counted from ``start``."""
+
+    def __init__(self, data: Data, start: int = 0) -> None:
+        super().__init__((name, row) for row, name in enumerate(_ids_of(data), start))
+
+    def __missing__(self, target: Id) -> int:
         raise GraphError("the attack deletes its own target, which then has no label.")
-    return np.array([row_of[name] for name in ids], dtype=np.int64)
 
 
 InEdge = tuple[int, int]  # the node that an edge comes from, and the number of the edge in the graph
@@ -381,9 +385,8 @@ class Neighbours:
         self._groups: dict[int, set[int]] = defaultdict(set)
         # The edge-centric theorem also covers models that send messages against the direction of edges.
         both_ways = division.family == "edge-centric"
-        for edge, (u, v, group) in enumerate(
-            zip(*graph.edge_index.tolist(), division.groups(graph).tolist(), strict=True)
-        ):
+        edges = zip(*graph.edge_index.tolist(), division.groups(graph).tolist(), strict=True)
+        for edge, (u, v, group) in enumerate(edges):
             self._edges_into[group, v].append((u, edge))
             for sender, listener in [(u, v), (v, u)] if both_ways else [(u, v)]:
                 self._heard_by[group, listener].append(sender)

@@ -190,7 +190,6 @@ class _Draft:
         return between
 
     def change_features(self, changes: Mapping[Id, Sequence[float]]) -> None:
-        self.data.x = self.data.x.clone()
         for node, features in changes.items():
             row = self._row(node, features)
             self.data.x[self.find(node)] = row
