@@ -5,7 +5,7 @@ edits with the largest gain and votes on the attacked graph. With one subgraph p
 changes another vote, so gains add up.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -47,7 +47,7 @@ def greedy(
     budgets = problem.budgets(budget, rows)
     before = problem.votes(rows)
     if problem.per_neighbour:
-        attack = partial(_greedy_per_neighbour, problem, seed)
+        attack: Callable[..., list[AttackResult]] = partial(_greedy_per_neighbour, problem, seed)
     else:
         features = AdversarialFeatures.of(problem, seed) if features is None else features
         moves = NodeMoves(problem, features) if problem.task == "node" else GraphMoves(problem, features, seed)
