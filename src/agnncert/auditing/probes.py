@@ -275,9 +275,8 @@ def apart(a: Tensor, b: Tensor) -> float:
     """Largest difference, relative to the size of the logits; infinite if not comparable."""
     if not a.numel():
         return 0.0
-    if not bool(torch.isfinite(a).all() and torch.isfinite(b).all()):
-        return float("inf")
-    return float(((a - b).abs() / a.abs().amax(dim=1, keepdim=True).clamp(min=1.0)).max())
+    distance = float(((a - b).abs() / a.abs().amax(dim=1, keepdim=True).clamp(min=1.0)).max())
+    return distance if distance < torch.inf else torch.inf  # NaN, too: of logits that are NaN or infinite
 
 
 class Probes:
@@ -307,9 +306,7 @@ class Probes:
         self.untouched = model if brief else fresh_copy(model)  # a copy that no probe calls
         few = x[:64]  # few distinct rows: wide features are projected once for all constructed graphs
         self.width = x.size(1)
-        whole = (
-            x if x.dtype == torch.float64 else few
-        )  # bind checks all numbers that the type of the model may not hold
+        whole = x if x.dtype == torch.float64 else few  # bind checks all numbers that the model's type may not hold
         none = torch.empty(2, 0, dtype=torch.int64)
         weight, attr = (self.values.get(name) for name in EDGE_VALUES)
         self.call = bind(model, CanonicalGraph(whole, none, torch.arange(len(whole)), weight, attr), task)
@@ -599,23 +596,19 @@ class Probes:
             yield compare(alone, graphs[::2], torch.arange(len(graphs[::2])))
         yield next(self._one_more(), None) is not None
         graph = self.small.graph
-        each = [
-            replace(one := graph.selected((graph.place == g).nonzero().view(-1)), place=one.place * 0) for g in range(8)
-        ]
-        separate = torch.cat([self.small.evaluator.logits(one) for one in each])
+        each = (graph.selected((graph.place == g).nonzero().view(-1)) for g in range(8))
+        separate = torch.cat([self.small.evaluator.logits(replace(one, place=one.place * 0)) for one in each])
         yield self.small.exceeds_rounding(apart(self.small.base[:8], separate))
 
     # Setting up
 
     def _made_up(self, few: int) -> ProbeGraph:
-        make = made_up if self.task == "node" else made_up_graphs
-        return make(self.generator, few, self.values, self.loops)
+        return (made_up if self.task == "node" else made_up_graphs)(self.generator, few, self.values, self.loops)
 
     def _with_made_up(self, own: ProbeGraph, few: int) -> ProbeGraph:
         """The user's graph together with a constructed graph."""
         extra = self._made_up(few)
-        shift = own.place.max() + 1
-        both = own.joined(replace(extra, place=extra.place + shift))
+        both = own.joined(replace(extra, place=extra.place + (own.place.max() + 1)))
         return both if self.task == "node" else replace(both, side=both.place % 2)
 
     def _probe(self, x: Tensor, graph: ProbeGraph) -> Probe:
@@ -651,8 +644,7 @@ def _first_to_run(probe: Probe, changes: Iterable[ProbeGraph], watched: Tensor, 
 def _num_features(model: Any) -> int:
     for layer in model.modules() if isinstance(model, torch.nn.Module) else ():
         for attribute in ("in_channels", "in_features"):
-            width = getattr(layer, attribute, None)
-            if isinstance(width, int) and width > 0:
+            if isinstance(width := getattr(layer, attribute, None), int) and width > 0:
                 return width
     raise ModelContractError("cannot tell how many features the model takes: pass data= to audit.")
 

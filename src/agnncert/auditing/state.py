@@ -34,7 +34,7 @@ def state_of(model: Any) -> dict[str, str]:
             found[name if name not in found else f"{name} ({len(found)})"] = text
         elif id(value) not in seen:
             seen[id(value)] = value  # kept, so that no other object gets its number
-            waiting += [(f"{name}{key}", part) for key, part in _parts(value)]
+            waiting += [(f"{name}{key}", part) for key, part in _parts(value) if id(part) not in seen]
     return found
 
 
