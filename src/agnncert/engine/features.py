@@ -16,6 +16,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._pytree import tree_is_leaf, tree_map
 
 from agnncert.graphs.targets import Entries
 
@@ -88,9 +89,7 @@ class Features:
     def shaken(self, shake: "Shake") -> "Features":
         """The same matrix, and its products with any weight, moved by a few units of rounding."""
         if shake not in self._shaken:
-            self._shaken[shake] = Features(
-                self.x, self.sparse, shake=shake, device=self.device, most_kept=self.most_kept
-            )
+            self._shaken[shake] = Features(self.x, self.sparse, False, shake, self.device, self.most_kept)
         return self._shaken[shake]
 
     def project(self, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
@@ -315,8 +314,9 @@ def on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         used.append(value)
         return value.copied()
 
-    plain_args, plain_kwargs = torch.utils._pytree.tree_map(plain, (args, kwargs))
-    result = func(*plain_args, **plain_kwargs)
+    if not all(map(tree_is_leaf, (*args, *kwargs.values()))):  # rare, and slow
+        args, kwargs = tree_map(plain, (args, kwargs))
+    result = func(*map(plain, args), **{name: plain(value) for name, value in kwargs.items()})
     for rows in used:
         rows._given_away |= func is Tensor.data_ptr or _shares_memory(result, rows.copied())
     return result

@@ -89,7 +89,7 @@ def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, str
         if deviation is not None:
             apart = torch.maximum(apart, (1 + strictness / 8) * deviation[part])
         votes.append(ballot.numpy().astype(np.int16))
-        sure.append(((best - runner_up > 2 * apart) & torch.isfinite(scale)).numpy())
+        sure.append(((best - runner_up > 2 * apart) & (scale < torch.inf)).numpy())
     return np.concatenate(votes), np.concatenate(sure)
 
 
