@@ -111,6 +111,11 @@ def check_change(model: Any, data: Data, division: Any, change: Perturbation, ta
     return most
 
 
+def promises_of(division: Any, change: Perturbation, graph: CanonicalGraph, row: int | None) -> tuple[set[int], int]:
+    """Groups whose ballots a change can move for a target, and how many of them at most."""
+    return division.moved_groups(change, graph, row), division.votes_moved(change, graph, row)
+
+
 def check_outputs(
     model: Any,
     data: Data,
@@ -120,11 +125,12 @@ def check_outputs(
     attacked: Data | None = None,
     graphs: list[CanonicalGraph] | None = None,
     found: Any = None,
+    promises: Any = promises_of,
 ) -> dict[Any, set[int]]:
     """As ``check_change``, of logits, which is stricter: a ballot cannot move where logits do not. Returns what moved.
 
     ``attacked`` is what the change makes of the data, ``graphs`` are both in canonical form, and ``found`` is what
-    ``outputs`` gives before and after the change, if they are known.
+    ``outputs`` gives before and after the change, if they are known. ``promises`` may remember what the division says.
     """
     attacked = change.apply(data) if attacked is None else attacked
     graphs = graphs or [checked(d if task == "node" else [d], division) for d in (data, attacked)]
@@ -138,8 +144,7 @@ def check_outputs(
             continue
         where = row if task == "node" else None
         try:
-            allowed = division.moved_groups(change, graph, where)
-            promised = division.votes_moved(change, graph, where)
+            allowed, promised = promises(division, change, graph, where)
         except NotCovered:
             assert target in change.delete_nodes or target in change.change_features
             continue
@@ -173,13 +178,13 @@ def _output(model: Any, part: CanonicalGraph, task: str) -> np.ndarray:
     values = {name: value for name, value in part.edge_values.items() if name in takes}
     batch = [torch.zeros(len(part.x), dtype=torch.int64)] if task == "graph" else []
     with torch.no_grad():
-        return model(part.x.clone(), part.edge_index, *batch, **values).numpy()
+        return model(part.x.clone(), part.edge_index.clone(), *batch, **values).numpy()
 
 
 def differ(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     if a is None or b is None:
         return a is not b
-    return not np.allclose(a, b, rtol=1e-9, atol=1e-9)
+    return not ((a == b).all() or np.allclose(a, b, rtol=1e-9, atol=1e-9))  # equal, as a rule: that is cheaper to see
 
 
 def ballots_by_target(
@@ -218,27 +223,51 @@ def _groups_by_pair(data: Data, division: Any, task: str) -> dict[Any, int]:
     return dict(zip(named, division.groups(graph).tolist(), strict=True))
 
 
-def check_outside_unmoved(model: Any, data: Data, division: Any, change: Perturbation, found: Any = None) -> None:
-    """Node task: a ballot moves only where the target has an edge before or after (Theorem A of the project)."""
-    attacked = change.apply(data)
-    before, after = found or (outputs(model, d, division, "node") for d in (data, attacked))
-    reach = [dict(zip(ids_of(d), reference.listed(d, division, "node"), strict=True)) for d in (data, attacked)]
+def listed_by_target(data: Data, division: Any) -> dict[Any, dict[int, bool]]:
+    """The groups whose ballot is listed, of every node."""
+    return dict(zip(ids_of(data), reference.listed(data, division, "node"), strict=True))
+
+
+def check_outside_unmoved(
+    model: Any, data: Data, division: Any, change: Perturbation, found: Any = None, reach: Any = None
+) -> None:
+    """Node task: a ballot moves only where the target has an edge before or after (Theorem A of the project).
+
+    ``reach`` is what ``listed_by_target`` gives before and after the change, if it is known.
+    """
+    both = (data, change.apply(data)) if found is None or reach is None else ()
+    before, after = found or (outputs(model, d, division, "node") for d in both)
+    reach = reach or [listed_by_target(d, division) for d in both]
     for target in set(before) & set(after) - set(change.change_features) - set(change.delete_nodes):
         moved = {i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)}
         assert moved <= set(reach[0][target]) | set(reach[1][target])
 
 
-def check_reach(model: Any, data: Data, division: EdgeCentric, change: Perturbation, found: Any = None) -> None:
-    """Edge-centric, node task: a deleted or altered node moves a ballot only where a path joins it to the target."""
+def reaches_by_target(data: Data, division: EdgeCentric) -> dict[Any, dict[Any, set[int]]]:
+    """What ``node_reaches`` finds for every node, by the ids of the others."""
+    ids, parts = ids_of(data), reference.subgraphs(data, division, "node")
+    found = {}
+    for row, target in enumerate(ids):
+        others = [u for k, u in enumerate(ids) if k != row]
+        found[target] = dict(zip(others, node_reaches(data, division, row, parts), strict=True))
+    return found
+
+
+def check_reach(
+    model: Any, data: Data, division: EdgeCentric, change: Perturbation, found: Any = None, reaches: Any = None
+) -> None:
+    """Edge-centric, node task: a deleted or altered node moves a ballot only where a path joins it to the target.
+
+    ``reaches`` is what ``reaches_by_target`` gives, if it is known.
+    """
     before, after = found or (outputs(model, d, division, "node") for d in (data, change.apply(data)))
+    reaches = reaches or reaches_by_target(data, division)
     touched = {*change.delete_nodes, *change.change_features}
-    for row, target in enumerate(ids_of(data)):
+    for target in ids_of(data):
         if target in touched:
             continue
-        others = [u for k, u in enumerate(ids_of(data)) if k != row]
-        reach = dict(zip(others, node_reaches(data, division, row), strict=True))
         moved = {i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)}
-        assert moved <= set().union(*(reach[u] for u in touched))
+        assert moved <= set().union(*(reaches[target][u] for u in touched))
 
 
 # Coverage
@@ -249,7 +278,8 @@ def check_cover(data: Any, division: EdgeCentric, exact: bool = True, rows: Any 
     graph = checked(data, division)
     if isinstance(data, Data):
         rows = np.arange(len(graph.x)) if rows is None else np.asarray(rows)
-        reaches = [node_reaches(data, division, row) for row in rows]
+        parts = reference.subgraphs(data, division, "node")
+        reaches = [node_reaches(data, division, row, parts) for row in rows]
     else:
         rows = np.arange(len(data))
         reaches = [graph_reaches(graph, division) for graph in data]
@@ -268,9 +298,12 @@ def check_cover(data: Any, division: EdgeCentric, exact: bool = True, rows: Any 
         assert table == sorted(table)
 
 
-def node_reaches(data: Data, division: EdgeCentric, target: int) -> list[set[int]]:
-    """For every other node: the groups in which a path, of edges in any direction, joins it to the target."""
-    parts = reference.subgraphs(data, division, "node")
+def node_reaches(data: Data, division: EdgeCentric, target: int, parts: Any = None) -> list[set[int]]:
+    """For every other node: the groups in which a path, of edges in any direction, joins it to the target.
+
+    ``parts`` are the subgraphs, if they are known.
+    """
+    parts = parts or reference.subgraphs(data, division, "node")
     near = [_component(data, part.arcs, target) for part in parts]
     return [{i for i, seen in enumerate(near) if u in seen} for u in range(len(data.x)) if u != target]
 
