@@ -80,8 +80,9 @@ def logits(model: Any, data: Data, part: Subgraph, task: str) -> torch.Tensor:
     """What the model says of one subgraph: a row per node, or one row."""
     place = {row: k for k, row in enumerate(part.nodes)}
     x = data.x[part.nodes].clone()
-    x[[place[row] for row in part.hidden]] = 0
-    ends = [[place[data.edge_index[side, k].item()] for k in part.arcs] for side in (0, 1)]
+    if part.hidden:
+        x[[place[row] for row in part.hidden]] = 0
+    ends = [[place[row] for row in side] for side in data.edge_index[:, part.arcs].tolist()]
     edge_index = torch.tensor(ends, dtype=torch.int64).view(2, -1)
     takes = inspect.signature(model.forward if hasattr(model, "forward") else model).parameters
     names = [n for n in ("edge_weight", "edge_attr") if n in takes and getattr(data, n, None) is not None]
