@@ -62,7 +62,7 @@ class Votes:
     @property
     def owner(self) -> IntArray:
         """Target of each listed ballot, shape ``[m]``."""
-        return np.repeat(np.arange(self.num_targets), np.diff(self.indptr))
+        return np.repeat(np.arange(self.num_targets), self.indptr[1:] - self.indptr[:-1])
 
     def tally(self, listed: BoolArray | None = None, default: BoolArray | None = None) -> IntArray:
         """Votes per target and class (abstentions left out), shape ``[n, num_classes]``.
@@ -89,7 +89,7 @@ class Votes:
     @property
     def num_unlisted(self) -> IntArray:
         """How many groups cast the default ballot, shape ``[n]``."""
-        return self.num_groups - np.diff(self.indptr)
+        return self.num_groups - (self.indptr[1:] - self.indptr[:-1])
 
     def dense(self) -> npt.NDArray[np.int16]:
         """The full table of ballots, shape ``[n, num_groups]``; meant for tests and small graphs."""

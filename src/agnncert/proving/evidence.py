@@ -268,7 +268,7 @@ class BallotEvidence(Ballots, Evidence):
             reach = PER_NEIGHBOUR[self.rule](attack, facts) if self._per_neighbour else self._reach(attack, facts)
             return bool(reach.covered.all())
 
-        return min([math.inf, *(price for budget, price in priced_budgets(prices) if not covers(budget))])
+        return min([math.inf, *(p for budget, p in priced_budgets(prices) if p < math.inf and not covers(budget))])
 
     def max_certified(self, field: str, rest: Budget) -> FloatArray:
         """The largest amount of ``field`` that each target is certified against on top of ``rest``, shape ``[n]``."""

@@ -80,10 +80,9 @@ def _touches(
     altered: FloatArray,
     turned: FloatArray | None = None,
 ) -> Touches:
-    shape = facts.num_reached.shape
-    turned = np.zeros(1) if turned is None else turned
-    new, touched, altered, turned = (np.broadcast_to(part, shape) for part in (new, touched, altered, turned))
-    return Touches(new, touched, altered, turned, np.full(shape, not attack.target_features))
+    none = np.zeros(facts.num_reached.shape)
+    turned = none if turned is None else none + turned
+    return Touches(none + new, none + touched, none + altered, turned, np.full(none.shape, not attack.target_features))
 
 
 PER_NEIGHBOUR: dict[str, Callable[[Amounts, Facts], Touches]] = {

@@ -87,7 +87,7 @@ def _lacking(tally: Tally, rows: IntArray, k: int, won: FloatArray) -> FloatArra
     """Votes that each class must lose before k beats it, if k wins this many, shape ``[r, C]``; k itself none."""
     margin, label, classes = tally.margin[rows], tally.label[rows], np.arange(tally.margin.shape[1])
     # A margin is the distance of a class from the label, ballots in doubt and ties included: taken back for all but k.
-    in_doubt = -np.take_along_axis(margin, label[:, None], axis=1)
+    in_doubt = -margin[np.arange(len(label)), label][:, None]
     ahead = -margin - in_doubt - (classes < label[:, None])
     lacking = ahead + (classes < k) + (margin[:, k] + (k < label) - won)[:, None]
     lacking[:, k] = 0

@@ -22,8 +22,9 @@ from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Tally
 def pay(price: float, amount: Any) -> FloatArray:
     """What so many changes cost; none cost nothing, and without number they cost more than anything."""
     amount = np.asarray(amount, dtype=np.float64)
-    some = (amount > 0) & np.isfinite(amount)
-    return np.where(some, price * np.where(some, amount, 1.0), np.where(amount > 0, np.inf, 0.0))
+    if 0 < price < math.inf:
+        return np.where(amount > 0, price * amount, 0.0)
+    return np.where(amount > 0 if price else amount == np.inf, np.inf, 0.0)
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def cheapest_in_tiers(rival: Rival, offer: Offer, facts: Facts) -> FloatArray:
             best = np.minimum(best, price + pay(offer.strong, injected) - pay(offer.middle, injected))
         return best + offer.fixed
     beyond = np.stack([part[UNREACHED] + part[UNLISTED] for part in (own, others)])
-    rows = np.diff(facts.cover_ptr)
+    rows = facts.cover_ptr[1:] - facts.cover_ptr[:-1]
     for nodes in _amounts(offer.node, rows.max(initial=0)):
         # More nodes than a row has reach no more, and what costs as much as is known to suffice is not looked at.
         here = np.flatnonzero(((rows >= nodes) | (offer.node == 0)) & (pay(offer.node, nodes) < best))

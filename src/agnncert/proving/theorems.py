@@ -25,7 +25,7 @@ deleted node or one with changed features; v itself is never deleted.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -245,7 +245,7 @@ def margins(score: IntArray, label: IntArray, conceded: IntArray) -> IntArray:
         conceded: Votes that count for every rival, shape ``[n]``.
     """
     wins_ties = np.arange(score.shape[1]) < label[:, None]  # these rivals need one vote less
-    margin = np.take_along_axis(score, label[:, None], axis=1) - conceded[:, None] - score
+    margin = (score[np.arange(len(label)), label] - conceded)[:, None] - score
     margin -= wins_ties
     return np.asarray(margin)
 
@@ -398,15 +398,15 @@ class Facts:
 
     def covered_by(self, nodes: FloatArray) -> FloatArray:
         """The most ballots that this many nodes reach, shape ``[n]``."""
-        entry = np.minimum(nodes, np.diff(self.cover_ptr)).astype(np.int64)
-        table = np.append(self.cover, 0)  # no nodes, or an empty row: nothing is reached
+        entry = np.minimum(nodes, self.cover_ptr[1:] - self.cover_ptr[:-1]).astype(np.int64)
+        table = np.concatenate((self.cover, [0]))  # no nodes, or an empty row: nothing is reached
         return table[np.where(entry > 0, self.cover_ptr[:-1] + entry - 1, -1)].astype(np.float64)
 
 
 def times(a: FloatArray, b: FloatArray) -> FloatArray:
     """The product, where zero times infinity is zero; in floating point it is NaN."""
-    a, b = np.broadcast_arrays(a, b)
-    return np.multiply(a, b, where=(a > 0) & (b > 0), out=np.zeros(a.shape))
+    some = np.asarray((a > 0) & (b > 0))
+    return np.multiply(a, b, where=some, out=np.zeros(some.shape))
 
 
 def edge_centric_node(attack: Amounts, facts: Facts) -> Reach:
@@ -501,9 +501,8 @@ def custom(attack: Amounts, facts: Facts) -> Reach:
 
 
 def _reach(facts: Facts, moved: FloatArray, beyond: FloatArray, unlisted: FloatArray, covered: Any = True) -> Reach:
-    shape = facts.num_reached.shape
-    moved, beyond, unlisted = (np.broadcast_to(limit, shape) for limit in (moved, beyond, unlisted))
-    return Reach(moved, beyond, unlisted, np.broadcast_to(np.asarray(covered), shape))
+    none = np.zeros(facts.num_reached.shape)
+    return Reach(none + moved, none + beyond, none + unlisted, (none == 0) & covered)
 
 
 THEOREMS: dict[str, Callable[[Amounts, Facts], Reach]] = {
@@ -534,7 +533,8 @@ def reach_of(rule: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Reac
     """
     reach = THEOREMS[rule](attack, facts)
     covered = reach.covered & (RULES[rule].target_features or not attack.target_features)
-    return replace(reach, covered=covered & (stable_ids | (attack.delete_nodes == 0)))
+    covered = covered & (stable_ids | (attack.delete_nodes == 0))
+    return Reach(reach.all, reach.beyond_reached, reach.unlisted, covered)
 
 
 def largest_amount(holds: Callable[[FloatArray], BoolArray], num_targets: int) -> FloatArray:
