@@ -1,5 +1,6 @@
 """Evidence made up at random, for every rule: not from any graph, but shaped like what engines produce."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -53,7 +54,7 @@ def random_evidence(
         stable=rng.random(len(owner)) >= unstable,
         reached=reached,
     )
-    rows = [np.unique(np.append(rng.integers(1, m + 1, m), m)) if m else [] for m in listed.sum(axis=1)]
+    rows = [sorted({*rng.integers(1, m + 1, m).tolist(), m}) if m else [] for m in listed.sum(axis=1).tolist()]
     rows = rows if RULES[rule].uses_cover else [[] for _ in rows]
     cover = np.concatenate([np.zeros(0), *rows]).astype(np.int32)
     parameters = dict(PRICES) if rule.startswith("custom") else {}
@@ -115,5 +116,6 @@ def certificate_of(evidence: BallotEvidence, target=None, **known) -> Certificat
 
 def random_budget(rng: np.random.Generator) -> Budget:
     """Mostly zeros, some small numbers, sometimes no limit."""
-    amounts = {name: float(rng.choice([0, 0, 0, 0, 1, 2, 4, np.inf])) for name in COUNTS}
+    sizes = (0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 4.0, math.inf)
+    amounts = {name: sizes[rng.integers(len(sizes))] for name in COUNTS}
     return Budget(**amounts, target_features=bool(rng.random() < 0.2))

@@ -203,13 +203,17 @@ class Score:
         self.examples += other.examples
         return self
 
-    def compare(self, won: set[int], possible: np.ndarray, example: tuple) -> None:
-        """Compares the classes that attacks make win with those that are said to be possible."""
-        named = set(np.flatnonzero(possible).tolist())
-        self.won, self.named = self.won + len(won), self.named + len(named)
-        if won - named:
-            self.escaped += len(won - named)
-            self.examples.append((*example, won, named))
+    def compare_all(self, proof: BallotEvidence, cell: Cell, won: list[set[int]], examples: list[tuple]) -> None:
+        """Compares the classes that attacks of a cell make win with those said to be possible, and prices with its own."""
+        prices, paid = priced(cell)
+        possible, price = proof.possible(budget_of(cell)), proof.cheapest(prices)
+        for classes, marks, least, example in zip(won, possible, price, examples, strict=True):
+            named = set(np.flatnonzero(marks).tolist())
+            self.won, self.named = self.won + len(classes), self.named + len(named)
+            self.dearer += len(classes) > 1 and paid < least
+            if classes - named:
+                self.escaped += len(classes - named)
+                self.examples.append((*example, classes, named))
 
 
 def run_cell(

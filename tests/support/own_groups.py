@@ -13,7 +13,7 @@ from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.proving.evidence import BallotEvidence
 
 from . import tiny
-from .harness import Score, budget_of, priced, random_cell
+from .harness import Score, budget_of, random_cell
 from .tiny import Cell, Tiny
 
 CLASSES = 3
@@ -154,8 +154,12 @@ def run_cell(
     cut: int = 3_000,
     make: Callable = evidence,
     holds: Callable | None = None,
+    all_answers: bool = False,
 ) -> Score:
-    """All attacks of one budget on one graph; ``make`` and ``holds`` can be replaced by what proves too much."""
+    """All attacks of one budget on one graph; ``make`` and ``holds`` can be replaced by what proves too much.
+
+    With ``all_answers``, possible classes and prices are compared, too.
+    """
     on_nodes = rule.endswith("/node")
     targets = list(graph.features) if on_nodes else [0]
     clean = {v: views(rule, graph, v) for v in targets}
@@ -170,13 +174,12 @@ def run_cell(
     tables = [random_ballots(rng, rule, graph, v, unstable) for v in owners]
     proof = make(vote, rule, graph, owners, tables)
     held = proof.holds(budget_of(cell)) if holds is None else holds(proof, cell)
-    prices, paid = priced(cell)
-    answers = zip(owners, tables, held, proof.possible(budget_of(cell)), proof.cheapest(prices), strict=True)
-    for v, table, certified, named, price in answers:
-        won = {table.label(vote)}.union(*(table.winners(vote, *change) for change in seen[v]))
-        broken = len(won) > 1
-        score.compare(won, named, (vote, rule, graph, cell, v, table))
-        score.dearer += broken and paid < price
+    rows = list(zip(owners, tables, strict=True))
+    won = [{table.label(vote)}.union(*(table.winners(vote, *change) for change in seen[v])) for v, table in rows]
+    if all_answers:
+        score.compare_all(proof, cell, won, [(vote, rule, graph, cell, *row) for row in rows])
+    for (v, table), certified, classes in zip(rows, held, won, strict=True):
+        broken = len(classes) > 1
         score.certified += bool(certified)
         score.robust += not broken
         if certified and broken:

@@ -14,7 +14,7 @@ from agnncert.proving.evidence import BallotEvidence
 from agnncert.verifier.recount import sort_ballots
 
 from . import tiny
-from .harness import CUT, Kind, Score, budget_of, cover_row, priced, random_cell, tiers
+from .harness import CUT, Kind, Score, budget_of, cover_row, random_cell, tiers
 from .tiny import Cell, Tiny
 
 CLASSES = 3
@@ -139,8 +139,12 @@ def run_cell(
     unstable: float = 0.1,
     cut: int = CUT,
     make: Callable = evidence,
+    all_answers: bool = False,
 ) -> Score:
-    """All attacks of one budget on one graph. ``make`` can be replaced by something that proves too much."""
+    """All attacks of one budget on one graph. ``make`` can be replaced by something that proves too much.
+
+    With ``all_answers``, possible classes and prices are compared, too.
+    """
     targets = list(graph.features) if kind.is_node_task else [0]
     clean = {v: views_under(vote, kind, graph, v) for v in targets}
     moved: dict[int, set[frozenset[int]]] = {v: set() for v in targets}
@@ -158,14 +162,12 @@ def run_cell(
     owners = [v for v in targets for _ in range(tables_each)]
     tables = [random_table(rng, vote, kind, graph, v, unstable) for v in owners]
     proof = make(vote, kind, graph, owners, tables)
-    possible = proof.possible(budget_of(cell))
-    prices, paid = priced(cell)
-    answers = zip(owners, tables, proof.holds(budget_of(cell)), possible, proof.cheapest(prices), strict=True)
-    for v, table, holds, named, price in answers:
-        won = {table.label(vote)}.union(*(table.winners(vote, which) for which in worst[v]))
-        broken = len(won) > 1
-        score.compare(won, named, (vote, kind.rule, graph, cell, v, table))
-        score.dearer += broken and paid < price
+    rows = list(zip(owners, tables, strict=True))
+    won = [{table.label(vote)}.union(*(table.winners(vote, which) for which in worst[v])) for v, table in rows]
+    if all_answers:
+        score.compare_all(proof, cell, won, [(vote, kind.rule, graph, cell, *row) for row in rows])
+    for (v, table), holds, classes in zip(rows, proof.holds(budget_of(cell)), won, strict=True):
+        broken = len(classes) > 1
         score.certified += bool(holds)
         score.robust += not broken
         if holds and broken:
