@@ -58,8 +58,8 @@ def loops_of_neighbours():
 def prior_radius():
     """The radius with a prior is exact, counted in either way."""
     for prior in itertools.product((-1, 0, 2), repeat=3):
-        for ballots in itertools.product(range(ABSTAIN, 3), repeat=2):
-            voted.check_radius(ballots, VotingRule("abstain", list(prior)))
+        every = itertools.product(range(ABSTAIN, 3), repeat=2)
+        voted.check_radii([voted.Table(ballots, (True, True)) for ballots in every], VotingRule("abstain", list(prior)))
 
 
 # The mistakes

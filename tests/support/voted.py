@@ -199,41 +199,40 @@ def run(kind: Kind, seed: int, graphs: int, cells: int, **options) -> Score:
 # Given votes
 
 
-def all_reached(table: Table, vote: VotingRule) -> BallotEvidence:
-    """A node-centric vote in which all ballots are reached."""
-    size = len(table.ballots)
+def all_reached(tables: list[Table], vote: VotingRule) -> BallotEvidence:
+    """A node-centric vote of targets with equally many ballots, all of which are reached."""
+    size, num = len(tables[0].ballots), len(tables)
     votes = Votes(
         num_groups=size,
         num_classes=CLASSES,
-        default=np.array([ABSTAIN], dtype=np.int16),
-        default_stable=np.array([True]),
-        indptr=np.array([0, size]),
-        group=np.arange(size, dtype=np.int32),
-        ballot=np.array(table.ballots, dtype=np.int16),
-        stable=np.array(table.stable, dtype=bool),
-        reached=np.ones(size, dtype=bool),
+        default=np.full(num, ABSTAIN, dtype=np.int16),
+        default_stable=np.ones(num, dtype=bool),
+        indptr=np.arange(num + 1) * size,
+        group=np.tile(np.arange(size, dtype=np.int32), num),
+        ballot=np.array([table.ballots for table in tables], dtype=np.int16).reshape(-1),
+        stable=np.array([table.stable for table in tables], dtype=bool).reshape(-1),
+        reached=np.ones(size * num, dtype=bool),
     )
     followed = {
-        "edgeless": np.array([table.edgeless], dtype=np.int16),
-        "edgeless_stable": np.array([table.edgeless_stable]),
+        "edgeless": np.array([table.edgeless for table in tables], dtype=np.int16),
+        "edgeless_stable": np.array([table.edgeless_stable for table in tables]),
     }
-    none = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    none = np.zeros(num + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
     return BallotEvidence(votes, "node-centric/node", *none, vote=vote, **(followed if vote.edgeless_prior else {}))
 
 
-def check_radius(ballots: tuple[int, ...], vote: VotingRule, edgeless: int = 0) -> int:
-    """The radius is exact, in both halves: one more changed ballot may elect another class, and not one less."""
-    size = len(ballots)
-    table = Table(ballots, (True,) * size, edgeless)
-    proof = all_reached(table, vote)
-    (label,), (radius,) = proof.label_and_radius()
-    assert label == table.label(vote)
-    harmful = [
-        number
-        for number in range(size + 1)
-        if any(table.breaks(vote, frozenset(moved)) for moved in itertools.combinations(range(size), number))
-    ]
-    assert radius == (min(harmful) - 1 if harmful else size), (vote, ballots, edgeless)
+def check_radii(tables: list[Table], vote: VotingRule) -> set[int]:
+    """Radii are exact, in both halves: one more changed ballot may elect another class, and not one less."""
+    size, proof = len(tables[0].ballots), all_reached(tables, vote)
+    labels, radii = (part.tolist() for part in proof.label_and_radius())
     (piles,) = sort_ballots(proof)
-    assert (piles.label[0], piles.radius()[0]) == (label, radius)
-    return int(radius)
+    assert (piles.label.tolist(), piles.radius().tolist()) == (labels, radii)
+    for table, label, radius in zip(tables, labels, radii, strict=True):
+        assert label == table.label(vote)
+        harmful = [
+            number
+            for number in range(size + 1)
+            if any(table.breaks(vote, frozenset(moved)) for moved in itertools.combinations(range(size), number))
+        ]
+        assert radius == (min(harmful) - 1 if harmful else size), (vote, table)
+    return set(radii)
