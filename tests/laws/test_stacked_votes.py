@@ -4,6 +4,7 @@ Every attack on small lists of votes is tried. Votes of new and altered neighbou
 are the extreme points of all votes, so that nothing is left out.
 """
 
+import functools
 import itertools
 import random
 from dataclasses import replace
@@ -127,10 +128,14 @@ def test_radii_are_sound_for_every_attack_of_that_size(kind):
     assert positive > 5
 
 
+@functools.cache  # their arrays are copied, and nothing is asked about them
+def all_drawn(kind):
+    return [draw(seed, kind)[1] for seed in range(CASES)]
+
+
 def joined(kind, classes):
     """All drawn targets with so many classes as one table; a mean has the pseudo-count of the first."""
-    drawn = [draw(seed, kind)[1] for seed in range(CASES)]
-    drawn = [one for one in drawn if one.num_classes == classes]
+    drawn = [one for one in all_drawn(kind) if one.num_classes == classes]
     first = drawn[0]
     ends = np.cumsum([0, *(len(one.which) for one in drawn)])
     return replace(

@@ -109,9 +109,8 @@ class Leads:
     @cached_property
     def rivals(self) -> "list[Rival]":
         """What each class lacks to win, for all targets."""
-        counts, mine = self.counts, self.label[:, None]
-        own_prior, own_votes = (np.take_along_axis(a, mine, axis=1)[:, 0] for a in (counts.prior, self.numerator))
-        own_gate = np.take_along_axis(counts.gate, mine, axis=1)[:, 0]
+        counts, mine = self.counts, (self.everyone, self.label)
+        own_prior, own_votes, own_gate = counts.prior[mine], self.numerator[mine], counts.gate[mine]
         own_cast = own_gate[self.owner] * self.cast[np.arange(len(self.owner)), self.label[self.owner]]
         found = []
         for k in range(counts.num_classes):
@@ -150,13 +149,13 @@ class Leads:
         arriving: IntArray = np.where(many, 0, come).astype(np.int64)
         other = np.minimum(altered[owner], self.degree[owner] - gone).astype(np.int64)
         place = counts.indptr[owner] + owner + gone + other
-        good = np.ones((n, counts.num_classes), dtype=bool)
+        good, kept = np.ones((n, counts.num_classes), dtype=bool), self.degree[owner] - gone
+        cases = [(self.divisor(kept + growth), price + other) for growth, price in self._growths(arriving)]
         for k, prior, votes, cap, running, _ in self.rivals:
-            base = votes[owner] - running[place] - self._slack(k)[owner]
+            base, safe = votes[owner] - running[place] - self._slack(k)[owner], prior[owner] - 2 * counts.slack
             ties = (self.label <= k)[owner]  # the label wins a tie against larger classes
-            for growth, price in self._growths(arriving):
-                safe = prior[owner] - 2 * counts.slack
-                lead = safe * self.divisor(self.degree[owner] - gone + growth) + base - (price + other) * cap[owner]
+            for divisor, paid in cases:
+                lead = safe * divisor + base - paid * cap[owner]
                 held = (lead > 0) | ((lead == 0) & ties)
                 good[owner[~held], k] = False
             slope = self._slope(prior - 2 * counts.slack, cap)[owner]
@@ -180,7 +179,7 @@ class Leads:
     def _slack(self, k: int) -> IntArray:
         """What rounding on another machine may take from the votes of a target, shape ``[n]``."""
         counts, s = self.counts, self.counts.slack
-        gates = np.take_along_axis(counts.gate, self.label[:, None], axis=1)[:, 0] + counts.gate[:, k]
+        gates = counts.gate[self.everyone, self.label] + counts.gate[:, k]
         gate_slack = 2 * (STEPS * s + s * s) * counts.gated
         pseudo = sum(counts.pseudo_votes) * s * 2 * counts.gated
         return np.asarray(self.degree * (gates * s + gate_slack) + pseudo)
