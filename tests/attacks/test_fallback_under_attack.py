@@ -60,7 +60,7 @@ def test_edges_within_the_radius_flip_no_label(division, rule) -> None:
         if held[place[name]]:
             tried.append((name, change, held))
             at_the_border += int(alone[place[name]]) != certificate.label[place[name]]
-    # All nodes of all attacked graphs vote at once: one graph after the other takes five times as long.
+    # All nodes of all attacked graphs vote at once: one graph after the other takes three times as long.
     votes = problem.recast([(row, change) for _, change, _ in tried for row in range(len(place))])
     labels = np.array([problem.winner(ballots) for ballots in votes]).reshape(-1, len(place))
     for (name, change, held), attacked in zip(tried, labels, strict=True):
