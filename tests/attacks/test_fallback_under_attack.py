@@ -50,7 +50,7 @@ def test_edges_within_the_radius_flip_no_label(division, rule) -> None:
     alone = model(data.x, torch.zeros(2, 0, dtype=torch.int64)).argmax(1)
     certificate = ac.certify(model, data, division, rule=rule)
     problem = Problem(model, data, division, rule)
-    rng, tried, at_the_border = random.Random(0), [], 0
+    rng, tried, at_the_border = random.Random(0), 0, 0
     place = {name: k for k, name in enumerate(certificate.target.tolist())}
     for _ in range(160):
         size = rng.randint(1, 3)
@@ -58,12 +58,9 @@ def test_edges_within_the_radius_flip_no_label(division, rule) -> None:
         cost = ac.Budget(add_edges=len(change.add_edges), delete_edges=len(change.delete_edges))
         held = certificate.holds_against(cost)
         if held[place[name]]:
-            tried.append((name, change, held))
+            tried += 1
+            attacked = np.array([problem.winner(votes) for votes in problem.recast_whole(range(len(held)), change)])
+            assert np.array_equal(attacked[held], certificate.label[held]), (name, change)
             at_the_border += int(alone[place[name]]) != certificate.label[place[name]]
-    # All nodes of all attacked graphs vote at once: one graph after the other takes three times as long.
-    votes = problem.recast([(row, change) for _, change, _ in tried for row in range(len(place))])
-    labels = np.array([problem.winner(ballots) for ballots in votes]).reshape(-1, len(place))
-    for (name, change, held), attacked in zip(tried, labels, strict=True):
-        assert np.array_equal(attacked[held], certificate.label[held]), (name, change)
-    assert len(tried) > 20, "nothing was certified, so nothing was tried"
+    assert tried > 20, "nothing was certified, so nothing was tried"
     assert at_the_border or rule is None
