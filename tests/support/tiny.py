@@ -46,18 +46,18 @@ class Tiny:
     @cached_property
     def by_pair(self) -> list[tuple]:
         """The arcs in the group of their pair, for every group."""
-        arcs: list[list] = [[] for _ in range(self.num_groups)]
-        for u, v, attribute, pair in self.arcs():
-            arcs[self.pair_group[pair]].append((u, v, attribute))
-        return [tuple(a) for a in arcs]
+        return self._grouped((self.pair_group[pair], (u, v, attribute)) for u, v, attribute, pair in self.arcs())
 
     @cached_property
     def by_tail(self) -> list[tuple]:
         """The arcs in the group of their tail, for every group."""
-        arcs: list[list] = [[] for _ in range(self.num_groups)]
-        for u, v, attribute, _ in self.arcs():
-            arcs[self.node_group[u]].append((u, v, attribute))
-        return [tuple(a) for a in arcs]
+        return self._grouped((self.node_group[u], (u, v, attribute)) for u, v, attribute, _ in self.arcs())
+
+    def _grouped(self, members: Iterable[tuple[int, tuple]]) -> list[tuple]:
+        groups: list[list] = [[] for _ in range(self.num_groups)]
+        for group, member in members:
+            groups[group].append(member)
+        return [tuple(group) for group in groups]
 
 
 def replace(graph: Tiny, **changes: Any) -> Tiny:

@@ -166,7 +166,9 @@ class _Draws:
                 continue
             nodes[new] = self._features(random)
             drawn = random.permutation(self.size)[: most + len(deleted) + 1].tolist()
-            ends = [*([] if target is None else [target]), *(u for u in drawn if u not in deleted and u != target)]
+            ends = [u for u in drawn if u not in deleted and u != target]
+            if target is not None:
+                ends = [target, *ends]
             edges += [(new, self.ids[u]) for u in ends[:most]]
         return nodes, edges
 
@@ -180,14 +182,17 @@ def _best(problem: Problem, rows: list[int], old: VoteTable, tries: list[Iterato
     """For each target the attack that changed the label, else the one that moved the most ballots."""
     labels = [problem.winner(ballots) for ballots in old]
     scores, best, tried = [(False, 0)] * len(rows), [Perturbation()] * len(rows), [0] * len(rows)
-    # Targets take turns: what is tried against several of them is applied once.
+    # Targets take turns, since what is tried against several of them is applied once.
     turns = (pair for turn in itertools.zip_longest(*tries) for pair in enumerate(turn) if pair[1] is not None)
     while batch := list(itertools.islice(turns, ATTACKS_AT_ONCE)):
-        known: dict[str, Perturbation] = {}
-        attacks = [(rows[k], known.setdefault(repr(change), change)) for k, change in batch]
-        for (k, change), after in zip(batch, problem.recast(attacks), strict=True):
+        known: dict[
+            str, Perturbation
+        ] = {}  # one object for equal changes: numbers in it are lists, so its text says all
+        votes = problem.recast([(rows[k], known.setdefault(repr(change), change)) for k, change in batch])
+        for (k, change), after in zip(batch, votes, strict=True):
             this = (problem.winner(after) != labels[k], int((after != old[k]).sum()))
-            scores[k], best[k] = (this, change) if this > scores[k] else (scores[k], best[k])
+            if this > scores[k]:
+                scores[k], best[k] = this, change
             tried[k] += 1
     results = problem.results(list(zip(rows, best, strict=True)), old, "exhaustive")
     return [replace(result, tried=count) for result, count in zip(results, tried, strict=True)]

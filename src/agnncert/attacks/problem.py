@@ -307,11 +307,11 @@ class Problem:
     def _batches(self, attacks: Sequence[RowChange]) -> Iterator[list[tuple[int, Data]]]:
         """Rows of targets with their attacked graphs, in batches that fit into memory."""
         batch: list[tuple[int, Data]] = []
-        size, known = 0, dict[int, Data]()  # what a change makes of a graph that is not cut down serves all targets
+        size, known = 0, dict[int, Data]()
         for row, change in attacks:
             graph = self._within_reach(row, change) if self.task == "node" else self.data[row]
-            attacked = known.get(id(change)) if graph is self.data else None
-            attacked = known[id(change)] = change.apply(graph) if attacked is None else attacked
+            key = id(change) if graph is self.data else 0  # what it makes of the whole graph serves all targets
+            attacked = known[key] = known[key] if key and key in known else change.apply(graph)
             if batch and size + attacked.x.numel() > FEATURES_AT_ONCE:
                 yield batch
                 batch, size, known = [], 0, {}

@@ -7,7 +7,7 @@ names a row of a feature table that ends with corrupt rows: corrupting a node me
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -255,18 +255,10 @@ def _small(
     table: Table, size: int, arcs: list[tuple[int, int]], values: dict[str, Tensor], generator: torch.Generator
 ) -> ProbeGraph:
     """A graph of ``size`` nodes with the edges ``arcs``; features are rows of the table."""
-    edge_index, order = _sorted_arcs(size, *arcs)
-    picked = {n: v[order] for n, v in picked_values(values, len(arcs), generator).items()}
-    place = torch.arange(size)
-    return ProbeGraph(table.borrowed(size, generator), edge_index, picked, torch.zeros_like(place), place)
-
-
-@lru_cache(maxsize=64)  # every audit asks for the same ones dozens of times
-def _sorted_arcs(size: int, *arcs: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """Edges sorted by dst and src, and the order that sorts them."""
     edge_index = torch.tensor(arcs, dtype=torch.int64).view(-1, 2).t()
-    order = torch.argsort(edge_index[1] * size + edge_index[0], stable=True)
-    return edge_index[:, order], order
+    place = torch.zeros(size, dtype=torch.int64)
+    picked = picked_values(values, len(arcs), generator)
+    return ProbeGraph(table.borrowed(size, generator), edge_index, picked, place, place + torch.arange(size)).sorted()
 
 
 def one_more(
@@ -274,13 +266,13 @@ def one_more(
 ) -> Iterator[tuple[str, ProbeGraph]]:
     """For each of ``EXTRAS``: its name, and the graph with one such component (a node, a hub, …) appended."""
     hub = 20 + 2 * int(torch.bincount(graph.edge_index.flatten(), minlength=1).max())
-    last = graph.place.max() + 1
     for name, (size, arcs) in EXTRAS.items():
         if name == "self-loop" and not loops:
             continue
         if name == "hub":
             size, arcs = hub + 1, _two_ways(*((0, leaf) for leaf in range(1, hub + 1)))
         part = _small(table, size, arcs, values, generator)
+        last = graph.place.max() + 1
         place = torch.full_like(part.place, int(last)) if task == "graph" else part.place + last
         yield name, graph.joined(replace(part, place=place.to(graph.place.dtype)))
 

@@ -603,7 +603,8 @@ class Probes:
     # Setting up
 
     def _made_up(self, few: int) -> ProbeGraph:
-        return (made_up if self.task == "node" else made_up_graphs)(self.generator, few, self.values, self.loops)
+        make = made_up if self.task == "node" else made_up_graphs
+        return make(self.generator, few, self.values, self.loops)
 
     def _with_made_up(self, own: ProbeGraph, few: int) -> ProbeGraph:
         """The user's graph together with a constructed graph."""

@@ -89,7 +89,9 @@ class Features:
     def shaken(self, shake: "Shake") -> "Features":
         """The same matrix, and its products with any weight, moved by a few units of rounding."""
         if shake not in self._shaken:
-            self._shaken[shake] = Features(self.x, self.sparse, False, shake, self.device, self.most_kept)
+            self._shaken[shake] = Features(
+                self.x, self.sparse, shake=shake, device=self.device, most_kept=self.most_kept
+            )
         return self._shaken[shake]
 
     def project(self, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:

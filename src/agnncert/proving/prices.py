@@ -22,9 +22,9 @@ from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Tally
 def pay(price: float, amount: Any) -> FloatArray:
     """What so many changes cost; none cost nothing, and without number they cost more than anything."""
     amount = np.asarray(amount, dtype=np.float64)
-    if 0 < price < math.inf:
-        return np.where(amount > 0, price * amount, 0.0)
-    return np.where(amount > 0 if price else amount == np.inf, np.inf, 0.0)
+    if price in (0, math.inf):  # zero times infinity would be NaN
+        return np.where(amount == np.inf if price == 0 else amount > 0, np.inf, 0.0)
+    return np.where(amount > 0, price * amount, 0.0)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +59,6 @@ _SENTENCES = (
 )  # fmt: skip
 logger = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-)
 _SCRIPTS = ("base", "rules", "per_neighbour", "charts", "explorer", "table", "detail", "address", "page")
 _FONTS = {"Inter": "inter.woff2", "Source Serif 4": "source-serif-4.woff2"}
 
@@ -95,7 +93,7 @@ def render(summary: Summary) -> str:
     """The page as text."""
     script = Markup(page_script())
     meta, data = page_data(summary)
-    page: str = _TEMPLATES.get_template("page.html.j2").render(
+    page: str = template(_HERE / "page.html.j2").render(
         **page_texts(summary),
         version=agnncert.__version__,
         policy=content_policy(script),
@@ -194,6 +192,14 @@ def page_script() -> str:
     library = (_HERE / "vendor" / "plot.min.js").read_text("utf-8")
     own = "\n".join(own_scripts(*_SCRIPTS))
     return f'{library}\n(() => {{\n"use strict";\n{own}}})();\n'
+
+
+@cache
+def template(file: Path) -> jinja2.Template:
+    """The template of a page: what it is given is escaped, and a name that it is not given is an error."""
+    loader = jinja2.FileSystemLoader(file.parent)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return environment.get_template(file.name)
 
 
 def style_sheet() -> str:

@@ -11,19 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 import agnncert
-from agnncert.report.page import content_policy, font_faces, style_sheet
+from agnncert.report.page import content_policy, font_faces, style_sheet, template
 from agnncert.storage import write_atomic
 from agnncert_code.findings import Scan, ScannedFunction, StatementVote, accuracy_text, amount
 from agnncert_code.sarif import edits_words
 
 _HERE = Path(__file__).parent
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-)
 MOST_ROWS = 2_000  # of the table; the file beside the page has all
 MOST_LINES = 600  # of one function
 OPEN = 3  # functions whose text is unfolded at first
@@ -69,7 +65,7 @@ def render_scan(scan: Scan, certificates: Sequence[str] = (), detector: str = ""
     script = Markup((_HERE / "scan.js").read_text("utf-8"))
     styles = [style_sheet(), (_HERE / "scan.css").read_text("utf-8")]
     numbered = list(enumerate(scan.functions))
-    page: str = _TEMPLATES.get_template("scan.html.j2").render(
+    page: str = template(_HERE / "scan.html.j2").render(
         scan=scan,
         name=scan.name_of(scan.suspicious),
         claim=scan.certificates[0].claim if scan.certificates else None,

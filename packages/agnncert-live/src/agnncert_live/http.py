@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import jinja2
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -21,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import agnncert
 from agnncert.errors import AgnncertError, IdError, ModelContractError, SettingsError
-from agnncert.report.page import content_policy, font_faces, style_sheet
+from agnncert.report.page import content_policy, font_faces, style_sheet, template
 from agnncert_live.journal import JournalError
 from agnncert_live.service import Service, Unreadable
 
@@ -37,9 +36,6 @@ OPEN_PATHS = ("/", "/health")  # the page holds no data: its script asks for a t
 CLIENTS = 10_000  # whose rate is remembered
 
 _HERE = Path(__file__).parent
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-)
 LINES = 500  # of a stream that are applied together
 JSON, LINES_OF_JSON = "application/json", "application/x-ndjson"
 
@@ -414,10 +410,10 @@ async def _take_stream(service: Service, lines: AsyncIterator[bytes], id: str | 
     return answer
 
 
-def _page(template: str, **values: Any) -> str:
+def _page(name: str, **values: Any) -> str:
     script = Markup((_HERE / "page.js").read_text("utf-8"))
     policy = content_policy(script) + "; connect-src 'self'"
-    text: str = _TEMPLATES.get_template(template).render(
+    text: str = template(_HERE / name).render(
         version=agnncert.__version__,
         policy=policy,
         fonts=Markup(font_faces()),

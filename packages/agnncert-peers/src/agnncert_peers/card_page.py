@@ -6,18 +6,14 @@ Controls are shown whatever is filtered, and so is the ceiling: what the undefen
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 import agnncert
-from agnncert.report.page import content_policy, font_faces, style_sheet
+from agnncert.report.page import content_policy, font_faces, style_sheet, template
 from agnncert.storage import write_atomic
 from agnncert_peers.cards import PROTOCOLS, THREATS, Card, CardVerdict, card_files, check_folder, read_card
 
 _HERE = Path(__file__).parent
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-)
 CEILING = "undefended"  # a control whose accuracy without an attack no certificate of the same model can exceed
 
 
@@ -44,7 +40,7 @@ def render(cards: list[tuple[Card, CardVerdict]], verdicts: list[CardVerdict]) -
     script = Markup((_HERE / "cards.js").read_text("utf-8"))
     styles = [style_sheet(), (_HERE / "cards.css").read_text("utf-8")]
     sizes = sorted({size for card, _ in cards for size in card.sizes})
-    page: str = _TEMPLATES.get_template("cards.html.j2").render(
+    page: str = template(_HERE / "cards.html.j2").render(
         rows=[_row(card, verdict, sizes) for card, verdict in sorted(cards, key=_order)],
         sizes=sizes,
         choices={
