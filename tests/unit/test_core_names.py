@@ -8,21 +8,21 @@ import pytest
 PACKAGES = Path(__file__).parents[2] / "packages"
 LIVE = """
 ABSTAIN AgnncertError as_numbers assemble audit audit_own BallotEvidence bind Budget Caller CanonicalData
-CanonicalGraph cast Certificate certify CertifySettings CHUNK_ROWS content_policy Cover Decision did_you_mean
-DivisionError DOUBT EdgeCentric encode_id everything_but_additions exact_ids Facts Features find_run font_faces
+CanonicalGraph cast Certificate certify CertifySettings CHUNK_ROWS Cover Decision did_you_mean
+DivisionError DOUBT EdgeCentric encode_id everything_but_additions exact_ids Facts Features fill_page find_run
 GatedNodeCentric gnn GraphError Id id_array IdError INT64 keys_of least_load load_certificate make_claim missing
 model_digest ModelContractError ModelOfRun MOST_PER_NEIGHBOUR NodeCentric order_of parse_division PerEdge PerNeighbour
 Perturbation prepared Prior radius_of REACHED require_order require_stacked Root RULES SAFETY SettingsError Shake
-SparseRows stacked_counts StackedEvidence StackedModel structure study_of_run style_sheet sums_of_largest Targets Task
+SparseRows stacked_counts StackedEvidence StackedModel structure study_of_run sums_of_largest Targets Task
 under_vote UNLISTED UNREACHED Votes VotingRule watched weighed who_votes WIDE WorkersError
 """
 CODE = """
 AgnncertError AttackUnit BallotEvidence BallotTable best_class_prior BoolArray Budget CanonicalData Certificate
-certified_accuracy certify checked_labels content_policy DatasetError default_root did_you_mean Division file_name
-find_run FloatArray follow font_faces graph_classes GraphSet IntArray is_module_spec largest_amount load_certificate
+certified_accuracy certify checked_labels DatasetError default_root did_you_mean Division file_name
+fill_page find_run FloatArray follow graph_classes GraphSet IntArray is_module_spec largest_amount load_certificate
 load_description load_model load_run_data load_weights make_division missing ModelContractError ModelSettings
 NodeDivision OnProgress parse_division part_rows PerNeighbour read_sealed RunFolder save_model Screen
-settings_of_folder SettingsError SOURCES stored_settings stratified_split style_sheet table user_model VOTE Votes
+settings_of_folder SettingsError SOURCES stored_settings stratified_split table user_model VOTE Votes
 VotingRule window write_atomic write_sealed
 """
 

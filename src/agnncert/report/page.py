@@ -91,19 +91,9 @@ def build_report(certificate: "Certificate", out_path: str | Path, *, context: R
 
 def render(summary: Summary) -> str:
     """The page as text."""
-    script = Markup(page_script())
     meta, data = page_data(summary)
-    page: str = template(_HERE / "page.html.j2").render(
-        **page_texts(summary),
-        version=agnncert.__version__,
-        policy=content_policy(script),
-        fonts=Markup(font_faces()),
-        style=Markup(style_sheet()),
-        script=script,
-        meta=Markup(json_for_html(meta)),
-        data=Markup(data),
-    )
-    return page
+    texts = page_texts(summary) | {"meta": Markup(json_for_html(meta)), "data": Markup(data)}
+    return fill_page(_HERE / "page.html.j2", texts, script=page_script())
 
 
 def page_texts(summary: Summary) -> dict[str, Any]:
@@ -194,17 +184,27 @@ def page_script() -> str:
     return f'{library}\n(() => {{\n"use strict";\n{own}}})();\n'
 
 
+def fill_page(template: Path, values: dict[str, Any], *, script: str, style: str = "", policy: str = "") -> str:
+    """A page that needs no other file; ``style`` and ``policy`` are added to what all our pages have.
+
+    Values are escaped, and a name of the template without a value is an error.
+    """
+    page: str = _template(template).render(
+        **values,
+        version=agnncert.__version__,
+        policy=content_policy(script) + policy,
+        fonts=Markup(font_faces()),
+        style=Markup((_HERE / "assets" / "style.css").read_text("utf-8") + style),
+        script=Markup(script),
+    )
+    return page
+
+
 @cache
-def template(file: Path) -> jinja2.Template:
-    """The template of a page: what it is given is escaped, and a name that it is not given is an error."""
+def _template(file: Path) -> jinja2.Template:
     loader = jinja2.FileSystemLoader(file.parent)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return environment.get_template(file.name)
-
-
-def style_sheet() -> str:
-    """The style sheet of all our pages."""
-    return (_HERE / "assets" / "style.css").read_text("utf-8")
 
 
 def own_scripts(*names: str) -> list[str]:

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-import agnncert
-from agnncert.report.page import content_policy, font_faces, style_sheet, template
+from agnncert.report.page import fill_page
 from agnncert.storage import write_atomic
 from agnncert_code.findings import Scan, ScannedFunction, StatementVote, accuracy_text, amount
 from agnncert_code.sarif import edits_words
@@ -62,10 +59,8 @@ def write_scan_page(scan: Scan, path: str | Path, certificates: Sequence[str] = 
 
 def render_scan(scan: Scan, certificates: Sequence[str] = (), detector: str = "") -> str:
     """The page as text."""
-    script = Markup((_HERE / "scan.js").read_text("utf-8"))
-    styles = [style_sheet(), (_HERE / "scan.css").read_text("utf-8")]
     numbered = list(enumerate(scan.functions))
-    page: str = template(_HERE / "scan.html.j2").render(
+    values = dict(
         scan=scan,
         name=scan.name_of(scan.suspicious),
         claim=scan.certificates[0].claim if scan.certificates else None,
@@ -82,13 +77,9 @@ def render_scan(scan: Scan, certificates: Sequence[str] = (), detector: str = ""
         edits_words=edits_words,
         visible=visible,
         verify=[f"agnncert verify {shlex.quote(place)}" for place in certificates],
-        version=agnncert.__version__,
-        policy=content_policy(script),
-        fonts=Markup(font_faces()),
-        style=Markup("\n".join(styles)),
-        script=script,
     )
-    return page
+    script, style = ((_HERE / name).read_text("utf-8") for name in ("scan.js", "scan.css"))
+    return fill_page(_HERE / "scan.html.j2", values, script=script, style=style)
 
 
 def lines_of(function: ScannedFunction, suspicious: int) -> list[Line]:

@@ -13,14 +13,13 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import agnncert
 from agnncert.errors import AgnncertError, IdError, ModelContractError, SettingsError
-from agnncert.report.page import content_policy, font_faces, style_sheet, template
+from agnncert.report.page import fill_page
 from agnncert_live.journal import JournalError
 from agnncert_live.service import Service, Unreadable
 
@@ -411,14 +410,5 @@ async def _take_stream(service: Service, lines: AsyncIterator[bytes], id: str | 
 
 
 def _page(name: str, **values: Any) -> str:
-    script = Markup((_HERE / "page.js").read_text("utf-8"))
-    policy = content_policy(script) + "; connect-src 'self'"
-    text: str = template(_HERE / name).render(
-        version=agnncert.__version__,
-        policy=policy,
-        fonts=Markup(font_faces()),
-        style=Markup(style_sheet()),
-        script=script,
-        **values,
-    )
-    return text
+    script = (_HERE / "page.js").read_text("utf-8")
+    return fill_page(_HERE / name, values, script=script, policy="; connect-src 'self'")

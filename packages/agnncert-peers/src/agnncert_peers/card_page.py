@@ -6,10 +6,7 @@ Controls are shown whatever is filtered, and so is the ceiling: what the undefen
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-import agnncert
-from agnncert.report.page import content_policy, font_faces, style_sheet, template
+from agnncert.report.page import fill_page
 from agnncert.storage import write_atomic
 from agnncert_peers.cards import PROTOCOLS, THREATS, Card, CardVerdict, card_files, check_folder, read_card
 
@@ -37,10 +34,8 @@ def write_page(folder: str | Path, path: str | Path, root: str | Path | None = N
 
 def render(cards: list[tuple[Card, CardVerdict]], verdicts: list[CardVerdict]) -> str:
     """The page as text."""
-    script = Markup((_HERE / "cards.js").read_text("utf-8"))
-    styles = [style_sheet(), (_HERE / "cards.css").read_text("utf-8")]
     sizes = sorted({size for card, _ in cards for size in card.sizes})
-    page: str = template(_HERE / "cards.html.j2").render(
+    values = dict(
         rows=[_row(card, verdict, sizes) for card, verdict in sorted(cards, key=_order)],
         sizes=sizes,
         choices={
@@ -55,13 +50,9 @@ def render(cards: list[tuple[Card, CardVerdict]], verdicts: list[CardVerdict]) -
         missing=sum(verdict.status == "not derived again" for verdict in verdicts),
         wrong=[verdict for verdict in verdicts if verdict.wrong],
         defences=len({card.defence for card, _ in cards if not card.control}),
-        version=agnncert.__version__,
-        policy=content_policy(script),
-        fonts=Markup(font_faces()),
-        style=Markup("\n".join(styles)),
-        script=script,
     )
-    return page
+    script, style = ((_HERE / name).read_text("utf-8") for name in ("cards.js", "cards.css"))
+    return fill_page(_HERE / "cards.html.j2", values, script=script, style=style)
 
 
 def _order(pair: tuple[Card, CardVerdict]) -> tuple[Any, ...]:
