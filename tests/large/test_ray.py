@@ -18,29 +18,21 @@ ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
 PROJECT = Path(__file__).resolve().parents[2]
-
-
-# Half of the time of a worker goes by while it imports; what it imports stays, and it needs no transformers.
-BEFORE_IMPORTS = """
-import gc, sys
-gc.set_threshold(100_000, 100, 100)
-sys.modules["transformers"] = None
-"""
+DEFAULT_WORKER = f"{ray.__path__[0]}/_private/workers/default_worker.py"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(warm):
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Ray's own is 15: beside the other tests its workers hardly get a turn.
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
-    first = tmp_path_factory.mktemp("first")
-    (first / "sitecustomize.py").write_text(BEFORE_IMPORTS)
+    door = warm.open_door(DEFAULT_WORKER)  # most of a worker's time would be imports
     node = {"num_cpus": 1, "object_store_memory": 80_000_000}
     head = {**node, "include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(first), prepend=os.pathsep)
+        patch.setenv("PYTHONPATH", str(door), prepend=os.pathsep)
         cluster = Cluster(initialize_head=True, head_node_args=head)
         cluster.add_node(**node)
     ray.init(address=cluster.address, log_to_driver=False, logging_level="error")

@@ -17,63 +17,19 @@ from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
 SOURCES = [PROJECT / "src", *sorted(PROJECT.glob("packages/*/src"))]
+SERVER = Path(__file__).with_name("warm_server.py")
 TIME_LIMIT = 120  # seconds
 
-_SERVER = """
-import gc, json, os, runpy, signal, sys, traceback
-
-gc.disable()  # all of this stays
-sys.modules["transformers"] = None  # PyTorch Geometric would import it, which takes longer than the rest of it
-import pandas, scipy.stats, sklearn.datasets, torch_geometric
-del sys.modules["transformers"]
-gc.freeze()
-gc.enable()
-
-def program(asked):
-    os.chdir(asked["folder"])
-    os.environ.clear()
-    os.environ.update(asked["environment"])
-    for number, file in enumerate([os.devnull, asked["out"], asked["err"]]):
-        os.dup2(os.open(file, os.O_RDWR), number)
-    sys.stdin, sys.stdout, sys.stderr = (open(k, mode, closefd=False) for k, mode in enumerate("rww"))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    how, *words = asked["words"]
-    if how == "-c":
-        code, *words = words
-        sys.argv, sys.path[0] = ["-c", *words], ""
-        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
-    elif how == "-m":
-        name, *words = words
-        sys.argv, sys.path[0] = [name, *words], asked["folder"]
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
-    else:
-        sys.argv, sys.path[0] = [how, *words], os.path.dirname(how)
-        runpy.run_path(how, run_name="__main__")
-
-def ended(asked):
-    try:
-        program(asked)
-    except SystemExit as stop:
-        if isinstance(stop.code, str):
-            print(stop.code, file=sys.stderr)
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except BaseException:
-        traceback.print_exc()
-        return 1
-    return 0
-
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "pid" in asked:
-        done, status = os.waitpid(asked["pid"], os.WNOHANG)
-        print(json.dumps(os.waitstatus_to_exitcode(status) if done else None), flush=True)
-    elif pid := os.fork():
-        print(pid, flush=True)
-    else:
-        status = ended(asked)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+# What a process does before its own program if this is its ``sitecustomize``: it has a fork do the rest, and waits.
+_TO_THE_DOOR = """
+import json, os, socket, sys
+if sys.orig_argv[1:2] == [{file!r}]:
+    with socket.socket(socket.AF_UNIX) as door:
+        door.connect({door!r})
+        asked = {{"words": sys.orig_argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+        socket.send_fds(door, [json.dumps(asked).encode()], [0, 1, 2])
+        door.recv(1)
+    os._exit(0)
 """
 
 
@@ -120,7 +76,7 @@ class Warm:
         self.folder, self.started = folder, 0
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES)), "OMP_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            [sys.executable, SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
     def start(
@@ -132,7 +88,7 @@ class Warm:
         out.touch()
         err.touch()
         asked = {
-            "words": list(map(str, words)), "folder": str(folder or Path.cwd()), "out": str(out), "err": str(err),
+            "words": list(map(str, words)), "folder": str(folder or Path.cwd()), "files": [os.devnull, str(out), str(err)],
             "environment": {**os.environ, **(environment or {})},
         }  # fmt: skip
         return Program(self, self._ask(asked), out, err)
@@ -142,6 +98,14 @@ class Warm:
         begun = self.start(*words, **how)
         status = begun.wait()
         return subprocess.CompletedProcess(words, status, begun.out.read_text(), begun.err.read_text())
+
+    def open_door(self, file: str) -> Path:
+        """A folder for ``PYTHONPATH``: with it, whoever starts ``python file`` gets a fork instead."""
+        folder = self.folder / "door"
+        folder.mkdir()
+        self._ask({"door": str(folder / "socket")})
+        (folder / "sitecustomize.py").write_text(_TO_THE_DOOR.format(file=file, door=str(folder / "socket")))
+        return folder
 
     def close(self) -> None:
         """Ends the process that forks."""
