@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer.main
+from _pytest.doctest import DoctestModule
 from jinja2 import BytecodeCache
 
 
@@ -53,10 +54,16 @@ def begin() -> None:
     os.fsync = lambda file: None  # files of tests need not survive a power failure; a flush takes 5 ms
 
 
+def collect_examples(module: DoctestModule, collect: Any = DoctestModule.collect) -> Any:
+    """The examples of a module. Where there are none, pytest need not look at every function for some."""
+    return collect(module) if ">>>" in module.path.read_text(encoding="utf-8") else ()
+
+
 @contextmanager
 def importing() -> Iterator[None]:
     """What is imported and collected within stays: the garbage collector need not look at it, now or later."""
     gc.disable()
+    DoctestModule.collect = collect_examples
     sys.modules.setdefault("transformers", None)  # PyTorch Geometric would import it, which no test needs, for a second
     try:
         yield
