@@ -134,8 +134,9 @@ def check_outputs(
     """
     attacked = change.apply(data) if attacked is None else attacked
     graphs = graphs or [checked(d if task == "node" else [d], division) for d in (data, attacked)]
+    known: dict[Any, np.ndarray] = {}  # a change leaves most subgraphs as they were
     before, after = found or (
-        outputs(model, d, division, task, graph) for d, graph in zip((data, attacked), graphs, strict=True)
+        outputs(model, d, division, task, graph, known) for d, graph in zip((data, attacked), graphs, strict=True)
     )
     graph = graphs[0]
     moved_by_target = {}
@@ -156,16 +157,24 @@ def check_outputs(
 
 
 def outputs(
-    model: Any, data: Data, division: Any, task: str, graph: CanonicalGraph | None = None
+    model: Any,
+    data: Data,
+    division: Any,
+    task: str,
+    graph: CanonicalGraph | None = None,
+    known: dict[Any, np.ndarray] | None = None,
 ) -> dict[Any, list[np.ndarray | None]]:
-    """Logits of every target in every subgraph, ``None`` where it abstains; subgraphs as the division makes them."""
+    """Logits of every target in every subgraph, ``None`` where it abstains; subgraphs as the division makes them.
+
+    ``known`` is what the model said of subgraphs before, by their features, edges and edge values; it is filled here.
+    """
     graph = checked(data if task == "node" else [data], division) if graph is None else graph
     graph = graph if task == "node" else one_graph(graph, 0)
     groups = division.groups(graph)
     parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
     if task == "graph":
-        return {None: [_output(model, part, task) if len(part.x) else None for part in parts]}
-    tables = [_output(model, part, task) for part in parts]
+        return {None: [_output(model, part, task, known) if len(part.x) else None for part in parts]}
+    tables = [_output(model, part, task, known) for part in parts]
     silent = [[False] * len(graph.x) if part.abstain is None else part.abstain.tolist() for part in parts]
     return {
         target: [None if silent[i][row] else tables[i][row] for i in range(division.num_groups)]
@@ -173,12 +182,18 @@ def outputs(
     }
 
 
-def _output(model: Any, part: CanonicalGraph, task: str) -> np.ndarray:
-    takes = inspect.signature(model.forward).parameters
+def _output(model: Any, part: CanonicalGraph, task: str, known: dict[Any, np.ndarray] | None) -> np.ndarray:
+    key = tuple((v.dtype, v.shape, v.numpy().tobytes()) for v in (part.x, part.edge_index, *part.edge_values.values()))
+    if known is not None and key in known:
+        return known[key]
+    takes = inspect.signature(model.forward).parameters if part.edge_values else ()
     values = {name: value for name, value in part.edge_values.items() if name in takes}
     batch = [torch.zeros(len(part.x), dtype=torch.int64)] if task == "graph" else []
     with torch.no_grad():
-        return model(part.x.clone(), part.edge_index.clone(), *batch, **values).numpy()
+        found = model(part.x.clone(), part.edge_index.clone(), *batch, **values).numpy()
+    if known is not None:
+        known[key] = found
+    return found
 
 
 def differ(a: np.ndarray | None, b: np.ndarray | None) -> bool:
@@ -236,7 +251,8 @@ def check_outside_unmoved(
     ``reach`` is what ``listed_by_target`` gives before and after the change, if it is known.
     """
     both = (data, change.apply(data)) if found is None or reach is None else ()
-    before, after = found or (outputs(model, d, division, "node") for d in both)
+    known: dict[Any, np.ndarray] = {}
+    before, after = found or (outputs(model, d, division, "node", None, known) for d in both)
     reach = reach or [listed_by_target(d, division) for d in both]
     for target in set(before) & set(after) - set(change.change_features) - set(change.delete_nodes):
         moved = {i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)}
@@ -260,7 +276,8 @@ def check_reach(
 
     ``reaches`` is what ``reaches_by_target`` gives, if it is known.
     """
-    before, after = found or (outputs(model, d, division, "node") for d in (data, change.apply(data)))
+    known: dict[Any, np.ndarray] = {}
+    before, after = found or (outputs(model, d, division, "node", None, known) for d in (data, change.apply(data)))
     reaches = reaches or reaches_by_target(data, division)
     touched = {*change.delete_nodes, *change.change_features}
     for target in ids_of(data):
