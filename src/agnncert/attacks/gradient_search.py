@@ -168,6 +168,7 @@ class _Logits(torch.nn.Module):
         super().__init__()
         self.problem, self.graph, self.target = problem, graph, target
         self.features, self.edges = Features(graph.x.to(problem.call.dtype)), torch.tensor([[-1], [-1]])  # none yet
+        self.takes_weights = _takes_weights(problem.model)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         """One row of logits for each subgraph in which the target has an edge."""
@@ -178,9 +179,19 @@ class _Logits(torch.nn.Module):
         pieces = self.pieces
         inputs = self.rows, pieces.edge_index, edge_weight[pieces.edge]
         if self.target is None:
-            batch = torch.unique_consecutive(pieces.cell, return_inverse=True)[1]
-            return _weighted(self.problem, *inputs, batch)
-        return _weighted(self.problem, *inputs, None)[(pieces.node == self.target) & pieces.votes]
+            return self._weighted(*inputs, torch.unique_consecutive(pieces.cell, return_inverse=True)[1])
+        return self._weighted(*inputs)[(pieces.node == self.target) & pieces.votes]
+
+    def _weighted(self, x: Tensor, edge_index: Tensor, weight: Tensor, *batch: Tensor) -> Tensor:
+        """Logits of the model with a weight on every edge: passed to the model, or multiplied with its messages."""
+        model, weight = self.problem.model, weight.to(self.problem.call.dtype)
+        if self.takes_weights:
+            return model(x, edge_index, *batch, edge_weight=weight)  # type: ignore[no-any-return]
+        set_masks(model, weight, edge_index, apply_sigmoid=False)
+        try:
+            return model(x, edge_index, *batch)  # type: ignore[no-any-return]
+        finally:
+            clear_masks(model)
 
 
 def _takes_weights(model: Any) -> bool:
@@ -195,16 +206,3 @@ def _require_weights(model: Any) -> None:
             "the gradient attack needs edge weights: give the model's forward an edge_weight argument, or "
             'build it of PyG\'s message-passing layers. The attack "greedy" needs neither.'
         )
-
-
-def _weighted(problem: Problem, x: Tensor, edge_index: Tensor, weight: Tensor, batch: Tensor | None) -> Tensor:
-    """Logits of the model with a weight on every edge: passed to the model, or multiplied with its messages."""
-    model, weight = problem.model, weight.to(problem.call.dtype)
-    inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
-    if _takes_weights(model):
-        return model(*inputs, edge_weight=weight)  # type: ignore[no-any-return]
-    set_masks(model, weight, edge_index, apply_sigmoid=False)
-    try:
-        return model(*inputs)  # type: ignore[no-any-return]
-    finally:
-        clear_masks(model)

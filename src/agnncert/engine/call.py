@@ -27,8 +27,6 @@ _WRAPPED = (
     "Wrap it in a module with forward(self, x, edge_index), which calls self.model(Data(x=x, edge_index=edge_index)) "
     "if it takes a graph, or self.model(x) if it takes features alone."
 )
-
-
 _EXPECTED = {
     "model": (ModelContractError, "a torch.nn.Module"),
     "data": (GraphError, "a torch_geometric Data or a list of Data"),

@@ -77,8 +77,7 @@ class Chunk:
 
 def plan(graph: CanonicalGraph, division: Division, dtype: torch.dtype = torch.float32) -> Plan:
     """Lays out all subgraphs of a built-in division side by side, for a model that computes in this type."""
-    sparse = SparseRows.of(graph.x.to(dtype))
-    return Plan(graph, division.disjoint_union(graph, division.groups(graph)), sparse)
+    return Plan(graph, division.disjoint_union(graph, division.groups(graph)), SparseRows.of(graph.x.to(dtype)))
 
 
 def chunk_rows(call: Caller, graph: CanonicalGraph, memory_limit: int | None) -> int:

@@ -92,7 +92,6 @@ def graph_ballots(
 
 
 UNLISTED = 256  # targets that are asked whether or not they have an edge in a subgraph
-
 FEW_PASSES, MANY_PASSES, NODES_AGAIN = 3, 24, 500_000
 
 

@@ -77,8 +77,7 @@ def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, str
     deviation of that row if it is larger. Machines may disagree by 4 units of rounding about the former and by an
     eighth about the latter: ``strictness`` moves both by as much.
     """
-    votes = [np.empty(0, dtype=np.int16)]
-    sure = [np.empty(0, dtype=bool)]
+    votes, sure = [np.empty(0, dtype=np.int16)], [np.empty(0, dtype=bool)]
     for part in row_blocks(logits):
         block = logits[part]
         best, ballot = block.max(dim=1)
