@@ -56,7 +56,7 @@ def tiers(kind: Kind, graph: Tiny, target: int) -> list[int]:
         listed = set(here)
         reached = {i for i in listed if graph.loops or here.count(i) > 1}
     else:
-        reached = {i for i, arcs in enumerate(graph.by_tail) if any(v == target for _, v, _ in arcs)}
+        reached = {i for i, heads in enumerate(graph.heads) if target in heads}
         if kind.rule == "gated/node":
             listed = {graph.node_group[target]}
     return [0 if i in reached else 1 if i in listed else 2 for i in range(graph.num_groups)]
@@ -161,7 +161,7 @@ def changes(kind: Kind, graph: Tiny, cell: Cell, targets: list[int], cut: int = 
             ):
                 continue
             views = kind.views(attacked, v)
-            moved_sets[v].add(frozenset(i for i in range(graph.num_groups) if views[i] != clean[v][i]))
+            moved_sets[v].add(frozenset([i for i in range(graph.num_groups) if views[i] != clean[v][i]]))
     return tried, {v: {s for s in sets if not any(s < other for other in sets)} for v, sets in moved_sets.items()}
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +25,8 @@ def views(rule: str, graph: Tiny, target: int = 0) -> Views:
     x = graph.features
     if rule == "per-neighbour/node":
         # A self-loop at u would be in u's group too, and v would hear it: the division drops self-loops.
-        loops = {u: a for u, v, a, _ in graph.arcs() if u == v}
-        return {u: (x[target], x[u], a, loops.get(u)) for u, v, a, _ in graph.arcs() if v == target and u != v}
+        loops = {u: a for u, v, a in graph.by_head.get(None, ())}
+        return {u: (x[target], x[u], a, loops.get(u)) for u, _, a in graph.by_head.get(target, ())}
     if rule == "per-neighbour/graph":
         return dict(x)
     pairs = {p: (s, x[p[0]], x[p[1]]) for p, s in graph.pairs.items()}
@@ -58,14 +58,28 @@ class PairBallots:
 
     def winners(self, vote: VotingRule, lost: frozenset, altered: frozenset, new: int) -> set[int]:
         """All classes that win, each with the ballots, and the prior in doubt, that suit it or another class best."""
-        kept = [n for n in self.cast if n not in lost]
-        fixed = [self.cast[n] for n in kept if n not in altered and self.stable[n]]
-        free = len(kept) - len(fixed) + new
-        return {winner([*fixed, *[k] * free], prior, vote) for prior in self.priors(vote) for k in range(CLASSES)}
+        return self.winners_of_all(vote, [(lost, altered, new)])
+
+    def winners_of_all(self, vote: VotingRule, changes: Iterable["Change"]) -> set[int]:
+        """All classes that win after one of several changes; many of them leave the same ballots as they are."""
+        left = set()
+        for lost, altered, new in changes:
+            kept = [n for n in self.cast if n not in lost]
+            fixed = [self.cast[n] for n in kept if n not in altered and self.stable[n]]
+            left.add((tuple(sorted(fixed)), len(kept) - len(fixed) + new))
+        priors = self.priors(vote)
+        return {
+            winner([*fixed, *[k] * free], prior, vote)
+            for fixed, free in left
+            for prior in priors
+            for k in range(CLASSES)
+        }
 
 
 def winner(ballots: list[int], prior: list[int], vote: VotingRule) -> int:
-    scores = [prior[k] + ballots.count(k) - len(ballots) * (k == vote.constant) for k in range(CLASSES)]
+    scores = [prior[k] + ballots.count(k) for k in range(CLASSES)]
+    if vote.constant in range(CLASSES):
+        scores[vote.constant] -= len(ballots)
     return scores.index(max(scores))
 
 
@@ -138,9 +152,9 @@ Change = tuple[frozenset, frozenset, int]  # names of lost and of altered ballot
 
 
 def change_of(clean: Views, attacked: Views) -> Change:
-    lost = frozenset(n for n in clean if n not in attacked)
-    altered = frozenset(n for n in clean if n in attacked and attacked[n] != clean[n])
-    return lost, altered, sum(n not in clean for n in attacked)
+    lost = frozenset([n for n in clean if n not in attacked])
+    altered = frozenset([n for n in clean if n in attacked and attacked[n] != clean[n]])
+    return lost, altered, len(attacked) - len(clean) + len(lost)
 
 
 def run_cell(
@@ -175,7 +189,7 @@ def run_cell(
     proof = make(vote, rule, graph, owners, tables)
     held = proof.holds(budget_of(cell)) if holds is None else holds(proof, cell)
     rows = list(zip(owners, tables, strict=True))
-    won = [{table.label(vote)}.union(*(table.winners(vote, *change) for change in seen[v])) for v, table in rows]
+    won = [{table.label(vote)} | table.winners_of_all(vote, seen[v]) for v, table in rows]
     if all_answers:
         score.compare_all(proof, cell, won, [(vote, rule, graph, cell, *row) for row in rows])
     for (v, table), certified, classes in zip(rows, held, won, strict=True):

@@ -53,6 +53,24 @@ class Tiny:
         """The arcs in the group of their tail, for every group."""
         return self._grouped((self.node_group[u], (u, v, attribute)) for u, v, attribute, _ in self.arcs())
 
+    @cached_property
+    def heads(self) -> list[set[Node]]:
+        """The nodes at which the arcs of ``by_tail`` end, for every group."""
+        return [{v for _, v, _ in arcs} for arcs in self.by_tail]
+
+    @cached_property
+    def by_head(self) -> dict[Node | None, list[tuple]]:
+        """The arcs that end at each node; self-loops are under ``None``."""
+        found: dict[Node | None, list[tuple]] = {}
+        for u, v, attribute, _ in self.arcs():
+            found.setdefault(v if u != v else None, []).append((u, v, attribute))
+        return found
+
+    @cached_property
+    def shown(self) -> tuple:
+        """The features of all nodes."""
+        return tuple(self.features.items())
+
     def _grouped(self, members: Iterable[tuple[int, tuple]]) -> list[tuple]:
         groups: list[list] = [[] for _ in range(self.num_groups)]
         for group, member in members:
@@ -64,8 +82,9 @@ def replace(graph: Tiny, **changes: Any) -> Tiny:
     """As in ``dataclasses``, but in half the time: the attacks below need hundreds of thousands."""
     other = object.__new__(Tiny)
     other.__dict__.update(graph.__dict__, **changes)
-    other.__dict__.pop("by_pair", None)
-    other.__dict__.pop("by_tail", None)
+    if len(other.__dict__) > len(Tiny.__dataclass_fields__):
+        for name in ("by_pair", "by_tail", "heads", "by_head", "shown"):
+            other.__dict__.pop(name, None)
     return other
 
 
@@ -183,6 +202,9 @@ def _name_pairs(graph: Tiny, pairs: list[Pair]) -> Iterator[Tiny]:
 
 def _edge_attacks(graph: Tiny, cell: Cell, edge_groups: bool, to_the_letter: bool) -> Iterator[Tiny]:
     """Added, deleted and changed pairs. A new direction of an old pair is an addition: it is a new in-neighbour."""
+    if not cell.delete and not cell.change and not cell.add:
+        yield graph
+        return
     present = list(graph.pairs)
     for removed in _up_to(present, cell.delete):
         for changed in _up_to([p for p in present if p not in removed], cell.change):
@@ -229,7 +251,7 @@ def _add(graph: Tiny, added: tuple[Pair, ...], edge_groups: bool, to_the_letter:
 
 def rooted(graph: Tiny, arcs: tuple[tuple[Node, Node, int], ...], target: Node, show_target: bool = True) -> object:
     """The part of a subgraph from which the target can be reached, with features and attributes."""
-    return _rooted(tuple(graph.features.items()), arcs, target, show_target)
+    return _rooted(graph.shown, arcs, target, show_target)
 
 
 @lru_cache(maxsize=2**14)  # most attacks leave most subgraphs as they are in some other attacked graph
@@ -252,24 +274,21 @@ def _rooted(features: tuple, arcs: tuple[tuple[Node, Node, int], ...], target: N
 
 def edge_views(graph: Tiny, target: Node) -> list[object]:
     """Edge-centric, node task."""
-    features = tuple(graph.features.items())
-    return [_rooted(features, arcs, target, True) for arcs in graph.by_pair]
+    return [_rooted(graph.shown, arcs, target, True) for arcs in graph.by_pair]
 
 
 def node_views(graph: Tiny, target: Node) -> list[object]:
     """Node-centric, node task: an arc lies in the group of its tail."""
-    features = tuple(graph.features.items())
-    return [_rooted(features, arcs, target, True) for arcs in graph.by_tail]
+    return [_rooted(graph.shown, arcs, target, True) for arcs in graph.by_tail]
 
 
 def gated_views(graph: Tiny, target: Node) -> list[object]:
     """Node-centric with gated features; abstains without an incoming arc, except in the target's own group."""
-    views: list[object] = []
-    for i, arcs in enumerate(graph.by_tail):
-        own = graph.node_group[target] == i
-        hears = any(v == target for _, v, _ in arcs)
-        views.append(rooted(graph, arcs, target, show_target=own) if own or hears else None)
-    return views
+    own = graph.node_group[target]
+    return [
+        _rooted(graph.shown, arcs, target, i == own) if i == own or target in heads else None
+        for i, (arcs, heads) in enumerate(zip(graph.by_tail, graph.heads, strict=True))
+    ]
 
 
 def edge_graph_views(graph: Tiny, target: Node = 0) -> list[object]:

@@ -157,7 +157,7 @@ def run_cell(
             if kind.is_node_task and (v in deleted or len(altered - {v}) > cell.features or (own and not cell.own)):
                 continue
             views = views_under(vote, kind, attacked, v)
-            moved[v].add(frozenset(i for i, view in enumerate(views) if view != clean[v][i]))
+            moved[v].add(frozenset([i for i, view in enumerate(views) if view != clean[v][i]]))
     worst = {v: {s for s in sets if not any(s < other for other in sets)} for v, sets in moved.items()}
     owners = [v for v in targets for _ in range(tables_each)]
     tables = [random_table(rng, vote, kind, graph, v, unstable) for v in owners]
