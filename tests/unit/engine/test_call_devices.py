@@ -1,6 +1,6 @@
 """Models on another device: chunks travel there, logits come back, and the certificate is the same."""
 
-import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,49 +29,57 @@ CASES = [
 ]
 
 
-def both(kind, task, division, data, **settings):
-    """The certificates of one model in main memory and of the same model far away."""
-    model = build(kind, task).eval()
-    here = ac.certify(model, data, division, **settings)
+@cache
+def certified(kind, task, division, **settings):
+    """The certificate of a model in main memory, which no test alters."""
+    return ac.certify(build(kind, task).eval(), NODE if task == "node" else GRAPHS, division, **settings)
+
+
+def certified_far(kind, task, division, **settings):
     with far_away():
-        there = ac.certify(sent_far(copy.deepcopy(model)), data, division, **settings)
-    return here, there
+        model = sent_far(build(kind, task).eval())
+        return ac.certify(model, NODE if task == "node" else GRAPHS, division, **settings)
+
+
+def both(*given, **settings):
+    """The certificates of one model in main memory and of the same model far away."""
+    return certified(*given, **settings), certified_far(*given, **settings)
 
 
 @pytest.mark.parametrize(("task", "division"), CASES, ids=str)
 def test_a_model_on_another_device_casts_the_same_ballots(task, division):
-    here, there = both("gcn", task, division, NODE if task == "node" else GRAPHS)
+    here, there = both("gcn", task, division)
     for name, array in here.evidence.tensors().items():
         assert np.array_equal(array, there.evidence.tensors()[name]), name
     assert here.claim == there.claim
 
 
 def test_the_plain_engine_follows_the_model_too():
-    here, there = both("sage", "node", NodeCentric(5), NODE, engine="naive")
+    here, there = both("sage", "node", NodeCentric(5), engine="naive")
     assert np.array_equal(here.counts, there.counts)
 
 
 def test_features_travel_in_blocks(monkeypatch):
     monkeypatch.setattr(lazy_rows, "ROWS_THAT_TRAVEL", 3)
-    here, there = both("gcn", "node", EdgeCentric(5), NODE)
+    here, there = both("gcn", "node", EdgeCentric(5))
     assert np.array_equal(here.counts, there.counts)
 
 
 def test_data_may_lie_on_the_device_too():
     model, data = build("gcn", "node").eval(), NODE.clone()
-    here = ac.certify(model, data, EdgeCentric(5))
+    here = certified("gcn", "node", EdgeCentric(5))
     with far_away():
         data.x, data.edge_index = Far(data.x), Far(data.edge_index)
-        there = ac.certify(sent_far(copy.deepcopy(model)), data, EdgeCentric(5))
+        there = ac.certify(sent_far(model), data, EdgeCentric(5))
     assert np.array_equal(here.counts, there.counts)
     assert here.claim == there.claim
 
 
 def test_a_certificate_is_verified_with_a_model_on_another_device(tmp_path):
     model = build("gcn", "node").eval()
-    ac.certify(model, NODE, EdgeCentric(5)).save(tmp_path / "a.cert")
+    certified("gcn", "node", EdgeCentric(5)).save(tmp_path / "a.cert")
     with far_away():
-        assert ac.verify(tmp_path / "a.cert", data=NODE, model=sent_far(copy.deepcopy(model)), recheck=20).holds
+        assert ac.verify(tmp_path / "a.cert", data=NODE, model=sent_far(model), recheck=20).holds
 
 
 def test_a_model_on_two_devices_is_refused_by_name():
@@ -91,7 +99,7 @@ def test_whoever_forgets_to_send_something_is_told(monkeypatch, forgotten):
     else:
         monkeypatch.setattr(calling.Caller, "run", _careless(forgotten))
     with pytest.raises(Exception, match=r"same device|numpy|device"):
-        both("gcn", "node", EdgeCentric(5), NODE)
+        certified_far("gcn", "node", EdgeCentric(5))
 
 
 def _careless(forgotten):
