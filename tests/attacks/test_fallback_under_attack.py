@@ -4,6 +4,7 @@ The change from one part to the other when a node loses its last edge, or gets i
 """
 
 import random
+from functools import cache
 
 import numpy as np
 import pytest
@@ -51,12 +52,12 @@ def test_edges_within_the_radius_flip_no_label(division, rule) -> None:
     certificate = ac.certify(model, data, division, rule=rule)
     problem = Problem(model, data, division, rule)
     rng, tried, at_the_border = random.Random(0), 0, 0
-    place = {name: k for k, name in enumerate(certificate.target.tolist())}
+    place, holds = {name: k for k, name in enumerate(certificate.target.tolist())}, cache(certificate.holds_against)
     for _ in range(160):
         size = rng.randint(1, 3)
         name, change = changes(data, rng, size)
         cost = ac.Budget(add_edges=len(change.add_edges), delete_edges=len(change.delete_edges))
-        held = certificate.holds_against(cost)
+        held = holds(cost)
         if held[place[name]]:
             tried += 1
             attacked = np.array([problem.winner(votes) for votes in problem.recast_whole(range(len(held)), change)])
