@@ -146,7 +146,7 @@ def test_every_rule_trains_certifies_and_verifies(defence, tmp_path):
 
 def test_edges_alone_can_vote():
     data = sample(2, edge_values=True)
-    model = ac.fit(None, data, ac.StackedVotes(edge_values=True, combine="mean", epochs=150))
+    model = ac.fit(None, data, ac.StackedVotes(edge_values=True, combine="mean", epochs=50))
     certificate = ac.certify(model, data, model.defence, data.test_mask)
     assert len(model.own) == 0
     assert certificate.certified_accuracy() > 0.85
