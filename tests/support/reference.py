@@ -94,13 +94,15 @@ def logits(model: Any, data: Data, part: Subgraph, task: str) -> torch.Tensor:
 
 def ballots(model: Any, data: Data, division: BuiltIn, task: str) -> np.ndarray:
     """Ballots of all nodes, or of the one graph: shape ``[num_targets, num_groups]``."""
-    columns = []
+    columns, known = [], {}  # many groups without edges are one subgraph, of which the model says the same
     for part in subgraphs(data, division, task):
-        if task == "graph":
-            columns.append([int(logits(model, data, part, task).argmax()) if part.nodes else ABSTAIN])
+        if task == "graph" and not part.nodes:
+            columns.append([ABSTAIN])
             continue
-        votes = logits(model, data, part, task).argmax(dim=1).tolist()
-        columns.append([ABSTAIN if row in part.silent else vote for row, vote in enumerate(votes)])
+        key = tuple(part.nodes), tuple(part.arcs), frozenset(part.hidden)
+        if key not in known:
+            known[key] = logits(model, data, part, task).argmax(dim=1).tolist()
+        columns.append([ABSTAIN if row in part.silent else vote for row, vote in enumerate(known[key])])
     return np.array(columns).T
 
 

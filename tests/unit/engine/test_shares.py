@@ -13,7 +13,7 @@ from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import cover as coverage
 from agnncert.engine.call import bind
 from agnncert.engine.casting import cast, structure
-from agnncert.engine.fast import Shuffle, cast_range, covers, merged
+from agnncert.engine.fast import Shuffle, cast_range, covers, list_range, merged
 from agnncert.engine.features import Features
 from agnncert.graphs.graph import canonical, canonical_set
 
@@ -60,13 +60,13 @@ def test_however_groups_are_cut_and_shares_come_in_the_votes_are_the_same(monkey
 
 
 def test_small_components_are_chosen_over_all_groups_together(monkeypatch):
-    tables = []
+    tables, division, rows = [], EdgeCentric(9), np.arange(12)
+    shuffle = Shuffle(NODE, division, rows)
     for max_pairs in range(0, 60):
         monkeypatch.setattr(coverage, "MAX_PAIRS", max_pairs)
-        division, rows = EdgeCentric(9), np.arange(12)
         facts = structure(NODE, division, rows)
         whole = facts["cover_ptr"], facts["cover"]
-        shares, shuffle = shares_of("node", division, CUTS[2], rows)
+        shares = [list_range(shuffle, range(a, b)) for a, b in itertools.pairwise(CUTS[2])]  # no ballot is asked for
         parts = covers(shares, shuffle, merged(shares, shuffle))
         assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
         tables.append(whole[1].tolist())
