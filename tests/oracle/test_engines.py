@@ -1,13 +1,11 @@
 """The fast engine casts the ballots of the naive one, and both cast those of a reference written without the library."""
 
-import copy
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import models as pyg
 
@@ -21,31 +19,11 @@ from agnncert.graphs.graph import canonical
 from ..support import modules
 from ..support.checks import check_engines_agree, checked, votes_of
 from ..support.graphs import make_data, random_data
-from ..support.models import CLASSES, FEATURES, KINDS, build, settled
+from ..support.models import CLASSES, FEATURES, KINDS, Once, build, settled
 
 NODE_DIVISIONS = [EdgeCentric(5), NodeCentric(5), GatedNodeCentric(5)]
 GRAPH_DIVISIONS = [EdgeCentric(5), NodeCentric(5)]
 models = cache(build)
-
-
-class Once(nn.Module):
-    """Computes once what it says without edges: where groups are many, it is asked for that again and again."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model, self.known = model, {}
-        self.eval()
-
-    def __deepcopy__(self, memo: dict) -> "Once":
-        return Once(copy.deepcopy(self.model, memo))  # what is known holds for these weights only
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        if edge_index.numel():
-            return self.model(x, edge_index)
-        asked = x.clone().numpy().tobytes()
-        if asked not in self.known:
-            self.known[asked] = self.model(x, edge_index)
-        return self.known[asked].clone()
 
 
 def of_size(division, num_groups):
