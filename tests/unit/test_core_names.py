@@ -1,6 +1,7 @@
 """Add-on packages use no private name of the core; live and code use it through a short list, which only shrinks."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ VotingRule window write_atomic write_sealed
 """
 
 
+@cache
 def core_names(package: str) -> set[str]:
     """Names that a package imports from the modules of ``agnncert``."""
     files = (PACKAGES / f"agnncert-{package}" / "src" / f"agnncert_{package}").rglob("*.py")

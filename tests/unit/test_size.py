@@ -66,7 +66,7 @@ def dynamic_imports(folder: Path) -> list[tuple[str, int]]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
                 continue
-            name = ast.unparse(node.func).rpartition(".")[2]
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if name in ("import_module", "__import__", "load_module", "find_spec") and node.args:
                 words = [part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
                 foreign = bool(words) and not str(words[0]).startswith("agnncert")
