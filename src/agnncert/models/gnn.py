@@ -12,16 +12,9 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import (
-    GATConv,
-    GCNConv,
-    GINConv,
-    MessagePassing,
-    SAGEConv,
-    global_add_pool,
-    global_max_pool,
-    global_mean_pool,
-)
+from torch_geometric.nn import GATConv, GCNConv, GINConv, MessagePassing, SAGEConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.nn.pool import global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.utils import scatter
 
 from agnncert.models.wrappers import Scaling
@@ -98,7 +91,7 @@ def make_layer(settings: "ModelConfig", in_channels: int, out_channels: int, log
     layer: Any
     name, hidden_channels, heads = settings.name, settings.hidden_channels, settings.heads
     if name in ("gcn", "resgcn"):
-        layer = GCNConv(in_channels, out_channels)
+        layer = GCNConv(in_channels, out_channels, normalize=False)  # ``logits`` does, once for all layers
     elif name == "sage":
         layer = ProjectedSAGEConv(in_channels, out_channels)
     elif name == "gat":
@@ -185,7 +178,9 @@ class GNN(nn.Module):
             x = self.scaling(x)
         if self.lin_in is not None:
             x = self.lin_in(x)
-        edges = (edge_index,) if edge_value is None else (edge_index, edge_value)
+        edges: Any = (edge_index,) if edge_value is None else (edge_index, edge_value)
+        if self.config["name"] in WEIGHTED:
+            edges = gcn_norm(edge_index, edge_value, x.size(0), dtype=x.dtype)
         outputs = []
         for k, conv in enumerate(self.convs):
             out = conv(x, *edges) if self.uses_edges else conv(x)

@@ -291,10 +291,10 @@ class StackedModel(nn.Module):
         The vote of a pair with several edges is the mean of both directions, each the mean of its copies.
         """
         if not self.edge_channels:
-            return self.node_votes(logits, edge_index)[pairs.neighbour]
+            return self.node_votes(logits, edge_index).index_select(0, pairs.neighbour)
         assert edge_values is not None
         rows = self.edge_rows(edge_values[pairs.arc], pairs.leaves)
-        score = self.scores(logits[pairs.neighbour[pairs.pair]], rows)
+        score = self.scores(logits.index_select(0, pairs.neighbour[pairs.pair]), rows)
         return _mean_by_pair(torch.softmax(score, dim=1)[:, :-1], pairs)
 
     def node_votes(self, logits: Tensor, edge_index: Tensor) -> Tensor:
@@ -319,7 +319,7 @@ class StackedModel(nn.Module):
             Shapes ``[n, C]``, ``[n, C]`` and ``[n, 1]``; the score is ``prior + gate * votes / divisor``.
         """
         prior, zero = self.prior(own), own.new_zeros((own.size(0), self.num_classes))
-        free = ~pairs.trusted
+        free: Any = slice(None) if self.defence.trusted is None else ~pairs.trusted
         total = zero.index_add(0, pairs.owner[free], votes[free])
         if self.defence.trusted is not None:
             safe = zero.index_add(0, pairs.owner[pairs.trusted], votes[pairs.trusted])

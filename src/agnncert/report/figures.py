@@ -232,6 +232,9 @@ def draw_panels(
         if len(named) > 1:
             handles = [Line2D([], [], **look) for look in named.values()]
             figure.legend(handles, list(named), loc="outside lower center", ncols=2)
+        # Matplotlib draws a figure twice, first to lay it out: then nothing needs to be drawn.
+        lay_out, draw = figure.get_layout_engine(), figure.draw
+        figure.draw = lambda to: lay_out.execute(figure) if figure.get_layout_engine() is lay_out else draw(to)
         path.parent.mkdir(parents=True, exist_ok=True)
         svg = {"Date": None, "Creator": None, "Title": path.stem, "Description": about or None}
         metadata = {".svg": svg, ".pdf": {"CreationDate": None}}  # no date: the same numbers give the same file

@@ -241,7 +241,7 @@ def fit(
     about = {"division": name, "data": dataset_digest(ready), **as_json(how)}
     if rule is not None:
         about["vote"] = rule.to_json()
-    optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])
+    optimizer = torch.optim.Adam(model.parameters(), how["lr"], weight_decay=how["weight_decay"], foreach=True)
     state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():

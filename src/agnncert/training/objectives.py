@@ -256,7 +256,7 @@ class NodeObjective(OnNodes):
             logits = call(features.rows(term.node, term.blank), term.edge_index, term.values)
             if self.noise is not None and self.noise.adds_own_logits:
                 logits = logits + call(self.graph.x.to(call.dtype), *no_edges(self.graph, call.takes))
-            losses = F.cross_entropy(logits[term.rows], term.y, self.class_weight, reduction="none")
+            losses = F.cross_entropy(logits.index_select(0, term.rows), term.y, self.class_weight, reduction="none")
             loss = losses.mean() if term.weight is None else term.weight @ losses
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())

@@ -237,7 +237,7 @@ def _train(
         {"params": tables, "weight_decay": defence.weight_decay},
         {"params": scales, "lr": RATE_OF_SCALES},
     ]
-    optimizer = torch.optim.Adam(groups, lr=LEARNING_RATE)
+    optimizer = torch.optim.Adam(groups, lr=LEARNING_RATE, foreach=True)
     look, check = (_Look(model, stage, rows) for rows in (stage.train, stage.val))
     weight = stage.weights(stage.train, "balanced").to(stage.own.dtype) * len(stage.train) if stage.balanced else None
     counted = stage.weights(stage.val, stage.measure)
@@ -294,7 +294,7 @@ class _Look:
 
     def _taken(self, votes: Tensor, most: int) -> list[Tensor]:
         """What the true class loses to each other class with the 0, 1, … most votes that help it most, ``[n, C]``."""
-        owner, cast = self.free.owner, votes[~self.pairs.trusted]
+        owner, cast = self.free.owner, votes if len(votes) == len(self.free.owner) else votes[~self.pairs.trusted]
         gain = cast.gather(1, self.truth[owner][:, None]) - cast
         ranked = gain.gather(0, torch.argsort(4 * owner[:, None] - gain.detach().double(), dim=0))
         sums = [gain.new_zeros((len(self.truth), gain.size(1)))]
