@@ -16,7 +16,7 @@ from agnncert.graphs.perturbation import Perturbation
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert_peers.testing import check_division
 
-from ..support.small_graphs import graph_model, node_model, random_graph
+from ..support.small_graphs import known_graph_model, known_model, random_graph
 
 SMALL = (GNNCertE(5), GNNCertN(5), GNNCertEN(3, 4))
 
@@ -114,11 +114,15 @@ def same(a, b):
     return torch.equal(a.x, b.x) and torch.equal(a.edge_index, b.edge_index)
 
 
+@pytest.fixture(scope="module")
+def unanimous():
+    return ac.certify(AlwaysOne(), [path()], GNNCertEN(4, 4))
+
+
 @pytest.mark.parametrize(("edges", "nodes"), itertools.product(range(5), range(5)))
-def test_a_budget_of_edges_and_nodes_is_charged_the_union(edges, nodes):
+def test_a_budget_of_edges_and_nodes_is_charged_the_union(edges, nodes, unanimous):
     """All ballots agree, so the label holds exactly up to half of the grid."""
-    data = [path()]
-    certificate = ac.certify(AlwaysOne(), data, GNNCertEN(4, 4))
+    certificate = unanimous
     assert certificate.counts.tolist() == [[0, 16]]
     s, r = min(edges, 4), min(nodes, 4)
     moved = r * 4 + s * 4 - r * s
@@ -165,7 +169,7 @@ def test_certificates_hold_against_covered_budgets_only(division, covered):
 
 @pytest.mark.parametrize("division", SMALL, ids=str)
 def test_both_engines_cast_the_same_ballots_of_graphs(division):
-    model = graph_model()
+    model = known_graph_model()
     graphs = [random_graph(4 + k, 3 * k, seed=k) for k in range(6)]
     fast, naive = (ac.certify(model, graphs, division, engine=engine) for engine in ("fast", "naive"))
     np.testing.assert_array_equal(fast.evidence.votes.dense(), naive.evidence.votes.dense())
@@ -174,7 +178,7 @@ def test_both_engines_cast_the_same_ballots_of_graphs(division):
 
 @pytest.mark.parametrize("division", SMALL, ids=str)
 def test_both_engines_cast_the_same_ballots_of_nodes(division):
-    model, data = node_model(), random_graph(12, 8)
+    model, data = known_model(), random_graph(12, 8)
     fast, naive = (ac.certify(model, data, division, [0, 5, 7], engine=engine) for engine in ("fast", "naive"))
     np.testing.assert_array_equal(fast.evidence.votes.dense(), naive.evidence.votes.dense())
 
@@ -188,30 +192,30 @@ def test_subgraphs_said_to_be_the_same_are(division):
 
 
 def test_the_targets_own_features_count_like_those_of_any_node():
-    model = node_model()
+    model = known_model()
     with torch.no_grad():  # else a ballot without any features is a tie, which is conceded
-        model.second.bias.copy_(torch.tensor([0.0, 0.1, 0.2]))
+        model.convs[1].bias.copy_(torch.tensor([0.0, 0.1, 0.2]))
     certificate = ac.certify(model, random_graph(12, 8), GNNCertN(7))
     own, other = ac.Budget(target_features=True), ac.Budget(change_features=1)
     np.testing.assert_array_equal(certificate.holds_against(own), certificate.holds_against(other))
     assert certificate.holds_against(own).any()
-    assert not ac.certify(node_model(), random_graph(12, 8), GNNCertE(7)).holds_against(own).any()
+    assert not ac.certify(known_model(), random_graph(12, 8), GNNCertE(7)).holds_against(own).any()
 
 
 @pytest.mark.parametrize("division", SMALL, ids=str)
 def test_a_saved_certificate_verifies_with_graph_and_model(division, tmp_path):
-    model, graphs = graph_model(), [random_graph(6, 5, seed=k) for k in range(4)]
+    model, graphs = known_graph_model(), [random_graph(6, 5, seed=k) for k in range(4)]
     ac.certify(model, graphs, division).save(tmp_path / "gnncert.cert")
     verdict = ac.verify(tmp_path / "gnncert.cert", data=graphs, model=model, recheck=math.inf)
     assert verdict.holds, verdict.reasons
-    verdict = ac.verify(tmp_path / "gnncert.cert", data=graphs, model=graph_model(seed=1), recheck=9)
+    verdict = ac.verify(tmp_path / "gnncert.cert", data=graphs, model=known_graph_model(seed=1), recheck=9)
     assert not verdict.holds
 
 
 def test_numbers_of_groups_may_be_integers_of_numpy(tmp_path):
     five = np.int64(5)
     assert (GNNCertE(five), GNNCertN(five), GNNCertEN(five, five)) == (GNNCertE(5), GNNCertN(5), GNNCertEN(5, 5))
-    ac.certify(node_model(), random_graph(6, 5), GNNCertEN(five, five)).save(tmp_path / "gnncert.cert")
+    ac.certify(known_model(), random_graph(6, 5), GNNCertEN(five, five)).save(tmp_path / "gnncert.cert")
     assert ac.verify(tmp_path / "gnncert.cert").holds
 
 

@@ -21,7 +21,7 @@ from agnncert_peers.samples import SampleEvidence
 from agnncert_peers.sampling import stream
 from experiments.benchmarks.interception import World, attack
 
-from ..support.small_graphs import graph_model, node_model, random_graph
+from ..support.small_graphs import graph_model, known_model, random_graph
 from ..unit.certificates.test_file import open_up
 
 FEW = {"selection": 20, "samples": 400}
@@ -79,7 +79,7 @@ def test_noise_deletes_edges_and_features_as_often_as_it_says():
 
 
 def test_one_noisy_graph_at_a_time_gives_the_same_counts():
-    data, model = random_graph(25, 60), node_model()
+    data, model = random_graph(25, 60), known_model()
     graph = canonical(data)
     rows = np.array([3, 0, 24])
     fast, naive = (
@@ -93,7 +93,7 @@ def test_one_noisy_graph_at_a_time_gives_the_same_counts():
 
 @torch.no_grad()
 def test_counts_are_those_of_the_noisy_graphs_that_were_drawn():
-    data, model = random_graph(12, 24), node_model()
+    data, model = random_graph(12, 24), known_model()
     graph, noise = canonical(data), InterceptionNoise(0.3, 0.6, 2)
     sampler = InterceptionSampler(bind(model, graph, "node"), graph, np.arange(12), noise)
     kept, hidden = _draw(stream(0, 1, 0), graph, noise, sampler.batch)
@@ -107,7 +107,7 @@ def test_counts_are_those_of_the_noisy_graphs_that_were_drawn():
 
 @torch.no_grad()
 def test_a_skip_connection_adds_the_logits_of_own_features_without_noise():
-    data, model = random_graph(12, 24), node_model()
+    data, model = random_graph(12, 24), known_model()
     graph, noise = canonical(data), InterceptionNoise(0.3, 0.6, 2, skip=True)
     sampler = InterceptionSampler(bind(model, graph, "node"), graph, np.arange(12), noise)
     kept, hidden = _draw(stream(0, 1, 0), graph, noise, sampler.batch)
@@ -123,7 +123,7 @@ def test_a_skip_connection_adds_the_logits_of_own_features_without_noise():
 
 
 def test_with_a_skip_connection_own_features_are_not_covered_and_the_file_says_so(tmp_path):
-    data, model = random_graph(25, 40), node_model()
+    data, model = random_graph(25, 40), known_model()
     plain, skip = (ac.certify(model, data, Interception(0.5, 0.95, 2, skip=own, **FEW)) for own in (False, True))
     own = ac.Budget(target_features=True)
     assert plain.holds_against(own).any()
@@ -137,7 +137,7 @@ def test_with_a_skip_connection_own_features_are_not_covered_and_the_file_says_s
 
 
 def test_a_skip_connection_that_is_struck_from_a_file_is_noticed(tmp_path):
-    skip = ac.certify(node_model(), random_graph(25, 40), Interception(0.5, 0.95, 2, skip=True, **FEW))
+    skip = ac.certify(known_model(), random_graph(25, 40), Interception(0.5, 0.95, 2, skip=True, **FEW))
     skip.save(tmp_path / "skip.cert")
     for told in (None, False, 1):
         header, arrays = open_up(tmp_path / "skip.cert")
@@ -195,7 +195,7 @@ def test_a_larger_promise_is_contradicted(monkeypatch):
 
 @pytest.fixture(scope="module")
 def certified():
-    data, model = random_graph(30, 70), node_model()
+    data, model = random_graph(30, 70), known_model()
     return data, model, ac.certify(model, data, Interception(0.4, 0.9, 2, **FEW))
 
 
