@@ -219,7 +219,7 @@ def draw_panels(
     named = _named(panels) if label is None else {}
     with mpl.rc_context(_STYLE):
         height = 2.3 * rows + 0.2 + _LEGEND_LINE * -(-len(named) // 2)
-        figure = Figure(figsize=(width * columns, height), layout="constrained", dpi=200)
+        figure: Any = Figure(figsize=(width * columns, height), layout="constrained", dpi=200)
         for number, panel in enumerate(panels):
             axes = figure.add_subplot(rows, columns, number + 1)
             _draw(axes, panel)

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from agnncert.errors import AgnncertError, missing
 from agnncert_code.tokens import KEYWORDS, tokens
@@ -218,7 +217,7 @@ class StatementEncoder:
             self.model = transformers.AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
         except (OSError, ValueError) as error:
             raise AgnncertError(f"the encoder in {folder} cannot be read: {error}") from error
-        self.model.eval()
+        self.model.eval().requires_grad_(False)
         positions = self.model.config.max_position_embeddings - 2  # RoBERTa counts positions from 2
         self.longest = min(LONGEST_STATEMENT, positions)
 
@@ -228,7 +227,6 @@ class StatementEncoder:
         width = int(self.model.config.hidden_size)
         return np.array([rows[text] for text in texts], dtype=np.float32).reshape(len(texts), width)
 
-    @torch.no_grad()
     def _row(self, text: str) -> FloatArray:
         inputs = self.tokenizer(text, truncation=True, max_length=self.longest, return_tensors="pt")
         states = self.model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).last_hidden_state
