@@ -159,20 +159,28 @@ def test_models_without_a_proof_stand_beside_the_curve(tmp_path) -> None:
     assert {"undefended 0.90", "MLP 0.90"} <= set(found)
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "label"),
-    [
-        ("hashes", {"hash": "sha1"}, "sha1"),
-        ("models", {"model": "gat"}, "GAT"),
-        ("subgraphs", {"objective": "full"}, "no subgraphs"),
-        ("protocols", {"protocol": "inductive"}, "inductive"),
-        ("larger", {"model": "resgcn", "num_layers": 6}, "residual GCN, 6 layers"),
-    ],
-)
-def test_each_experiment_has_its_figure(tmp_path, name, change, label) -> None:
-    results = Results([row_of(E_MAIN), row_of(replace(E_MAIN, **change))])
-    figure = next(figure for figure in draw_figures(results, tmp_path) if figure.name == name)
-    assert label in texts(figure.path)
+VARIED = [
+    ("hashes", {"hash": "sha1"}, "sha1"),
+    ("models", {"model": "gat"}, "GAT"),
+    ("subgraphs", {"objective": "full"}, "no subgraphs"),
+    ("protocols", {"protocol": "inductive"}, "inductive"),
+    ("larger", {"model": "resgcn", "num_layers": 6}, "residual GCN, 6 layers"),
+]
+
+
+@pytest.fixture(scope="module")
+def of_experiments(tmp_path_factory) -> dict:
+    """Words of each figure of a main run and one run of every experiment."""
+    results = Results([row_of(E_MAIN), *(row_of(replace(E_MAIN, **change)) for _, change, _ in VARIED)])
+    return {figure.name: texts(figure.path) for figure in draw_figures(results, tmp_path_factory.mktemp("figures"))}
+
+
+@pytest.mark.parametrize(("name", "change", "label"), VARIED)
+def test_each_experiment_has_its_figure(of_experiments, name, change, label) -> None:
+    assert set(of_experiments) == {"groups", "neighbours", *(one for one, _, _ in VARIED)}
+    assert label in of_experiments[name]
+    others = {other for one, _, other in VARIED if one != name}
+    assert not others & set(of_experiments[name])
 
 
 def test_defences_are_drawn_per_attack_and_a_published_rule_only_where_it_differs(tmp_path) -> None:

@@ -34,19 +34,15 @@ def test_figures_are_written_as_svg_and_pdf(tmp_path: Path) -> None:
         assert one.read_bytes()[:5] in (b"<?xml", b"%PDF-")
 
 
-def test_an_envelope_is_called_one_in_figures(tmp_path: Path) -> None:
+def test_an_envelope_and_what_is_possible_are_in_figures_and_tables(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     certificate, _ = made_up_certificate(np.random.default_rng(0), "edge-centric/graph", 30, 20, 3)
-    context = ReportContext(truth=certificate.label, size_only=[(0, 0.9), (2, 0.6)])
-    assert ">size alone (envelope)</text>" in save_figures(certificate, tmp_path, context)[0].read_text("utf-8")
-
-
-def test_what_is_possible_is_in_figures_and_tables(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    certificate, _ = made_up_certificate(np.random.default_rng(0), "edge-centric/graph", 30, 20, 3)
-    context = ReportContext(truth=certificate.label, possible={f"{AT_MOST} (edges)": [(0, 0.9), (2, 0.6)]})
+    curve = [(0, 0.9), (2, 0.6)]
+    context = ReportContext(truth=certificate.label, size_only=curve, possible={f"{AT_MOST} (edges)": curve})
+    drawn = save_figures(certificate, tmp_path, context)[0].read_text("utf-8")
     name = "at most possible from node types (edges)"
-    assert f">{name}</text>" in save_figures(certificate, tmp_path, context)[0].read_text("utf-8")
+    assert ">size alone (envelope)</text>" in drawn
+    assert f">{name}</text>" in drawn
     assert name in save_tables(certificate, tmp_path, context)[1].read_text("utf-8")
 
 
