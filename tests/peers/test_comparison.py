@@ -23,6 +23,7 @@ from agnncert_peers.gnncert import GNNCertE, GNNCertEN
 from agnncert_peers.threat import Threat
 
 from ..support.certificates import certificate_of, random_evidence
+from ..support.forests import plant_small
 from ..support.labelled import labelled_graph, labelled_graphs
 
 QUICK = {
@@ -155,7 +156,7 @@ def test_training_that_had_not_converged_is_said(compared):
 
 
 def test_graphs_are_compared_under_edges_and_features(monkeypatch):
-    monkeypatch.setattr("agnncert_peers.control_rows.TREES", 5)  # nothing here asks how good a forest is
+    plant_small(monkeypatch)
     graphs = labelled_graphs(16)
     for graph in graphs:
         graph.x = graph.x.float()

@@ -15,6 +15,7 @@ from agnncert_peers.runner import make_study
 from agnncert_peers.size_control import GraphSizes, SizedGraphs, one_unit, size_alone, size_rule
 from agnncert_peers.threat import Threat
 
+from ..support.forests import plant_small
 from ..support.labelled import labelled_graph, labelled_graphs
 
 QUICK = {"fit": {"epochs": 4, "evaluate_every": 2}, "model_args": {"hidden_channels": 8}}
@@ -23,9 +24,8 @@ SIZES = (0, 1, 2, 4)
 
 @pytest.fixture(scope="module", autouse=True)
 def small_forests():
-    """Nothing here asks how good a forest is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agnncert_peers.control_rows.TREES", 5)
+        plant_small(patch)
         yield
 
 
@@ -72,11 +72,11 @@ def test_controls_of_graphs_stand_before_the_defences(designed):
     assert [row["control"] for row in designed[0].rows] == [True] * 7 + [False] * 2
 
 
-def test_what_is_possible_for_classifiers_of_node_types_stands_below_the_table(graphs):
+def test_what_is_possible_for_classifiers_of_node_types_stands_below_the_table(graphs, tmp_path):
     typed = copy.deepcopy(graphs)
     for graph in typed:
         graph.x = torch.eye(3)[torch.arange(graph.num_nodes) % 3]  # the number of nodes decides
-    settings = {"sizes": [0, 2], "against": "injection", **QUICK}
+    settings = {"sizes": [0, 2], "against": "injection", "folder": tmp_path, **QUICK}
     found = ac.compare(typed, [ac.NodeCentric(3)], **settings)
     histogram = row_of(found, "sums of node features")
     assert found.ceiling[0] >= histogram["certified"][0]
