@@ -15,6 +15,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, count
 from pathlib import Path
@@ -238,6 +239,7 @@ def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
         raise SettingsError(f"these settings cannot be stored: {error}.") from error
 
 
+@cache
 def environment() -> dict[str, Any]:
     """Versions of the libraries and the kind of machine; no host name, user or path."""
     versions = {"agnncert": __version__, "python": platform.python_version()}
