@@ -79,24 +79,27 @@ def test_no_injected_node_flips_what_a_sound_test_certifies(test, p_edge, p_node
     """Classifiers that are arbitrary on clean noisy graphs and hostile wherever an injected edge survives."""
     rng = np.random.default_rng(1)
     clean_edges, certified = [(0, 1), (1, 2)], 0
+    unharmed, hit = list(noisy_graphs(3, clean_edges, p_edge, p_node)), {}
+    for ends in ((0,), (1,), (0, 1), (0, 1, 2)):
+        noisy = noisy_graphs(4, [*clean_edges, *[(k, 3) for k in ends]], p_edge, p_node)
+        hit[ends] = [(p, kept, any(3 in edge for edge in kept)) for p, kept in noisy]
     keys = [frozenset(k) for size in range(3) for k in combinations(clean_edges, size)]
     for trial in range(30):
         labels = dict(zip(keys, rng.choice(3, size=len(keys), p=[0.8, 0.1, 0.1]), strict=True))
         labels[frozenset()] = 0 if trial % 2 else labels[frozenset()]
         clean = np.zeros(3)
-        for p, kept in noisy_graphs(3, clean_edges, p_edge, p_node):
+        for p, kept in unharmed:
             clean[labels[kept]] += p
         bounds = bounds_of(clean[0], clean[1:].max())
-        for ends in ([0], [1], [0, 1], [0, 1, 2]):
+        for ends, noisy in hit.items():
             noise = DeletionNoise(p_edge, p_node, test=test)
             if not noise.withstands(np.ones(1), len(ends), bounds)[0]:
                 continue
             certified += 1
             for rival in (1, 2):
                 attacked = np.zeros(3)
-                for p, kept in noisy_graphs(4, [*clean_edges, *[(k, 3) for k in ends]], p_edge, p_node):
-                    hit = any(3 in edge for edge in kept)
-                    attacked[rival if hit else labels[kept]] += p
+                for p, kept, is_hit in noisy:
+                    attacked[rival if is_hit else labels[kept]] += p
                 assert attacked[0] > np.delete(attacked, 0).max()
     assert certified > 10
 

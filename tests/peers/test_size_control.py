@@ -128,12 +128,13 @@ def path_set(seed=0, count=40):
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_no_threshold_and_no_pair_of_classes_does_better(budgets, counts, size):
     graphs = SizedGraphs.of(path_set(seed=size))
-    best = 0.0
+    best, ends = 0.0, []
+    for near in window(size):
+        spans = [graphs.sizes.span(counts, budget) for budget in (budgets or one_unit(counts))(near)]
+        ends.append((np.min(spans, axis=0)[0], np.max(spans, axis=0)[1]))
     for threshold, low, high in product(range(-5, 60), range(3), range(3)):
         scores = []
-        for near in window(size):
-            spans = [graphs.sizes.span(counts, budget) for budget in (budgets or one_unit(counts))(near)]
-            least, most = np.min(spans, axis=0)[0], np.max(spans, axis=0)[1]
+        for least, most in ends:
             sure = (most <= threshold) & (graphs.truth == low) | (least > threshold) & (graphs.truth == high)
             scores.append(graphs.weight @ sure)
         best = max(best, float(np.mean(scores)))
