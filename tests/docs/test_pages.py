@@ -124,8 +124,10 @@ def files_of(call) -> list[str]:
     arrived = {}
 
     def note(frame, event, _):
+        if event != "call":  # most are calls of functions in C
+            return
         file = frame.f_code.co_filename
-        if event == "call" and file.startswith(f"{PROJECT}/") and not frame.f_code.co_name.startswith("<"):
+        if file.startswith(f"{PROJECT}/") and not frame.f_code.co_name.startswith("<"):
             arrived[file.rpartition("/src/")[2].removeprefix("agnncert/").removesuffix(".py")] = None
 
     call()  # once before, so that modules are loaded
