@@ -1,6 +1,7 @@
 """A run that is interrupted goes on where it stopped, and ends as if nothing had happened."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -33,14 +34,28 @@ def run(task, file=None, progress=None, **changed):
     return ac.fit(model, data, division, **how, checkpoint=file, progress=progress)
 
 
+@pytest.fixture(scope="module")
+def uninterrupted():
+    """The run of each task without an interruption, to compare with."""
+    return cache(run)
+
+
+@pytest.fixture(scope="module")
+def of_a_finished_run(tmp_path_factory):
+    """The checkpoint of a run on nodes."""
+    file = tmp_path_factory.mktemp("finished") / "run"
+    run("node", file)
+    return file.read_bytes()
+
+
 def without_time(record):
     return {name: value for name, value in record.items() if not name.startswith("seconds")}
 
 
 @pytest.mark.parametrize("epoch", [1, 4, 5, 9])
 @pytest.mark.parametrize("task", CASES)
-def test_an_interrupted_run_ends_with_the_same_weights_to_the_last_bit(task, epoch, tmp_path) -> None:
-    whole = run(task)
+def test_an_interrupted_run_ends_with_the_same_weights_to_the_last_bit(task, epoch, tmp_path, uninterrupted) -> None:
+    whole = uninterrupted(task)
     file = tmp_path / "new folder" / "run.safetensors"
     with pytest.raises(Interrupted):
         run(task, file, interrupt_at(epoch))
@@ -71,8 +86,8 @@ def test_a_run_that_had_stopped_early_does_not_go_on(tmp_path) -> None:
 @pytest.mark.parametrize(
     "changed", [{"lr": 0.02}, {"epochs": 12}, {"seed": 2}, {"edgeless_weight": 2}, {"protocol": "inductive"}]
 )
-def test_a_run_with_other_settings_is_refused_by_name(changed, tmp_path) -> None:
-    run("node", tmp_path / "run")
+def test_a_run_with_other_settings_is_refused_by_name(changed, tmp_path, of_a_finished_run) -> None:
+    (tmp_path / "run").write_bytes(of_a_finished_run)
     with pytest.raises(ac.errors.SettingsError, match=rf"run belongs to another run \(other {next(iter(changed))}\)"):
         run("node", tmp_path / "run", **changed)
 
@@ -103,10 +118,9 @@ def reword(blob):
 
 
 @pytest.mark.parametrize("damage", [cut, flip, reword, lambda blob: b"", lambda blob: b"hello" * 20])
-def test_a_damaged_checkpoint_is_refused(damage, tmp_path) -> None:
+def test_a_damaged_checkpoint_is_refused(damage, tmp_path, of_a_finished_run) -> None:
     file = tmp_path / "run"
-    run("node", file)
-    file.write_bytes(damage(file.read_bytes()))
+    file.write_bytes(damage(of_a_finished_run))
     with pytest.raises(
         ac.errors.SettingsError, match=r"cannot resume from run, which is damaged or not a checkpoint \(.*delete"
     ):
