@@ -241,8 +241,8 @@ def fit(
     about = {"division": name, "data": dataset_digest(ready), **as_json(how)}
     if rule is not None:
         about["vote"] = rule.to_json()
-    on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters()) or None  # None: torch chooses
-    optimizer = torch.optim.Adam(model.parameters(), how["lr"], weight_decay=how["weight_decay"], foreach=on_cpu)
+    at_once = next(model.parameters()).device.type == "cpu" or None  # None: torch chooses
+    optimizer = torch.optim.Adam(model.parameters(), how["lr"], weight_decay=how["weight_decay"], foreach=at_once)
     state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
@@ -318,8 +318,8 @@ def _epoch(
     """One pass over the training set and, if it is time, an evaluation on the validation set."""
     begin = time.perf_counter()
     # Seeded by epoch, so that a resumed run samples the same. To seed absent devices too would take milliseconds.
-    devices = torch.default_generator if optimizer.defaults["foreach"] else torch
-    devices.manual_seed(1_000_003 * settings["seed"] + state.epoch)
+    on_cpu = next(model.parameters()).device.type == "cpu"
+    (torch.default_generator if on_cpu else torch).manual_seed(1_000_003 * settings["seed"] + state.epoch)
     loss = _train(model.train(), setup, optimizer, settings["clip"])
     state.epoch += 1
     if not math.isfinite(loss):
