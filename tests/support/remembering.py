@@ -15,7 +15,7 @@ from agnncert import recompute as replay
 from agnncert.engine import naive as recast
 from agnncert.graphs.graph import graph_digest
 from agnncert.models.digest import model_digest
-from agnncert_peers import recheck, smoothing
+from agnncert_peers import recheck, recount_samples, smoothing
 
 MOST = 3000
 
@@ -69,6 +69,9 @@ def _memories() -> dict[str, _Remembered]:
             id(model), id(ready), rows.tobytes(),
         ),
     )  # fmt: skip
+    solved = _Remembered(
+        recount_samples._solve, lambda successes, trials, log_alpha: (successes.tobytes(), trials, log_alpha)
+    )
     return {
         "audited": audited,
         "audit": reported,
@@ -76,12 +79,13 @@ def _memories() -> dict[str, _Remembered]:
         "cast": cast,
         "_cast": plain,
         "_drawn_again": drawn,
+        "_solve": solved,
     }
 
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """Within, audits, graphs in canonical form, ballots cast again and samples drawn again are remembered."""
+    """Within, audits, canonical graphs, ballots cast again, samples drawn again and their bounds are remembered."""
     known = _memories()
     with ExitStack() as patches:
         for module, name in (
@@ -91,6 +95,7 @@ def remembering() -> Iterator[None]:
             (replay, "prepared"),
             (replay, "cast"),
             (recheck, "_drawn_again"),
+            (recount_samples, "_solve"),
             (recast, "_cast"),
         ):
             patches.enter_context(mock.patch.object(module, name, known[name]))
