@@ -2,10 +2,10 @@
 
 import pytest
 
-from ..support.remembering import remembering
+from ..support.remembering import casting_once, remembering
 
 
 @pytest.fixture(scope="module", autouse=True)
 def remember():
-    with remembering():
+    with remembering(), casting_once():
         yield

@@ -14,6 +14,7 @@ instructions that its file compiles to, under the name that the file gives it. W
 
 import builtins
 import hashlib
+import operator
 import sys
 import types
 from collections import OrderedDict
@@ -259,7 +260,7 @@ def _digest(name: str) -> str:
 # Whether code is still the code that stands in its file
 
 Place = tuple[Any, str]  # a class or a module, and a name in it
-Seen = tuple[Any, ...]  # what stood there
+Seen = tuple[Any, ...]  # what stood there, and its parts if it is a function
 
 _IN_C = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
@@ -329,7 +330,7 @@ class _Trail:
         return (
             all(kind.__mro__ == order for kind, order in self._orders.items())
             and all(vars(cls).keys() == names for cls, names in self._names.items())
-            and all(a is b for place, seen in self.places.items() for a, b in zip(_look(*place), seen, strict=True))
+            and all(all(map(operator.is_, _look(*place), seen)) for place, seen in self.places.items())
         )
 
     def _visit_methods(self, name: str) -> None:
@@ -405,7 +406,8 @@ class _Trail:
 
 def _look(holder: Any, name: str) -> Seen:
     value = vars(holder).get(name, _ABSENT)
-    return (value, *(getattr(value, part, None) for part in ("__code__", "__defaults__", "__kwdefaults__")))
+    is_function = type(value) is types.FunctionType
+    return (value, value.__code__, value.__defaults__, value.__kwdefaults__) if is_function else (value,)
 
 
 def _is_ours(module: str) -> bool:

@@ -211,25 +211,26 @@ def _counts_of_edges(data: Any) -> Iterator[Finding]:
     named = set()
     for number, value in enumerate(values):
         sums = [torch.zeros(len(x), dtype=torch.float64).index_add(0, end, value.double()) for end in edge_index.cpu()]
-        for total in (*sums, sums[0] + sums[1]):
-            order = torch.argsort(total)
-            few = order[torch.linspace(0, len(order) - 1, _LOOKED_AT).long()]
-            for column in _following(x[few]).tolist():  # columns that pass on a few nodes are compared on all
-                if column not in named and len(_following(x[order, column : column + 1], total[order])):
-                    named.add(column)
-                    what = "number of edges" if not number else "sum of the values of edges"
-                    why = f"follows the {what} of each node, so whoever adds an edge changes it"
-                    yield Finding("data.x", f"column {column}", why, "Leave the column out; edges can vote instead.")
+        totals = [*sums, sums[0] + sums[1]]
+        orders = torch.stack([torch.argsort(total) for total in totals])
+        few = orders[:, torch.linspace(0, len(x) - 1, _LOOKED_AT).long()]
+        for which, column in _following(x[few]).tolist():  # columns that pass on a few nodes are compared on all
+            order = orders[which]
+            if column not in named and len(_following(x[order, column : column + 1], totals[which][order])):
+                named.add(column)
+                what = "number of edges" if not number else "sum of the values of edges"
+                why = f"follows the {what} of each node, so whoever adds an edge changes it"
+                yield Finding("data.x", f"column {column}", why, "Leave the column out; edges can vote instead.")
 
 
 def _following(rows: torch.Tensor, total: torch.Tensor | None = None) -> torch.Tensor:
     """Columns with several values that only rise, or only fall, from row to row, and never within a total."""
     rows = rows.double()
-    steps, slack = rows.diff(dim=0), 1e-6 * rows.abs().amax(dim=0)
-    follows = (steps >= -slack).all(dim=0) | (steps <= slack).all(dim=0)
+    steps, slack = rows.diff(dim=-2), 1e-6 * rows.abs().amax(dim=-2, keepdim=True)
+    follows = (steps >= -slack).all(dim=-2) | (steps <= slack).all(dim=-2)
     if total is not None:
-        follows &= (steps[total.diff() == 0].abs() <= slack).all(dim=0)
-    return (follows & ((steps.abs() > slack).sum(dim=0) >= _LEAST_STEPS - 1)).nonzero().view(-1)
+        follows &= (steps[total.diff() == 0].abs() <= slack).all(dim=-2)
+    return (follows & ((steps.abs() > slack).sum(dim=-2) >= _LEAST_STEPS - 1)).nonzero()
 
 
 def _drops(layer: torch.nn.Module) -> bool:

@@ -170,7 +170,7 @@ class Evaluator:
         call, found = self.call if model is None else replace(self.call, model=model), []
         for graph in graphs:
             plain = graph.rows.numel() * self.table.size(1) <= self.most_plain
-            x = self.table[graph.rows] if plain else self.features.rows(graph.rows)
+            x = self.table.index_select(0, graph.rows) if plain else self.features.rows(graph.rows)
             batch = graph.place if call.task == "graph" else None
             try:
                 found.append(call(x, graph.edge_index, graph.values, batch))  # the model gets copies
@@ -201,7 +201,7 @@ class Probe:
         """Logits of the unchanged graph."""
         return self.evaluator.logits(self.graph)
 
-    @property
+    @cached_property
     def finite(self) -> bool:
         """Whether all logits of the unchanged graph are finite."""
         return bool(torch.isfinite(self.base).all())
@@ -312,11 +312,8 @@ class Probes:
         self.call = bind(model, CanonicalGraph(whole, none, torch.arange(len(whole)), weight, attr), task)
         # The constructed graph comes first: it is small and finds most faults.
         made = self._made_up(len(few))
-        if own is not None and brief:
-            self.probes = [self._probe(x, self._with_made_up(own, len(few)))]
-        else:
-            self.probes = [self._probe(few, made)]
-            self.probes += [] if own is None else [self._probe(x, self._with_made_up(own, len(few)))]
+        self.probes = [] if own is not None and brief else [self._probe(few, made)]
+        self.probes += [] if own is None else [self._probe(x, self._with_made_up(own, len(few)))]
         self.small = self.probes[0]
 
     @property
