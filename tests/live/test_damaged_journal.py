@@ -22,11 +22,11 @@ from agnncert_live import JournalError
 from agnncert_live.journal import Journal, _linked
 
 from ..support.live import assert_current
-from ..support.small_graphs import node_model, random_graph
+from ..support.small_graphs import plain_model, random_graph
 
 pytestmark = pytest.mark.usefixtures("one_audit")  # one model is opened some 300 times, with a few graphs
 
-MODEL, DATA, DIVISION = node_model(), random_graph(12, 16), ac.EdgeCentric(5)
+MODEL, DATA, DIVISION = plain_model(), random_graph(12, 16), ac.EdgeCentric(5)
 IDS = DATA.node_id.tolist()
 FREE = [(u, v) for u in range(12) for v in range(u) if [u, v] not in DATA.edge_index.T.tolist()]
 PAIRS = [(IDS[u], IDS[v]) for u, v in FREE if [v, u] not in DATA.edge_index.T.tolist()]

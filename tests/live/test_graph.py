@@ -18,7 +18,7 @@ from agnncert.errors import DivisionError, GraphError, IdError, ModelContractErr
 from agnncert_live.events import KINDS
 
 from ..support.live import assert_current, assert_same, certified, ids_of, random_batch
-from ..support.small_graphs import WeightedModel, graph_model, node_model, random_graph
+from ..support.small_graphs import WeightedModel, graph_model, node_model, plain_model, random_graph
 
 INF = math.inf
 NODE = [
@@ -123,12 +123,12 @@ def test_a_perturbation_is_applied_as_to_data(tmp_path):
         delete_nodes=[next(i for i in ids if i not in (u, v, ids[3], ids[4]))],
         change_features={ids[4]: [0.5] * 5},
     )
-    live = agnncert_live.LiveGraph(node_model(), graph, ac.NodeCentric(5))
+    live = agnncert_live.LiveGraph(plain_model(), graph, ac.NodeCentric(5))
     live.apply(change)
-    expected = ac.certify(node_model(), change.apply(graph), ac.NodeCentric(5))
+    expected = ac.certify(plain_model(), change.apply(graph), ac.NodeCentric(5))
     assert_same(live.certificate(), expected)
     live.certificate().save(tmp_path / "now")
-    assert ac.verify(tmp_path / "now", data=live.data(), model=node_model(), recheck=50).holds
+    assert ac.verify(tmp_path / "now", data=live.data(), model=plain_model(), recheck=50).holds
 
 
 BAD = [
@@ -179,7 +179,7 @@ def torch_data(edges, x, ids):
 
 
 def tiny_model():
-    return node_model(features=2).float()
+    return plain_model(features=2).float()
 
 
 def test_a_model_that_fails_on_the_new_graph_changes_nothing():
@@ -207,7 +207,7 @@ def test_a_model_that_fails_on_the_new_graph_changes_nothing():
 def test_without_ids_nodes_come_in_order_and_none_goes():
     data = random_graph(6, 6)
     del data.node_id
-    live = agnncert_live.LiveGraph(node_model(), data, ac.NodeCentric(3))
+    live = agnncert_live.LiveGraph(plain_model(), data, ac.NodeCentric(3))
     with pytest.raises(IdError, match="next one is 6"):
         live.apply(agnncert_live.Event("add_node", 9, value=[0.0] * 5))
     with pytest.raises(IdError, match="Give it node_id"):
@@ -217,7 +217,7 @@ def test_without_ids_nodes_come_in_order_and_none_goes():
 
 
 def test_what_moved_is_told_to_whoever_listens():
-    live = agnncert_live.LiveGraph(node_model(), random_graph(14, 20), ac.NodeCentric(6))
+    live = agnncert_live.LiveGraph(plain_model(), random_graph(14, 20), ac.NodeCentric(6))
     heard, flips = [], []
     end = live.subscribe(heard.append)
     live.subscribe(flips.append, flips=True)
@@ -244,7 +244,7 @@ def test_what_moved_is_told_to_whoever_listens():
 
 @pytest.mark.parametrize("division", [ac.EdgeCentric(5), ac.GatedNodeCentric(4)], ids=str)
 def test_a_decision_is_that_of_the_certificate(division):
-    live = follow(agnncert_live.LiveGraph(node_model(), looped(), division), seed=2)
+    live = follow(agnncert_live.LiveGraph(plain_model(), looped(), division), seed=2)
     certificate = certified(live)
     for target in certificate:
         ours, theirs = live[target], certificate[target]
@@ -259,7 +259,7 @@ def test_a_decision_is_that_of_the_certificate(division):
 
 
 def test_what_cannot_be_kept_current_is_refused():
-    graph, model = random_graph(6, 6), node_model()
+    graph, model = random_graph(6, 6), plain_model()
     with pytest.raises(DivisionError, match="event by event"):
         agnncert_live.LiveGraph(model, graph, ac.baselines.GNNCertE(4))
     with pytest.raises(SettingsError, match="expected a VotingRule"):
@@ -276,7 +276,7 @@ def test_what_cannot_be_kept_current_is_refused():
 
 
 def test_memory_does_not_grow_with_events():
-    live = agnncert_live.LiveGraph(node_model(), random_graph(12, 16), ac.EdgeCentric(5), targets=[0])
+    live = agnncert_live.LiveGraph(plain_model(), random_graph(12, 16), ac.EdgeCentric(5), targets=[0])
     ids = live.data().node_id.tolist()
     pair = next((u, v) for u in ids for v in ids if u < v and not _joined(live, u, v))
     sizes = []

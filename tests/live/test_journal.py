@@ -15,7 +15,7 @@ import agnncert_live
 from agnncert_live import JournalError
 
 from ..support.live import assert_same, random_batch
-from ..support.small_graphs import graph_model, node_model, random_graph
+from ..support.small_graphs import graph_model, plain_model, random_graph
 
 pytestmark = pytest.mark.usefixtures("one_audit")
 
@@ -23,13 +23,13 @@ DIVISION = ac.EdgeCentric(5)
 
 
 def begin(path, **changes):
-    settings = {"model": node_model(), "data": random_graph(12, 16), "division": DIVISION, "snapshot_every": 7}
+    settings = {"model": plain_model(), "data": random_graph(12, 16), "division": DIVISION, "snapshot_every": 7}
     return agnncert_live.LiveGraph(**{**settings, **changes}, journal=path)
 
 
 def history(batches):
     """Batches of events that can be applied, and labels and radii after each."""
-    live = agnncert_live.LiveGraph(node_model(), random_graph(12, 16), DIVISION)
+    live = agnncert_live.LiveGraph(plain_model(), random_graph(12, 16), DIVISION)
     rng, events, states = random.Random(0), [], [(0, live.targets.tolist(), live.label.tolist(), live.radius.tolist())]
     while len(events) < batches:
         batch = random_batch(live, rng, 2)
@@ -38,7 +38,7 @@ def history(batches):
             events.append(batch)
             states.append((live.number, live.targets.tolist(), live.label.tolist(), live.radius.tolist()))
         elif done.events:  # undo by beginning anew: only whole batches are wanted
-            live = agnncert_live.LiveGraph(node_model(), random_graph(12, 16), DIVISION)
+            live = agnncert_live.LiveGraph(plain_model(), random_graph(12, 16), DIVISION)
             live.apply([event for one in events for event in one])
             live.number = states[-1][0]
     return events, states
@@ -91,7 +91,7 @@ def test_ten_kills_lose_nothing(tmp_path):
         for number, batch in enumerate(events):
             assert live.apply(batch, id=f"batch {number}").repeated == (number < before)
         assert live.number == states[-1][0]
-        assert_same(live.certificate(), ac.certify(node_model(), live.data(), DIVISION))
+        assert_same(live.certificate(), ac.certify(plain_model(), live.data(), DIVISION))
 
 
 def test_snapshots_keep_the_journal_small_and_a_restart_needs_no_data(tmp_path):
@@ -113,13 +113,13 @@ def test_snapshots_keep_the_journal_small_and_a_restart_needs_no_data(tmp_path):
         assert live.number == 84
         assert_same(live.certificate(), expected)
         live.apply(agnncert_live.Event("add_edge", *pair))
-        assert np.array_equal(live.label, ac.certify(node_model(), live.data(), DIVISION).label)
+        assert np.array_equal(live.label, ac.certify(plain_model(), live.data(), DIVISION).label)
 
 
 def test_a_journal_of_something_else_is_refused_by_name(tmp_path):
     begin(tmp_path / "j").close()
     others = {
-        "model": {"model": node_model(seed=5)},
+        "model": {"model": plain_model(seed=5)},
         "graph": {"data": random_graph(12, 16, seed=3)},
         "division": {"division": ac.EdgeCentric(6)},
         "vote": {"rule": ac.VotingRule("abstain", [1, 0, 0])},

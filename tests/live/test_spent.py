@@ -9,7 +9,7 @@ import agnncert_live
 from agnncert.errors import IdError, SettingsError
 
 from ..support.live import ids_of, random_batch
-from ..support.small_graphs import graph_model, node_model, random_graph
+from ..support.small_graphs import graph_model, plain_model, random_graph
 
 DIVISIONS = [ac.EdgeCentric(15), ac.GatedNodeCentric(10), ac.PerNeighbour()]
 
@@ -17,7 +17,7 @@ DIVISIONS = [ac.EdgeCentric(15), ac.GatedNodeCentric(10), ac.PerNeighbour()]
 @pytest.mark.parametrize(("number", "division"), enumerate(DIVISIONS), ids=map(str, DIVISIONS))
 def test_within_means_that_the_label_is_what_it_was(number, division):
     vote = [None, ac.VotingRule("abstain", [0, 2, 1]), ac.VotingRule("abstain", 3)][number]
-    live = agnncert_live.LiveGraph(node_model(), random_graph(14, 22), division, rule=vote)
+    live = agnncert_live.LiveGraph(plain_model(), random_graph(14, 22), division, rule=vote)
     reference, rng, seen = live.reference(), random.Random(number), set()
     for _ in range(8):
         live.apply(random_batch(live, rng, 1), skip_bad=True)
@@ -44,7 +44,7 @@ def test_what_came_is_counted_and_what_went_again_is_not(tmp_path):
     ids = ids_of(graph)
     near = {ids[k] for k in graph.edge_index[1, graph.edge_index[0] == 0].tolist()}
     others = [i for i in ids[1:] if i not in near]
-    with agnncert_live.LiveGraph(node_model(), graph, ac.NodeCentric(40), journal=tmp_path / "j") as live:
+    with agnncert_live.LiveGraph(plain_model(), graph, ac.NodeCentric(40), journal=tmp_path / "j") as live:
         reference = live.reference()
         live.apply([agnncert_live.Event("add_edge", ids[0], other) for other in others[:3]])
         live.apply(
@@ -58,7 +58,7 @@ def test_what_came_is_counted_and_what_went_again_is_not(tmp_path):
         with pytest.raises(IdError, match="came later"):
             live.spent("new", reference)
     reference.save(tmp_path / "reference")
-    with agnncert_live.LiveGraph(node_model(), graph, ac.NodeCentric(40), journal=tmp_path / "j") as live:
+    with agnncert_live.LiveGraph(plain_model(), graph, ac.NodeCentric(40), journal=tmp_path / "j") as live:
         reference = ac.load_certificate(tmp_path / "reference")
         live.apply(
             [

@@ -10,7 +10,7 @@ from agnncert.errors import GraphError
 from agnncert_live import Event, JournalError, LiveGraph, Neo4jChanges, consume
 from agnncert_live.streams import plain_events
 
-from ..support.small_graphs import node_model, random_graph
+from ..support.small_graphs import plain_model, random_graph
 
 pytestmark = pytest.mark.usefixtures("one_audit")
 
@@ -104,7 +104,7 @@ class MemoryConsumer:
 
 @pytest.fixture
 def make(tmp_path):
-    return lambda: LiveGraph(node_model(), random_graph(10, 12), ac.NodeCentric(3), journal=tmp_path / "live.journal")
+    return lambda: LiveGraph(plain_model(), random_graph(10, 12), ac.NodeCentric(3), journal=tmp_path / "live.journal")
 
 
 def payload(*events):

@@ -14,7 +14,7 @@ from agnncert_live.http import Guard, Limits, Refusal
 
 from ..support.live import assert_current
 from ..support.serving import NODES, a_graph, a_model, a_service
-from ..support.small_graphs import node_model, random_graph
+from ..support.small_graphs import plain_model, random_graph
 
 
 @pytest.mark.parametrize("with_journal", [False, True])
@@ -77,7 +77,7 @@ def test_threads_that_write_and_ask_see_one_graph_at_a_time(tmp_path, with_journ
 def test_ids_without_end_fill_no_memory(monkeypatch) -> None:
     """Each id is new: of batches, of nodes that come and go, and of clients."""
     monkeypatch.setattr("agnncert_live.graph.REMEMBERED", 50)
-    live = agnncert_live.LiveGraph(node_model(), random_graph(8, 8), ac.EdgeCentric(4))
+    live = agnncert_live.LiveGraph(plain_model(), random_graph(8, 8), ac.EdgeCentric(4))
     for k in range(300):
         live.apply(
             [Event("add_node", f"{k}" * 40 + "x", value=[0.0] * 5), Event("delete_node", f"{k}" * 40 + "x")], id=f"b{k}"

@@ -11,7 +11,7 @@ import agnncert as ac
 from agnncert.errors import SettingsError
 from agnncert_live import Event, LiveGraph, Webhook
 
-from ..support.small_graphs import node_model, random_graph
+from ..support.small_graphs import plain_model, random_graph
 
 pytestmark = pytest.mark.usefixtures("one_audit")
 
@@ -45,7 +45,7 @@ def receiver(*statuses, location=""):
 
 @pytest.fixture
 def live():
-    return LiveGraph(node_model(), random_graph(10, 12), ac.NodeCentric(3))
+    return LiveGraph(plain_model(), random_graph(10, 12), ac.NodeCentric(3))
 
 
 def alarm(live):
