@@ -325,10 +325,11 @@ class PaddedLSTM(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv = pyg.SAGEConv(WIDTH, CLASSES, aggr="lstm")
+        self.few = nn.Linear(WIDTH, 2)  # the LSTM takes many steps: it takes them with few numbers
+        self.conv = pyg.SAGEConv(2, CLASSES, aggr="lstm")
 
     def forward(self, x, edge_index):
-        by_head = edge_index[:, torch.argsort(edge_index[1], stable=True)]
+        x, by_head = self.few(x), edge_index[:, torch.argsort(edge_index[1], stable=True)]
         return self.conv(x, by_head) if edge_index.numel() else self.conv.lin_r(x)
 
 
