@@ -260,7 +260,7 @@ def _digest(name: str) -> str:
 # Whether code is still the code that stands in its file
 
 Place = tuple[Any, str]  # a class or a module, and a name in it
-Seen = tuple[Any, ...]  # what stood there, and its parts if it is a function
+Seen = tuple[Any, ...]  # what stood there
 
 _IN_C = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
@@ -406,8 +406,7 @@ class _Trail:
 
 def _look(holder: Any, name: str) -> Seen:
     value = vars(holder).get(name, _ABSENT)
-    is_function = type(value) is types.FunctionType
-    return (value, value.__code__, value.__defaults__, value.__kwdefaults__) if is_function else (value,)
+    return (value, *(getattr(value, part, None) for part in ("__code__", "__defaults__", "__kwdefaults__")))
 
 
 def _is_ours(module: str) -> bool:
