@@ -34,18 +34,18 @@ class Waits(BaseException):
 
 
 @contextmanager
-def at_once(seconds: int = 20) -> Iterator[None]:
+def at_once(seconds: float = 20) -> Iterator[None]:
     """Fails what waits for a pipe."""
 
     def late(*_: object) -> None:
         raise Waits
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 

@@ -37,7 +37,7 @@ def edited(function: FunctionType, old: str, new: str) -> FunctionType:
 def refused_at_once(read: Callable[[Path], object], folder: Path) -> None:
     """Nobody writes into the pipe, so who reads it waits."""
     os.mkfifo(folder / "pipe")
-    with hostile.at_once(1), pytest.raises(AgnncertError):
+    with hostile.at_once(0.5), pytest.raises(AgnncertError):
         read(folder / "pipe")
 
 
@@ -52,7 +52,7 @@ def a_pipe_is_not_verified(folder: Path) -> None:
 def pipes_of_a_run_are_passed_over(folder: Path) -> None:
     for name in ("data.json", "results.jsonl"):
         os.mkfifo(folder / name)
-    with hostile.at_once(1):
+    with hostile.at_once(0.5):
         assert RunFolder(folder).read_json("data.json") == {}
         assert RunFolder(folder).rows() == []
 

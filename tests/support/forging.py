@@ -91,7 +91,7 @@ def lay_open(path: Path) -> Draft:
     """The draft of a file."""
     header, arrays = read_sealed(path, FORMAT, VERSION)
     header.pop("file_sha256")
-    return Draft(header, dict(arrays))
+    return Draft(header, dict(sorted(arrays.items())))  # a file has its arrays in no order
 
 
 def seal(draft: Draft, path: Path) -> bool:

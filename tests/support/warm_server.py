@@ -21,6 +21,8 @@ sys.modules["transformers"] = None  # PyTorch Geometric would import it, which t
 for package in ("pandas", "scipy.stats", "sklearn.datasets", "torch_geometric"):
     importlib.import_module(package)
 del sys.modules["transformers"]
+for layer in ("GCNConv", "SAGEConv", "GATConv"):
+    getattr(sys.modules["torch_geometric.nn"], layer)(1, 1)  # code that PyTorch Geometric writes at the first use
 gc.freeze()
 gc.enable()
 
