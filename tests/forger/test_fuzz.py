@@ -79,3 +79,13 @@ def test_whoever_has_more_refuses_no_less(path):
             assert held == sorted(held, reverse=True), f"{number}: {outcome} holds in {held}"
             refused += not held[-1]
     assert refused > 15
+
+
+@pytest.mark.parametrize("name", [name for name in all_golden_cases() if "stacked" in name])
+def test_scores_of_stacked_votes_may_differ_by_what_machines_differ_by_and_no_more(name, path):
+    world = world_of(name)
+    for by, fate in ((-1, "true"), (1, "true"), (2, "refused")):
+        draft = world.honest.copy()
+        draft["prior"][0, 0] += by
+        assert seal(draft, path)
+        assert tried(world, draft, path).fate == fate
