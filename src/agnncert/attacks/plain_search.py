@@ -185,9 +185,7 @@ def _best(problem: Problem, rows: list[int], old: VoteTable, tries: list[Iterato
     # Targets take turns, since what is tried against several of them is applied once.
     turns = (pair for turn in itertools.zip_longest(*tries) for pair in enumerate(turn) if pair[1] is not None)
     while batch := list(itertools.islice(turns, ATTACKS_AT_ONCE)):
-        known: dict[
-            str, Perturbation
-        ] = {}  # one object for equal changes: numbers in it are lists, so its text says all
+        known: dict[str, Perturbation] = {}  # one object for equal changes; all of a change is in its text
         votes = problem.recast([(rows[k], known.setdefault(repr(change), change)) for k, change in batch])
         for (k, change), after in zip(batch, votes, strict=True):
             this = (problem.winner(after) != labels[k], int((after != old[k]).sum()))

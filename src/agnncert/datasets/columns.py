@@ -215,8 +215,11 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
             "hold such text."
         )
     layout: dict[str, Any] = {
-        "sep": max(",;\t", key=first.count), "encoding": "utf-8-sig", "skipinitialspace": True, "index_col": False
-    }  # fmt: skip
+        "sep": max(",;\t", key=first.count),
+        "encoding": "utf-8-sig",
+        "skipinitialspace": True,
+        "index_col": False,
+    }
     header = [str(column) for column in pd.read_csv(path, nrows=0, **layout).columns]
     texts = {column: str for column in header if column.strip() in text}
     with warnings.catch_warnings():  # rows longer than the header would be cut in silence

@@ -9,7 +9,7 @@ operation sees ordinary copied features.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -157,15 +157,8 @@ class Features:
 
 
 def signs(count: int, seed: int) -> Tensor:
-    """Random numbers 1 and -1, which nobody may write to: a few are kept, since small graphs ask for the same again."""
-    return (_signs if count > 2**12 else _kept_signs)(count, seed)
-
-
-def _signs(count: int, seed: int) -> Tensor:
+    """Random numbers 1 and -1."""
     return 2.0 * torch.randint(0, 2, (count,), generator=torch.Generator().manual_seed(seed)) - 1.0
-
-
-_kept_signs = lru_cache(maxsize=2**10)(_signs)
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def draw_panels(
     named = _named(panels) if label is None else {}
     with mpl.rc_context(_STYLE):
         height = 2.3 * rows + 0.2 + _LEGEND_LINE * -(-len(named) // 2)
-        figure: Any = Figure(figsize=(width * columns, height), layout="constrained", dpi=200)
+        figure = Figure(figsize=(width * columns, height), layout="constrained", dpi=200)
         for number, panel in enumerate(panels):
             axes = figure.add_subplot(rows, columns, number + 1)
             _draw(axes, panel)
@@ -232,9 +232,6 @@ def draw_panels(
         if len(named) > 1:
             handles = [Line2D([], [], **look) for look in named.values()]
             figure.legend(handles, list(named), loc="outside lower center", ncols=2)
-        # Matplotlib draws a figure twice, first to lay it out: then nothing needs to be drawn.
-        lay_out, draw = figure.get_layout_engine(), figure.draw
-        figure.draw = lambda to: lay_out.execute(figure) if figure.get_layout_engine() is lay_out else draw(to)
         path.parent.mkdir(parents=True, exist_ok=True)
         svg = {"Date": None, "Creator": None, "Title": path.stem, "Description": about or None}
         metadata = {".svg": svg, ".pdf": {"CreationDate": None}}  # no date: the same numbers give the same file
