@@ -7,7 +7,7 @@ names a row of a feature table that ends with corrupt rows: corrupting a node me
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -27,7 +27,6 @@ MOST_ROWS, MOST_NUMBERS = 12288, 3 * 2**22
 LEAST_ROWS = 1024
 BRIEF_ROWS, BRIEF_NUMBERS = 256, 2**19  # for models whose layers are all known
 HUGE = 1e30
-Values = dict[str, Tensor]  # edge weights and attributes, by name
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class ProbeGraph:
 
     rows: Tensor
     edge_index: Tensor
-    values: Values
+    values: dict[str, Tensor]
     side: Tensor
     place: Tensor
 
@@ -130,7 +129,6 @@ def has_loops(division: Division | None) -> bool:
 # Constructed graphs with what an attack can add
 
 Arcs = npt.NDArray[np.int64]  # one arc per row: source and head
-Part = tuple[tuple[int, int], ...]  # the same of a small graph
 
 
 @cache
@@ -165,7 +163,12 @@ def _drawn(size: int, count: int, generator: torch.Generator) -> Arcs:
 
 
 def made_up(
-    generator: torch.Generator, ordinary: int, values: Values, loops: bool = False, scale: int = 1, sides: int = 2
+    generator: torch.Generator,
+    ordinary: int,
+    values: dict[str, Tensor],
+    loops: bool = False,
+    scale: int = 1,
+    sides: int = 2,
 ) -> ProbeGraph:
     """Hubs with more neighbours than samplers take, chains, dense parts, one-way and parallel edges, isolated nodes.
 
@@ -194,7 +197,9 @@ def made_up(
     ).sorted()
 
 
-def made_up_graphs(generator: torch.Generator, ordinary: int, values: Values, loops: bool = False) -> ProbeGraph:
+def made_up_graphs(
+    generator: torch.Generator, ordinary: int, values: dict[str, Tensor], loops: bool = False
+) -> ProbeGraph:
     """The same parts as separate graphs, on the two sides in turn."""
     graph = made_up(generator, ordinary, values, loops)
     component = connected(graph)
@@ -217,62 +222,57 @@ def _by_graph(graph: ProbeGraph) -> ProbeGraph:
     return replace(graph, edge_index=graph.edge_index[:, order], values=values)
 
 
-def picked_values(values: Values, count: int, generator: torch.Generator) -> Values:
+def picked_values(values: dict[str, Tensor], count: int, generator: torch.Generator) -> dict[str, Tensor]:
     """Values for constructed edges, sampled from given values."""
-    return {n: v.index_select(0, torch.randint(0, len(v), (count,), generator=generator)) for n, v in values.items()}
+    return {n: v[torch.randint(0, v.size(0), (count,), generator=generator)] for n, v in values.items()}
 
 
-def _two_ways(*arcs: tuple[int, int]) -> Part:
-    return tuple(arc for u, v in arcs for arc in ((u, v), (v, u)))
+def _two_ways(*arcs: tuple[int, int]) -> list[tuple[int, int]]:
+    return [arc for u, v in arcs for arc in ((u, v), (v, u))]
 
 
 # What is added to a graph that has nothing of the kind, one at a time: number of nodes and edges.
-EXTRAS: dict[str, tuple[int, Part]] = {
-    "lone node": (1, ()),
-    "handful of lone nodes": (5, ()),
+EXTRAS: dict[str, tuple[int, list[tuple[int, int]]]] = {
+    "lone node": (1, []),
+    "handful of lone nodes": (5, []),
     "edge": (2, _two_ways((0, 1))),
-    "one-way edge": (2, ((0, 1),)),
+    "one-way edge": (2, [(0, 1)]),
     "parallel edge": (2, 2 * _two_ways((0, 1))),
     "triangle": (3, _two_ways((0, 1), (1, 2), (0, 2))),
     "clique": (16, _two_ways(*combinations(range(16), 2))),
-    "hub": (0, ()),  # larger than the largest that is there
-    "self-loop": (1, ((0, 0),)),
+    "hub": (0, []),  # larger than the largest that is there
+    "self-loop": (1, [(0, 0)]),
 }
 
 
-def path(table: Table, values: Values, both_ways: bool, generator: torch.Generator) -> ProbeGraph:
+def path(table: Table, values: dict[str, Tensor], both_ways: bool, generator: torch.Generator) -> ProbeGraph:
     """A path of nine nodes."""
-    arcs = tuple((k, k + 1) for k in range(8))
+    arcs = [(k, k + 1) for k in range(8)]
     return _small(table, 9, _two_ways(*arcs) if both_ways else arcs, values, generator)
 
 
-def _small(table: Table, size: int, arcs: Part, values: Values, generator: torch.Generator) -> ProbeGraph:
+def _small(
+    table: Table, size: int, arcs: list[tuple[int, int]], values: dict[str, Tensor], generator: torch.Generator
+) -> ProbeGraph:
     """A graph of ``size`` nodes with the edges ``arcs``; features are rows of the table."""
-    edge_index, order = _in_order(arcs)
-    picked = {n: v.index_select(0, order) for n, v in picked_values(values, len(arcs), generator).items()}
-    place = torch.arange(size)
-    return ProbeGraph(table.borrowed(size, generator), edge_index, picked, torch.zeros_like(place), place)
-
-
-@lru_cache(maxsize=64)
-def _in_order(arcs: Part) -> tuple[Tensor, Tensor]:
-    """Edges sorted by dst and src, and the order that sorts them; the same for all audits."""
     edge_index = torch.tensor(arcs, dtype=torch.int64).view(-1, 2).t()
-    order = torch.argsort(edge_index[1] * 2**32 + edge_index[0], stable=True)
-    return edge_index[:, order], order
+    place = torch.zeros(size, dtype=torch.int64)
+    picked = picked_values(values, len(arcs), generator)
+    return ProbeGraph(table.borrowed(size, generator), edge_index, picked, place, place + torch.arange(size)).sorted()
 
 
 def one_more(
-    graph: ProbeGraph, table: Table, values: Values, loops: bool, task: str, generator: torch.Generator
+    graph: ProbeGraph, table: Table, values: dict[str, Tensor], loops: bool, task: str, generator: torch.Generator
 ) -> Iterator[tuple[str, ProbeGraph]]:
     """For each of ``EXTRAS``: its name, and the graph with one such component (a node, a hub, …) appended."""
-    hub, last = 20 + 2 * int(torch.bincount(graph.edge_index.flatten(), minlength=1).max()), graph.place.max() + 1
+    hub = 20 + 2 * int(torch.bincount(graph.edge_index.flatten(), minlength=1).max())
     for name, (size, arcs) in EXTRAS.items():
         if name == "self-loop" and not loops:
             continue
         if name == "hub":
             size, arcs = hub + 1, _two_ways(*((0, leaf) for leaf in range(1, hub + 1)))
         part = _small(table, size, arcs, values, generator)
+        last = graph.place.max() + 1
         place = torch.full_like(part.place, int(last)) if task == "graph" else part.place + last
         yield name, graph.joined(replace(part, place=place.to(graph.place.dtype)))
 
@@ -368,7 +368,7 @@ def _limit(width: int, most: int) -> int:
     return max(min(LEAST_ROWS, most), min(most, MOST_NUMBERS // max(1, width)))
 
 
-def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, Values]:
+def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Features, edges and edge values that a model may see."""
     x, arcs = data.x, data.edge_index
     ready = isinstance(x, Tensor) and x.dim() == 2 and x.dtype in WIDE and isinstance(arcs, Tensor)
