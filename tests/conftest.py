@@ -22,11 +22,18 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     with economy.importing():
         collected = yield
     economy.begin()
+    economy.tell_less(session.config)
     return collected
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules that start programs come first: one of two workers runs them all, and one process has their imports."""
+    starting = {item.path for item in items if "warm" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path not in starting)
 
 
 SHARED = PROJECT.parent / "shared" / "data"
