@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -191,12 +192,11 @@ class BallotEvidence(Ballots, Evidence):
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Winner of each vote, and how many ballots may change before another class can win."""
-        label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
 
-        def decide(part: slice, counted: Tally, facts: Facts) -> None:
-            label[part], radius[part] = counted.label, radius_of(self.rule, counted, facts)
+        def decide(counted: Tally, facts: Facts) -> IntArray:
+            return np.stack([counted.label, radius_of(self.rule, counted, facts)], axis=1)
 
-        self._for_each_block(decide)
+        label, radius = self._each(decide, np.int64, 2).T.copy()
         return label, radius
 
     def structure_radius(self) -> IntArray | None:
@@ -222,26 +222,23 @@ class BallotEvidence(Ballots, Evidence):
         Exact in the votes for a budget, and for a size where neighbours share groups. A negative prior in doubt makes
         it a bound, and so does a size where every neighbour has its own group.
         """
-        answer = np.zeros((self.num_targets, self.votes.num_classes), dtype=bool)
 
-        def find(part: slice, counted: Tally, facts: Facts) -> None:
+        def find(counted: Tally, facts: Facts) -> BoolArray:
             if not isinstance(at, Budget):
-                answer[part] = possible_by_number(counted, at, facts if self._per_neighbour else None)
-            elif self._per_neighbour:
-                answer[part] = possible_touches(counted, PER_NEIGHBOUR[self.rule](Amounts.of(at), facts), facts)
-            else:
-                answer[part] = possible_classes(counted, self._reach(Amounts.of(at), facts))
+                return possible_by_number(counted, at, facts if self._per_neighbour else None)
+            if self._per_neighbour:
+                return possible_touches(counted, PER_NEIGHBOUR[self.rule](Amounts.of(at), facts), facts)
+            return possible_classes(counted, self._reach(Amounts.of(at), facts))
 
-        self._for_each_block(find)
-        return answer
+        return self._each(find, np.bool_, self.votes.num_classes)
 
     def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
         """A price that every attack costs at least which changes the label of a target, shape ``[n]`` (Theorem 13)."""
-        price_of, answer = None, np.zeros(self.num_targets)
+        price_of = None
         if self.rule.startswith(("gnncert", "custom")):
             price_of = price_of_number(self.rule, prices, self.parameters, self.votes.num_groups)
 
-        def find(part: slice, counted: Tally, facts: Facts) -> None:
+        def find(counted: Tally, facts: Facts) -> FloatArray:
             best = np.full(len(counted.label), self._price_of_uncovered(prices, facts))
             for k in range(self.votes.num_classes) if label is None else [label]:
                 rival = Rival.of(counted, k)
@@ -255,10 +252,9 @@ class BallotEvidence(Ballots, Evidence):
                 price = np.where(rival.lacking <= 0, 0.0, price)
                 price[counted.label == k] = np.inf if label is None else 0.0
                 best = np.minimum(best, price)
-            answer[part] = best
+            return best
 
-        self._for_each_block(find)
-        return answer
+        return self._each(find, np.float64)
 
     def _price_of_uncovered(self, prices: Prices, facts: Facts) -> float:
         """The least price of a change that nothing is proved about."""
@@ -342,8 +338,7 @@ class BallotEvidence(Ballots, Evidence):
         if self.hubs is not None and not touched:  # a change at one pair touches its two ends and no other target
             edges = budget.add_edges + budget.delete_edges + budget.change_edges
             hubs = self.hubs[: int(min(len(self.hubs), budget.delete_nodes + budget.change_features))]
-            all_touches = 2 * edges + budget.injected_edges + float(hubs.sum())
-            broken = min(broken, most_affordable(touches, all_touches))
+            broken = min(broken, most_affordable(touches, 2 * edges + budget.injected_edges + float(hubs.sum())))
         return int(min(len(prices), touched + broken))
 
     def _prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
@@ -358,17 +353,19 @@ class BallotEvidence(Ballots, Evidence):
 
     def _touch_prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
         """The fewest new, lost and altered neighbours with which each target breaks."""
-        attack = Amounts.of(_sparing_targets(budget))
-        return touches_needed(counted, PER_NEIGHBOUR[self.rule](attack, facts), facts)
+        return touches_needed(counted, PER_NEIGHBOUR[self.rule](Amounts.of(_sparing_targets(budget)), facts), facts)
 
     def _reach(self, attack: Amounts, facts: Facts) -> Reach:
         return reach_of(self.rule, attack, facts, stable_ids=self.ids == "node_id")
 
-    def _each(self, answer: Callable[[Tally, Facts], npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
-        """One answer for each target, ``[n]``."""
-        answers = np.zeros(self.num_targets, dtype=dtype)
-        for part in self._parts():
-            answers[part] = answer(*self._block(part))
+    def _each(self, answer: Callable[[Tally, Facts], npt.NDArray[Any]], dtype: Any, *more: int) -> npt.NDArray[Any]:
+        """One answer for each target, ``[n]``; or several, ``[n, *more]``."""
+        answers = np.zeros((self.num_targets, *more), dtype=dtype)
+
+        def put(part: slice, counted: Tally, facts: Facts) -> None:
+            answers[part] = answer(counted, facts)
+
+        self._for_each_block(put)
         return answers
 
     def _for_each_block(self, work: Callable[[slice, Tally, Facts], None]) -> None:
@@ -376,16 +373,20 @@ class BallotEvidence(Ballots, Evidence):
 
         Several blocks at once if there are many: numpy lets other threads run.
         """
-        if len(self._parts()) <= 1:
-            for part in self._parts():
-                work(part, *self._block(part))
+        if len(parts := self._parts()) == 1:
+            work(parts[0], *self._whole)
             return
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda part: work(part, *self._block(part)), self._parts()))
+            list(pool.map(lambda part: work(part, *self._block(part)), parts))
 
     def _parts(self) -> list[slice]:
         step = max(1, ENTRIES_AT_ONCE // self.votes.num_classes)
         return [slice(k, min(k + step, self.num_targets)) for k in range(0, self.num_targets, step)]
+
+    @cached_property
+    def _whole(self) -> tuple[Tally, Facts]:
+        """The only block of few targets, which may be asked many questions."""
+        return self._block(slice(0, self.num_targets))
 
     def _block(self, part: slice) -> tuple[Tally, Facts]:
         votes = _part_of(self.votes, part)
@@ -411,8 +412,7 @@ class BallotEvidence(Ballots, Evidence):
             return {}
         known: dict[str, Any] = {"absent": -1 if self.vote.constant is None else self.vote.constant}
         if self.one_way is not None:
-            listed = slice(self.votes.indptr[part.start], self.votes.indptr[part.stop])
-            stable = votes.stable & self.one_way[listed]
+            stable = votes.stable & self.one_way[self.votes.indptr[part.start] : self.votes.indptr[part.stop]]
             known["one_way"] = votes.tally(stable, np.zeros(votes.num_targets, dtype=bool))
             known["one_way_size"] = np.bincount(votes.owner[stable], minlength=votes.num_targets)
         return known
