@@ -2,18 +2,19 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 import agnncert as ac
 
 
-@pytest.fixture
-def weights(place: Path) -> Path:
+@cache
+def trained() -> bytes:
     """Weights of ``mine:build`` that tell the two kinds of users apart by their first feature."""
     import mine
 
@@ -21,8 +22,15 @@ def weights(place: Path) -> Path:
     model = mine.build()
     data = ac.load_tables("tables")
     ac.fit(model, data, ac.NodeCentric(5), epochs=30, lr=0.05)
-    save_file(model.state_dict(), "mine.safetensors")
-    return Path("mine.safetensors")
+    return save(model.state_dict())
+
+
+@pytest.fixture
+def weights(place: Path) -> Path:
+    """A file of them, in a folder where the tables are still as they were in training."""
+    file = Path("mine.safetensors")
+    file.write_bytes(trained())
+    return file
 
 
 @pytest.fixture(autouse=True)
