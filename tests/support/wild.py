@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -13,7 +14,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
 from agnncert.certificates.votes import Votes
 from agnncert.divisions.base import Division
-from agnncert.engine import fast
+from agnncert.engine import fast, rounding
 from agnncert.engine.call import bind
 from agnncert.engine.casting import cast
 from agnncert.graphs.graph import canonical
@@ -105,7 +106,8 @@ def _votes_on_every_path(model: Any, data: Data, divisions: Sequence[Division]) 
     graph = canonical(data)
     call, rows = bind(model, graph, "node"), np.arange(NODES)  # bound once, as certify does: each time copies the model
     paths = [("fast", None), ("fast", 1), ("naive", None)]
-    with _edgeless_once():
+    shaken_once = cache(rounding.shaken_model)  # a cast copies the model anew, since it may have been trained
+    with _edgeless_once(), mock.patch.object(rounding, "shaken_model", shaken_once):
         return [
             [cast(call, graph, division, rows, engine, TOLERANCE, limit)[0] for engine, limit in paths]
             for division in divisions
