@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, global_mean_pool
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 import agnncert as ac
 from agnncert.certificates.budget import COUNTS
@@ -23,7 +24,8 @@ class Listener(nn.Module):
 
     def __init__(self, seed: int | None = None, layer: type[nn.Module] = GCNConv) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(layer(CLASSES, CLASSES) for _ in range(1 if seed is None else 2))
+        how = {"normalize": False} if layer is GCNConv else {}  # edges are normalised once for all layers
+        self.layers = nn.ModuleList(layer(CLASSES, CLASSES, **how) for _ in range(1 if seed is None else 2))
         torch.manual_seed(seed or 0)
         with torch.no_grad():
             for name, value in self.named_parameters():
@@ -32,6 +34,8 @@ class Listener(nn.Module):
         self.double().eval()
 
     def embed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+        if isinstance(self.layers[0], GCNConv):
+            edge_index, edge_weight = gcn_norm(edge_index, edge_weight, len(x), dtype=x.dtype)
         given = () if edge_weight is None else (edge_weight,)
         for k, layer in enumerate(self.layers):
             x = layer(x.tanh() if k else x, edge_index, *given)
