@@ -18,13 +18,12 @@ def test_there_are_scripts() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-def test_script_runs(script: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_script_runs(script: Path, tmp_path: Path, warm: Warm) -> None:
     if script == FROM_NOTHING:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES)), "OMP_NUM_THREADS": "1"}
         command, how = [sys.executable, str(script)], {"capture_output": True, "text": True, "check": False}
         ended = subprocess.run(command, cwd=tmp_path, env=environment, timeout=TIME_LIMIT, **how)
     else:
-        warm: Warm = request.getfixturevalue("warm")
         ended = warm.run(script, folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip()
