@@ -99,9 +99,9 @@ def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
             wrong_answer[i, part] = contents.arrays["holds"][i, part] != holds
         return {name: int(where.sum()) for name, where in bad.items()}
 
-    parts, wrong = recount.parts_of(ballots), Counter[str]()
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works; one part needs none
-        for found in (pool.map if len(parts) > 1 else map)(wrong_in, parts):
+    wrong: Counter[str] = Counter()
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
+        for found in pool.map(wrong_in, recount.parts_of(ballots)):
             wrong.update(found)
     reasons = [of_targets(name, number, "ballots") for name, number in wrong.items() if number]
     for i, budget in enumerate(contents.budgets):
