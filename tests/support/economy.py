@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import typer.main
 from _pytest.doctest import DoctestModule
+from _pytest.logging import catching_logs
 from jinja2 import BytecodeCache
 
 SHORTEST = 0.005  # seconds; ``--durations`` shows nothing that took less
@@ -51,6 +53,7 @@ def begin() -> None:
                 device.manual_seed_all = lambda seed: None
     # An application has the same commands at every call, and to make them takes longer than most commands do.
     typer.main.get_command = functools.cache(typer.main.get_command)
+    catching_logs.__enter__ = catch_logs
     if load := sys.modules.get("agnncert.datasets.load"):
         for maker in (load.digits_knn, load.digits_grid, load.accounts):
             setattr(load, maker.__name__, made_once(maker))
@@ -73,6 +76,18 @@ def tell_less(config: pytest.Config) -> None:
     worker.sendevent = sendevent
 
 
+def catch_logs(catching: catching_logs, enter: Any = catching_logs.__enter__) -> Any:
+    """Has what is logged kept. pytest looks at each of the 400 loggers of other packages, six times in every test."""
+    if catching.level is not None:
+        return enter(catching)
+    manager = logging.root.manager
+    loggers, manager.loggerDict = manager.loggerDict, {}
+    try:
+        return enter(catching)
+    finally:
+        manager.loggerDict = loggers
+
+
 def collect_examples(module: DoctestModule, collect: Any = DoctestModule.collect) -> Any:
     """The examples of a module. Where there are none, pytest need not look at every function for some."""
     return collect(module) if ">>>" in module.path.read_text(encoding="utf-8") else ()
@@ -90,5 +105,5 @@ def importing() -> Iterator[None]:
         if sys.modules["transformers"] is None:
             del sys.modules["transformers"]
         gc.freeze()
-        gc.set_threshold(20_000, 20, 20)
+        gc.set_threshold(100_000, 20, 20)
         gc.enable()
