@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import _pytest.tmpdir
 import pytest
 import typer.main
 from _pytest.doctest import DoctestModule
@@ -57,6 +58,7 @@ def begin() -> None:
     if load := sys.modules.get("agnncert.datasets.load"):
         for maker in (load.digits_knn, load.digits_grid, load.accounts):
             setattr(load, maker.__name__, made_once(maker))
+    _pytest.tmpdir._force_symlink = lambda *names: None  # to the newest folder of each name, which nobody follows
     os.fsync = lambda file: None  # files of tests need not survive a power failure; a flush takes 5 ms
 
 
