@@ -82,12 +82,9 @@ def catch_logs(catching: catching_logs, enter: Any = catching_logs.__enter__) ->
     """Has what is logged kept. pytest looks at each of the 400 loggers of other packages, six times in every test."""
     if catching.level is not None:
         return enter(catching)
-    manager = logging.root.manager
-    loggers, manager.loggerDict = manager.loggerDict, {}
-    try:
-        return enter(catching)
-    finally:
-        manager.loggerDict = loggers
+    logging.root.addHandler(catching.handler)
+    catching.attached_loggers.append(logging.root)
+    return catching.handler
 
 
 def collect_examples(module: DoctestModule, collect: Any = DoctestModule.collect) -> Any:
