@@ -25,8 +25,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     with economy.importing():
         collected = yield
-    economy.begin()
-    economy.tell_less(session.config)
+    economy.begin(session.config)
     return collected
 
 

@@ -14,6 +14,7 @@ import pytest
 import typer.main
 from _pytest.doctest import DoctestModule
 from _pytest.logging import catching_logs
+from _pytest.unraisableexception import gc_collect_iterations_key
 from jinja2 import BytecodeCache
 
 SHORTEST = 0.005  # seconds; ``--durations`` shows nothing that took less
@@ -44,7 +45,7 @@ def made_once(make: Any) -> Any:
     return copied
 
 
-def begin() -> None:
+def begin(config: pytest.Config) -> None:
     """Keeps what would be made anew again and again. Called once, when all tests have been imported."""
     if (template := sys.modules.get("torch_geometric.template")) is not None:
         template.Environment = functools.partial(template.Environment, bytecode_cache=KeptTemplates())
@@ -59,6 +60,8 @@ def begin() -> None:
         for maker in (load.digits_knn, load.digits_grid, load.accounts):
             setattr(load, maker.__name__, made_once(maker))
     _pytest.tmpdir._force_symlink = lambda *names: None  # to the newest folder of each name, which nobody follows
+    config.stash[gc_collect_iterations_key] = 0  # errors of what is thrown away are ignored, so it is not looked for
+    tell_less(config)
     os.fsync = lambda file: None  # files of tests need not survive a power failure; a flush takes 5 ms
 
 
