@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from agnncert.certificates.budget import Budget
+from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.errors import CertificateError
 from agnncert.proving.evidence import BallotEvidence
@@ -174,20 +174,20 @@ def test_targets_are_worked_through_in_blocks_with_the_same_answers(monkeypatch)
     from agnncert.proving import evidence as ballots
 
     proof, budget = evidence(num_targets=50), Budget(add_edges=1, delete_nodes=1)
-    whole = (
-        proof.holds(budget),
-        proof.max_certified("add_edges", Budget()),
-        proof.broken_at_most(budget),
-        *proof.label_and_radius(),
-    )
+
+    def answers():
+        return (
+            proof.holds(budget),
+            proof.max_certified("add_edges", Budget()),
+            proof.broken_at_most(budget),
+            proof.possible(budget),
+            proof.cheapest(Prices(add_edges=1, delete_nodes=2)),
+            *proof.label_and_radius(),
+        )
+
+    whole = answers()
     monkeypatch.setattr(ballots, "ENTRIES_AT_ONCE", 21)  # seven targets at a time
-    parts = (
-        proof.holds(budget),
-        proof.max_certified("add_edges", Budget()),
-        proof.broken_at_most(budget),
-        *proof.label_and_radius(),
-    )
-    assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(whole, answers(), strict=True))
 
 
 def test_no_targets_are_no_problem():
