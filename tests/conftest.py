@@ -30,7 +30,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules that start programs come first: one of two workers runs them all, and one process has their imports."""
+    """Puts modules that start programs first: then one worker gets them all, and what programs import is loaded once."""
     starting = {item.path for item in items if "warm" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path not in starting)
 

@@ -59,14 +59,14 @@ def begin(config: pytest.Config) -> None:
     if load := sys.modules.get("agnncert.datasets.load"):
         for maker in (load.digits_knn, load.digits_grid, load.accounts):
             setattr(load, maker.__name__, made_once(maker))
-    _pytest.tmpdir._force_symlink = lambda *names: None  # to the newest folder of each name, which nobody follows
-    config.stash[gc_collect_iterations_key] = 0  # errors of what is thrown away are ignored, so it is not looked for
+    _pytest.tmpdir._force_symlink = lambda *names: None  # links to the newest folders, which nothing uses
+    config.stash[gc_collect_iterations_key] = 0  # collecting garbage finds errors that are ignored here
     tell_less(config)
     os.fsync = lambda file: None  # files of tests need not survive a power failure; a flush takes 5 ms
 
 
 def tell_less(config: pytest.Config) -> None:
-    """Has a worker leave out what is neither printed nor counted: half of its messages, each of which wakes a process."""
+    """Stops a worker from sending what is neither printed nor counted: half of its messages, and each wakes a process."""
     worker = next((p for p in config.pluginmanager.get_plugins() if type(p).__name__ == "WorkerInteractor"), None)
     if worker is None or config.option.xmlpath:  # a report in XML has an entry for every end of a test
         return
@@ -82,7 +82,7 @@ def tell_less(config: pytest.Config) -> None:
 
 
 def catch_logs(catching: catching_logs, enter: Any = catching_logs.__enter__) -> Any:
-    """Has what is logged kept. pytest looks at each of the 400 loggers of other packages, six times in every test."""
+    """Captures logs at the root alone. pytest looks at each of 400 loggers of other packages too, six times per test."""
     if catching.level is not None:
         return enter(catching)
     logging.root.addHandler(catching.handler)

@@ -1,4 +1,4 @@
-"""Tests are made cheaper, and a failure is still told."""
+"""Cheaper test runs still report every failure."""
 
 from types import SimpleNamespace
 
@@ -29,14 +29,14 @@ def sent(name, xmlpath=None, **event):
 
 @pytest.mark.parametrize("when", ["setup", "call", "teardown"])
 @pytest.mark.parametrize("outcome", ["passed", "failed", "skipped"])
-def test_a_worker_keeps_only_short_set_ups_and_clean_ups_that_passed_to_itself(when, outcome) -> None:
+def test_a_worker_leaves_out_only_short_set_ups_and_clean_ups_that_passed(when, outcome) -> None:
     short, long = ({"outcome": outcome, "when": when, "duration": SHORTEST * times} for times in (0.5, 2))
     assert sent("testreport", data=short) is not (outcome == "passed" and when != "call")
     assert sent("testreport", data=long)
     assert sent("testreport", data=short, xmlpath="report.xml")
 
 
-def test_all_else_is_told_but_that_a_test_begins() -> None:
+def test_everything_else_is_sent_except_that_a_test_begins() -> None:
     assert not sent("logstart", nodeid="a", location=("a.py", 1, "a"))
     assert sent("logfinish", nodeid="a", location=("a.py", 1, "a"))
     assert sent("runtest_protocol_complete", item_index=0, duration=0.0)

@@ -385,7 +385,7 @@ class BallotEvidence(Ballots, Evidence):
 
     @cached_property
     def _whole(self) -> tuple[Tally, Facts]:
-        """The only block of few targets, which may be asked many questions."""
+        """Counts and facts of all targets, where these are one block; kept for further questions."""
         return self._block(slice(0, self.num_targets))
 
     def _block(self, part: slice) -> tuple[Tally, Facts]:
