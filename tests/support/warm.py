@@ -1,7 +1,8 @@
 """Python programs in processes of their own that need not wait for their imports.
 
 One process loads the large packages of others and forks for every program. This library, and what the program itself
-imports, are imported anew each time, as ``python`` would.
+imports, are imported anew each time, as ``python`` would. That process begins as the script ``FIRST`` does: it imports this
+library, with nothing there before, and forks for the script at once. So one program shows that the library needs no more.
 """
 
 import json
@@ -17,6 +18,7 @@ from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
 SOURCES = [PROJECT / "src", *sorted(PROJECT.glob("packages/*/src"))]
+FIRST = PROJECT / "examples" / "own_graph.py"
 SERVER = Path(__file__).with_name("warm_server.py")
 TIME_LIMIT = 120  # seconds
 
@@ -68,6 +70,10 @@ class Program:
             time.sleep(0.01)
         return self.status
 
+    def result(self) -> subprocess.CompletedProcess[str]:
+        """Waits for its end: what ``subprocess.run`` with captured text returns."""
+        return subprocess.CompletedProcess((), self.wait(), self.out.read_text(), self.err.read_text())
+
 
 class Warm:
     """Starts programs; ``words`` are what stands behind ``python``: a file, ``-c`` and code, or ``-m`` and a module."""
@@ -78,6 +84,7 @@ class Warm:
         self._process = subprocess.Popen(
             [sys.executable, SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
+        self.first = self.start(FIRST, folder=folder)
 
     def start(
         self, *words: object, folder: Path | None = None, environment: Mapping[str, str] | None = None
@@ -94,10 +101,8 @@ class Warm:
         return Program(self, self._ask(asked), out, err)
 
     def run(self, *words: object, **how: Any) -> subprocess.CompletedProcess[str]:
-        """Starts one and waits for it: what ``subprocess.run`` with captured text returns."""
-        begun = self.start(*words, **how)
-        status = begun.wait()
-        return subprocess.CompletedProcess(words, status, begun.out.read_text(), begun.err.read_text())
+        """Starts one and waits for it."""
+        return self.start(*words, **how).result()
 
     def open_door(self, file: str) -> Path:
         """A folder for ``PYTHONPATH``: with it, whoever starts ``python file`` gets a fork instead."""

@@ -4,27 +4,20 @@ It reads one JSON object per line and answers with one. Programs that others sta
 a process that has just begun to run hands over its words, environment and files, and waits until the fork has ended.
 """
 
+import contextlib
 import gc
 import importlib
 import json
 import os
+import re
 import runpy
 import select
 import signal
 import socket
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
-
-gc.disable()  # all of this stays
-sys.modules["transformers"] = None  # PyTorch Geometric would import it, which takes longer than the rest of it
-for package in ("pandas", "scipy.stats", "sklearn.datasets", "torch_geometric"):
-    importlib.import_module(package)
-del sys.modules["transformers"]
-for layer in ("GCNConv", "SAGEConv", "GATConv"):
-    getattr(sys.modules["torch_geometric.nn"], layer)(1, 1)  # code that PyTorch Geometric writes at the first use
-gc.freeze()
-gc.enable()
 
 
 def run(how: str, *words: str) -> None:
@@ -44,6 +37,7 @@ def run(how: str, *words: str) -> None:
 
 def program(asked: dict[str, Any]) -> int:
     """Runs a program in this process; returns its exit status."""
+    gc.enable()
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
@@ -96,6 +90,29 @@ def let_in(door: socket.socket) -> None:
         for file in files:
             os.close(file)
 
+
+def import_as(script: str) -> None:
+    """Imports this library and looks its names up in the order in which a script does."""
+    with contextlib.suppress(Exception):  # the script will say what is wrong
+        library = importlib.import_module("agnncert")
+        for name in re.findall(r"\bac\.(\w+)", Path(script).read_text(encoding="utf-8")):
+            getattr(library, name)
+
+
+gc.disable()  # all of this stays
+sys.modules["transformers"] = None  # PyTorch Geometric would import it, which takes longer than the rest of it
+first = json.loads(sys.stdin.readline())
+import_as(first["words"][0])
+gc.freeze()
+print(json.dumps(forked(first)), flush=True)
+for name in [name for name in sys.modules if name.partition(".")[0] == "agnncert"]:
+    del sys.modules[name]
+for package in ("pandas", "scipy.stats", "sklearn.datasets", "torch_geometric"):
+    importlib.import_module(package)
+del sys.modules["transformers"]
+for layer in ("GCNConv", "SAGEConv", "GATConv"):
+    getattr(sys.modules["torch_geometric.nn"], layer)(1, 1)  # code that PyTorch Geometric writes at the first use
+gc.freeze()
 
 doors: list[socket.socket] = []
 guests: list[int] = []
