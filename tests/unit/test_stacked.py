@@ -15,7 +15,7 @@ from agnncert.certificates.stacked import STEPS
 from agnncert.errors import CertificateError, DatasetError, ModelContractError, SettingsError
 from agnncert.models.stacked import StackedModel
 from agnncert.proving.stacked import moved_by_nodes
-from agnncert.training.stacked import mark_trusted, with_threshold
+from agnncert.training.stacked import _certified, _Look, _stage, mark_trusted, with_threshold
 
 QUICK = {"epochs": 15, "patience": None}
 
@@ -158,6 +158,16 @@ def test_training_is_deterministic():
                    ac.StackedVotes(folds=2, epochs=20), **QUICK) for _ in range(2)]  # fmt: skip
     first, second = (run.state_dict() for run in runs)
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("combine", ["sum", "mean"])
+def test_models_are_chosen_by_what_they_certify_at_the_size_and_around_it(trained, combine):
+    data, model = trained[0], copy.deepcopy(trained[1])
+    model.defence = replace(model.defence, combine=combine)
+    look = _Look(model, _stage(model, data, None, False, "accuracy", False), torch.arange(data.num_nodes))
+    leads = [(look.margins(size).amin(dim=1) > 0).double() for size in (1.0, 2.0, 3.0)]
+    assert len({float(lead.mean()) for lead in leads}) == 3
+    assert torch.equal(_certified(look, 2.0), sum(leads) / 3)
 
 
 def test_a_rare_class_counts_as_much_as_the_other_one():
