@@ -93,12 +93,16 @@ def open_page(request: Any, usual_page: Any) -> Iterator[Callable[..., Any]]:
     """Opens a file in place of what the page showed; any error or request to elsewhere fails the test."""
     pages = []
 
-    def opened(path: Path, width: int = 1240, ready: bool = True, colors: str = "light", other: bool = False) -> Any:
+    def opened(
+        path: Path, width: int = 1240, ready: bool = True, colors: str = "light", other: bool = False, state: str = ""
+    ) -> Any:
         page = request.getfixturevalue("other_page") if other else usual_page
         pages.append(page)
+        if state:
+            page.goto("about:blank")  # an address that differs in its state alone would not be loaded anew
         page.set_viewport_size({**WINDOW, "width": width})
         page.emulate_media(color_scheme=colors)
-        page.goto(path.as_uri())
+        page.goto(f"{path.as_uri()}{state}")
         if ready:
             page.wait_for_selector("html[data-ready=yes]", state="attached", timeout=20_000)
         return page

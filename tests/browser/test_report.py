@@ -13,7 +13,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.proving.certificate import load_certificate
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE
 
-from ..support.pages import enter, opened_at, report, shown, some_truth, table_column, until
+from ..support.pages import enter, report, shown, some_truth, table_column, until
 from ..support.synthetic import made_up_certificate, sampled_certificate
 
 pytestmark = pytest.mark.browser
@@ -265,7 +265,7 @@ def test_the_address_says_what_is_asked_and_whoever_opens_it_sees_the_same(tmp_p
     state = page.evaluate("location.hash")
     assert "add_edges=2" in state
     assert "delete_edges=inf" in state
-    again = opened_at(open_page(path, width=1300, other=True), path, state)
+    again = open_page(path, width=1300, other=True, state=state)
     assert again.locator("#answer-code").text_content() == page.locator("#answer-code").text_content()
     assert again.locator("#answer").get_attribute("data-kept") == page.locator("#answer").get_attribute("data-kept")
     assert again.locator("#onetarget h3").text_content() == "Node 40"
@@ -297,7 +297,7 @@ def test_nonsense_in_the_address_changes_nothing(tmp_path: Path, open_page: Any)
     page = open_page(path)
     plain = page.locator("#answer-code").text_content()
     for state in NONSENSE:
-        opened_at(page, path, state)
+        open_page(path, state=state)
         assert page.locator("#answer-code").text_content() == plain, state
 
 

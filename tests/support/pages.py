@@ -108,11 +108,3 @@ def until(page: Any, true: str) -> None:
     while not page.evaluate(true):
         assert time.monotonic() < give_up, true
         time.sleep(0.05)
-
-
-def opened_at(page: Any, path: Path, state: str) -> Any:
-    """The page at an address with a state, loaded anew."""
-    page.goto("about:blank")
-    page.goto(f"{path.as_uri()}{state}")
-    page.wait_for_selector("html[data-ready=yes]", state="attached", timeout=20_000)
-    return page
