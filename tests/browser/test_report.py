@@ -13,7 +13,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.proving.certificate import load_certificate
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE
 
-from ..support.pages import enter, report, shown, some_truth, table_column, until
+from ..support.pages import choose_many, enter, report, shown, some_truth, table_column, until
 from ..support.synthetic import made_up_certificate, sampled_certificate
 
 pytestmark = pytest.mark.browser
@@ -26,21 +26,16 @@ def test_every_id_can_be_chosen_to_the_last_digit_and_blank(tmp_path: Path, open
     random = np.random.default_rng(6)
     certificate, _ = made_up_certificate(random, "edge-centric/node", len(ids), 20, 3, target=ids)
     page = open_page(report(tmp_path, certificate))
-    for name in ids:
-        page.locator("#choose-id").fill(str(name))
-        page.locator("#choose button").click()
-        assert page.locator("#onetarget h3").text_content() == f"Node {name}"
+    titles = choose_many(page, [str(name) for name in ids], "#onetarget h3", "textContent")
+    assert titles == [[f"Node {name}"] for name in ids]
 
 
 def test_the_ballots_of_one_target_are_the_ballots_that_were_cast(tmp_path: Path, open_page: Any) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(5), "node-centric/graph", 12, 15, 3, mean_degree=8.0)
     page = open_page(report(tmp_path, certificate))
     ballots = certificate.evidence.votes.dense()
-    for row in range(12):
-        page.locator("#choose-id").fill(str(certificate.target[row]))
-        page.keyboard.press("Enter")
-        cells = page.locator("#onetarget .ballots span").all_inner_texts()
-        assert cells == ["–" if k < 0 else str(k) for k in ballots[row]]
+    cells = choose_many(page, [str(one) for one in certificate.target], "#onetarget .ballots span")
+    assert cells == [["–" if k < 0 else str(k) for k in row] for row in ballots]
     page.locator("#choose-id").fill("nobody")
     page.keyboard.press("Enter")
     assert "no target" in page.locator("#choose-status").inner_text()

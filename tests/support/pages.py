@@ -98,6 +98,21 @@ def said_by_library(certificate: Any, truth: np.ndarray, budget: Budget) -> dict
     }
 
 
+CHOOSE_MANY = """([names, read, words]) => names.map((name) => {
+  document.getElementById("choose-id").value = name;
+  document.getElementById("choose").requestSubmit();
+  return [...document.querySelectorAll(read)].map((one) => one[words]);
+})"""
+
+
+def choose_many(page: Any, names: list[str], read: str, words: str = "innerText") -> list[list[str]]:
+    """What some elements say when one target after the other is chosen, the first of them as a person would."""
+    page.locator("#choose-id").fill(names[0])
+    page.locator("#choose button").click()
+    first = page.locator(read).evaluate_all("(all, words) => all.map((one) => one[words])", words)
+    return [first, *page.evaluate(CHOOSE_MANY, [names[1:], read, words])]
+
+
 def table_column(page: Any, place: int) -> list[str]:
     return page.locator(f"#targets tbody tr td:nth-child({place})").all_inner_texts()
 
