@@ -30,7 +30,7 @@ HURRY = """if (location.protocol === "http:") {
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     if which(CHROMIUM) is None:
-        pytest.skip(f"no chromium at {CHROMIUM}: apt-get install chromium")
+        pytest.skip(f"no chromium at {CHROMIUM}: apt-get install chromium-headless-shell")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
         running = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
