@@ -10,8 +10,8 @@ let many n read = List.init n (fun _ -> read ())
 let flag () = int () = 1
 let lim_of n = if n < 0 then None else Some n
 let lim () = lim_of (int ())
-let ballots = Array.init 65536 (fun k -> if k = 0 then None else Some (k - 1))  (* 0 is an abstention *)
-let ballot () = ballots.(int () + 1)
+let choice_of k = if k = 0 then None else Some (k - 1)  (* 0 is an abstention *)
+let ballot () = choice_of (int () + 1)
 
 let budget () =
   let add_edges = lim () in let delete_edges = lim () in let change_edges = lim () in
@@ -30,14 +30,8 @@ let settings code =
   { rule; of_graphs; keeps_ids; num_groups; num_classes; class_prior; edgeless_prior; empty_casts; edge_groups;
     feature_groups; price; own_price }
 
-(* One entry for each class and three flags, made when it is first met. *)
-let entries = Array.make (1 lsl 20) None
-let entry code = match entries.(code) with
-  | Some e -> e
-  | None ->
-      let e = { choice = ballots.(code lsr 4); is_stable = code land 1 = 1;
-                its_tier = (if code land 2 = 2 then Reached else Unreached); has_one_way = code land 4 = 4 } in
-      entries.(code) <- Some e; e
+let entry code = { choice = choice_of (code lsr 4); is_stable = code land 1 = 1;
+                   its_tier = (if code land 2 = 2 then Reached else Unreached); has_one_way = code land 4 = 4 }
 
 (* Growing rows of limits, -1 for infinite. *)
 type rows = { mutable used : int; mutable room : int array }
@@ -105,8 +99,8 @@ let check_ballots code =
         let cover_row = List.init (num_cover j) (fun i -> cover (!next_row + i)) in
         next_row := !next_row + num_cover j;
         let d = default j and e = edgeless j in
-        let t = { listed_ballots; cover_row; edgeless_choice = ballots.(e asr 1); edgeless_stable = e land 1 = 1;
-                  default_ballot = { choice = ballots.(d asr 1); is_stable = d land 1 = 1; its_tier = Unlisted; has_one_way = false } } in
+        let t = { listed_ballots; cover_row; edgeless_choice = choice_of (e asr 1); edgeless_stable = e land 1 = 1;
+                  default_ballot = { choice = choice_of (d asr 1); is_stable = d land 1 = 1; its_tier = Unlisted; has_one_way = false } } in
         let c = count_target s t in
         let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
         note 0 (c.made && c.label = stated_label j);
