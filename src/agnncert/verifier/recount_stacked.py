@@ -6,6 +6,7 @@ stated radius is not searched for: it is right if the label holds at that size a
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,16 @@ class Table:
         """The divisor of a mean, times ``STEPS``; of a sum, ``STEPS``."""
         return self.counts.pseudo + STEPS * neighbours if self.counts.pseudo else STEPS
 
+    @cached_property
+    def needed(self) -> Ints:
+        """With which lead the label stays ahead of each class, shape ``[n, C]``: of itself with any."""
+        classes = np.arange(self.ahead.shape[1])
+        smaller = classes < self.label[:, None]  # smaller classes win ties
+        return np.where(classes == self.label[:, None], np.iinfo(np.int64).min, smaller)
+
     def stays(self, lead: Ints) -> Bools:
-        """Of which classes the label stays ahead, given its lead over each, shape ``[n, C]``; of itself always."""
-        classes = np.arange(lead.shape[1])
-        needed = (classes < self.label[:, None]).astype(np.int64)  # smaller classes win ties
-        return np.asarray((lead >= needed) | (classes == self.label[:, None]))
+        """Of which classes the label stays ahead, given its lead over each, shape ``[n, C]``."""
+        return np.asarray(lead >= self.needed)
 
     def survives(self, new: Any, lost: Any, altered: Any, together: bool = False) -> Bools:
         """Which classes each label survives with so many new, lost and altered neighbours, shape ``[n, C]``.
@@ -73,39 +79,33 @@ class Table:
             altered: Neighbours with another vote.
             together: Whether each lost neighbour leaves one new one less.
         """
-        n, d, wobbly = len(self.rows), self.size, self.counts.slack * STEPS * self.counts.gated
+        # A new or altered neighbour takes as much as it can give a rival, and more where gates are rounded.
+        n, d, cost = len(self.rows), self.size, self.most + self.counts.slack * STEPS * self.counts.gated
         new, lost, altered = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n,)) for v in (new, lost, altered))
-        alive = np.ones(self.ahead.shape, dtype=bool)
-        first = np.concatenate([_zero(self.given), np.cumsum(self.given, axis=2)], axis=2)
+        alive, each = np.ones(self.ahead.shape, dtype=bool), np.arange(n)
+        ahead, whole = self.ahead - 2 * self.counts.slack, self.extra + self.given.sum(axis=2) - self.doubt
+        first = _sums(self.given)
         for gone in range(int(min(lost.max(initial=0), d)) + 1):
             here = lost >= gone
             turned = np.minimum(altered, d - gone).astype(np.int64)
             come = new - gone if together else new
             endless = come > MOST_NEW
-            come = np.where(endless | (come < 0), 0, come).astype(np.int64)
-            taken = np.take_along_axis(
-                first, np.broadcast_to((gone + turned)[:, None, None], (n, self.ahead.shape[1], 1)), axis=2
-            )
-            kept = self.extra + self.given.sum(axis=2) - taken[:, :, 0] - self.doubt
+            come = np.where(endless | (come < 0), 0, come).astype(np.int64)[:, None]
+            kept = whole - first[each, :, gone + turned] - turned[:, None] * cost
             for grows, pays in _cases(self.counts):
-                by, paid = (come * grows)[:, None], (come * pays)[:, None]
-                changed = (turned + (come if pays else 0))[:, None]
-                lead = (self.ahead - 2 * self.counts.slack) * self.divided_by(d - gone + by) + kept
-                lead = lead - (paid + turned[:, None]) * self.most - changed * wobbly
+                lead = ahead * self.divided_by(d - gone + come * grows) + kept - come * pays * cost
                 alive &= self.stays(lead) | ~here[:, None]
-                # One more new neighbour must not help the rival if there may be any number of them.
-                step = (self.ahead - 2 * self.counts.slack) * STEPS * (grows if self.counts.pseudo else 0)
-                falls = (step - pays * (self.most + wobbly) < 0) & (np.arange(lead.shape[1]) != self.label[:, None])
-                alive &= ~(falls & (endless & here)[:, None])
+                if endless.any():  # where any number may come, one more must not help the rival
+                    step = ahead * STEPS * (grows if self.counts.pseudo else 0) - pays * cost
+                    alive &= (step >= 0) | ~(endless & here)[:, None]
+        alive[each, self.label] = True
         return alive
 
     def survives_any(self, size: Ints) -> Bools:
         """Which classes each label survives with ``size`` changes of neighbours of whatever kind, ``[n, C]``."""
         d, wobbly = self.size, self.counts.slack * STEPS * self.counts.gated
-        gain = np.cumsum(np.maximum(self.given, 0), axis=2)
-        gain = np.concatenate([_zero(self.given), gain], axis=2)
         at = np.minimum(size, d)
-        best = np.take_along_axis(gain, np.broadcast_to(at[:, None, None], (*gain.shape[:2], 1)), axis=2)[:, :, 0]
+        best = _sums(np.maximum(self.given, 0))[np.arange(len(at)), :, at]
         rest = self.extra + self.given.sum(axis=2) - best - self.doubt - size[:, None] * (self.most + wobbly)
         ahead = self.ahead - 2 * self.counts.slack
         return self.stays(
@@ -151,8 +151,9 @@ def _odds(second: int, nodes: int) -> int:
     return total
 
 
-def _zero(given: Ints) -> Ints:
-    return np.zeros((*given.shape[:2], 1), dtype=np.int64)
+def _sums(given: Ints) -> Ints:
+    """What the first 0, 1, ... d neighbours give, shape ``[n, C, d + 1]``."""
+    return np.concatenate([np.zeros((*given.shape[:2], 1), dtype=np.int64), np.cumsum(given, axis=2)], axis=2)
 
 
 def _cases(counts: StackedCounts) -> list[tuple[int, int]]:
@@ -173,9 +174,7 @@ def _table(counts: StackedCounts, rows: Ints, d: int, instead: int | None = None
     listed = counts.indptr[rows][:, None] + np.arange(d)
     cast = np.moveaxis(counts.table[counts.which[listed]].astype(np.int64), 1, 2)  # [n, C, d]
     prior, gate, slack = counts.prior[rows], counts.gate[rows], counts.slack
-    pseudo = (
-        np.array(counts.pseudo_votes, dtype=np.int64) if counts.pseudo else np.zeros(prior.shape[1], dtype=np.int64)
-    )
+    pseudo = np.array(counts.pseudo_votes if counts.pseudo else [0] * prior.shape[1], dtype=np.int64)
     divisor = counts.pseudo + STEPS * d if counts.pseudo else STEPS
     score = prior * divisor + gate * (pseudo + cast.sum(axis=2))
     label = np.asarray(score.argmax(axis=1)) if instead is None else np.full(len(rows), instead)
