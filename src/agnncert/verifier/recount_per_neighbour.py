@@ -6,7 +6,7 @@ gain bends, and searches radii and prices by bisection.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,9 +53,8 @@ def changes(piles: "Piles", attack: dict[str, Numbers], division: str, task: str
     new = attack["add_edges"] + np.minimum(brought, attack["inject_nodes"])
     removed = attack["delete_edges"] + attack["delete_nodes"]
     altered = attack["change_edges"] + attack["change_features"]
-    both, turned = removed + altered, np.zeros(len(piles.label))
-    if division == "per-pair":
-        turned = attack["add_edges"]
+    both = removed + altered
+    turned = attack["add_edges"] if division == "per-pair" else np.zeros(len(piles.label))
     if task == "graph" and division == "per-neighbour":
         new, removed, altered = attack["inject_nodes"], attack["delete_nodes"], attack["change_features"]
         both = removed + altered
@@ -70,14 +69,18 @@ def changes(piles: "Piles", attack: dict[str, Numbers], division: str, task: str
 
 def absent(piles: "Piles") -> tuple[Numbers, Numbers]:
     """Whether empty groups cast the label, and whether they cast the rival, shape ``[r]`` each."""
-    cast = piles.ballots.vote.empty
-    if not isinstance(cast, int):
-        return np.zeros(len(piles.owner), dtype=bool), np.zeros(len(piles.owner), dtype=bool)
+    empty = piles.ballots.vote.empty
+    cast = empty if isinstance(empty, int) else -1  # they abstain: that is no class
     return piles.label[piles.owner] == cast, piles.rival == cast
 
 
 def gain(piles: "Piles", changes: Changes) -> Numbers:
-    """The most that each rival gains on the winner, shape ``[r]``.
+    """The most that each rival gains on the winner, shape ``[r]``."""
+    return _by_touching(piles, changes) + _by_adding(piles, changes)
+
+
+def _by_touching(piles: "Piles", changes: Changes) -> Numbers:
+    """What is gained by ballots that go or are altered.
 
     Tries how many of the winner's ballots are altered, and how many go or stay: what is gained bends at a few numbers
     only, so one of these is best.
@@ -88,7 +91,7 @@ def gain(piles: "Piles", changes: Changes) -> Numbers:
     of_label, of_rival = absent(piles)
     best, most = np.zeros(len(piles.owner)), np.minimum(two, altered)
     bends = (0, two, altered, altered - one, two - removed, two - both + altered, both - one - removed, both - altered)
-    for bend in bends:
+    for bend in bends if most.any() else (0,):
         mine = np.minimum(np.maximum(bend, 0), most)
         others = np.minimum(altered - mine, one)
         left = np.minimum(removed, both - mine - others)
@@ -97,21 +100,20 @@ def gain(piles: "Piles", changes: Changes) -> Numbers:
         # What is gone votes as an empty group does: for nobody, for the winner, or for the rival.
         gone = np.where(of_label, 0, np.where(of_rival, 2 * mine_gone + others_gone, mine_gone))
         best = np.maximum(best, 2 * mine + others + gone)
-    worth = np.where(of_label, 2, np.where(of_rival, 0, 1))
-    turned = changes.turned[piles.owner]
-    return np.asarray(best + product(changes.new[piles.owner], worth) + _by_turning(piles, turned, worth, both))
+    return best
 
 
-def _by_turning(piles: "Piles", turned: Numbers, worth: Numbers, both: Numbers) -> Numbers:
-    """What is gained on top if added edges alter pairs that have one direction, instead of adding ballots.
-
-    Only what is not removed or altered anyway, ``both`` in number, gains more by being turned.
+def _by_adding(piles: "Piles", changes: Changes) -> Numbers:
+    """What new ballots gain, and what is gained on top if added edges alter pairs that have one direction, instead of
+    adding ballots. Only what is not removed or altered anyway, ``both`` in number, gains more by being turned.
     """
+    of_label, of_rival = absent(piles)
+    worth = np.where(of_label, 2, np.where(of_rival, 0, 1))
+    new, turned, both = (part[piles.owner] for part in (changes.new, changes.turned, changes.both))
     winners, others = piles.one_way
-    in_all = piles.two[0] + piles.one[0]
     by_winners = np.clip(np.minimum(turned, winners), 0, np.maximum(piles.two[0] - both, 0))
-    by_all = np.clip(np.minimum(turned, winners + others), 0, np.maximum(in_all - both, 0))
-    return np.asarray(np.where(worth < 2, by_winners, 0) + np.where(worth < 1, by_all, 0))
+    by_all = np.clip(np.minimum(turned, winners + others), 0, np.maximum(piles.two[0] + piles.one[0] - both, 0))
+    return product(new, worth) + np.where(worth < 2, by_winners, 0) + np.where(worth < 1, by_all, 0)
 
 
 def radius(piles: "Piles", altering: bool) -> Numbers:
@@ -140,11 +142,11 @@ def _gain_of_any(piles: "Piles", number: Numbers, altering: bool) -> Numbers:
 
 def new_needed(piles: "Piles", full: Changes) -> Numbers:
     """The fewest new neighbours with which each target breaks if all else is spent on it; infinite if none do."""
+    touched = _by_touching(piles, full)
 
     def breaks(number: Numbers) -> Numbers:
-        new, turned = np.minimum(full.new, number), np.minimum(full.turned, number)
-        fewer = Changes(new, full.removed, full.altered, full.both, turned, full.covered)
-        return ~piles.holds(fewer)
+        fewer = replace(full, new=np.minimum(full.new, number), turned=np.minimum(full.turned, number))
+        return ~full.covered | piles.marked(touched + _by_adding(piles, fewer) > piles.lead)
 
     return _first(breaks, len(piles.label))
 
@@ -154,8 +156,7 @@ def touches_needed(piles: "Piles", full: Changes) -> Numbers:
     of_label, of_rival = absent(piles)
     altered, both, new, turned = (part[piles.owner] for part in (full.altered, full.both, full.new, full.turned))
     twos = np.where(of_rival, both, altered) + np.minimum(turned, piles.one_way[0])
-    twos = np.minimum(twos, piles.two[0])
-    twos = twos + np.where(of_label, new, 0)
+    twos = np.minimum(twos, piles.two[0]) + np.where(of_label, new, 0)
     wins = piles.wins(full)
 
     def breaks(number: Numbers) -> Numbers:
