@@ -4,6 +4,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything imports torch
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -19,6 +20,9 @@ settings.register_profile("agnncert", deadline=None, derandomize=True, print_blo
 settings.load_profile("agnncert")
 
 PROJECT = Path(__file__).resolve().parents[1]
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2**32:  # a container may have no more than 64 MB
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # a file that is written again does not wait for a disk
 
 
 @pytest.hookimpl(wrapper=True)
