@@ -17,6 +17,7 @@ from torch import Tensor
 
 MOST = 100_000  # things that are looked at
 _OTHERS = ("torch", "torch_geometric", "numpy", "scipy", "agnncert", "builtins", "typing", "collections", "functools")
+_HOLDERS = (dict, list, tuple, set)  # most of what has parts
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic, torch.dtype)
 
 
@@ -29,7 +30,7 @@ def state_of(model: Any) -> dict[str, str]:
     waiting: list[tuple[str, Any]] = [("model", model)]
     while waiting and len(seen) < MOST:
         name, value = waiting.pop()
-        text = None if id(value) in seen else _text(value)
+        text = None if id(value) in seen or isinstance(value, _HOLDERS) else _text(value)
         if text is not None:
             found[name if name not in found else f"{name} ({len(found)})"] = text
         elif id(value) not in seen:
@@ -74,7 +75,7 @@ def _digest(value: Any) -> str:
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     """What an object holds, with the names of the parts."""
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # a dictionary is quickly told
         yield from ((f"[{key!r:.40}]", part) for key, part in value.items())
     elif isinstance(value, (list, tuple, set, frozenset)) or type(value).__name__ == "deque":
         yield ("'s length", len(value))
