@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
 
+from agnncert.models.gnn import normalised
+
 FEATURES, HIDDEN, CLASSES = 3, 4, 3
 KINDS = ("gcn", "sage", "gat", "gin")
 READOUTS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
@@ -15,7 +17,9 @@ READOUTS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_
 def conv(kind: str, width_in: int, width_out: int) -> nn.Module:
     if kind == "gin":
         return GINConv(nn.Sequential(nn.Linear(width_in, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, width_out)))
-    return {"gcn": GCNConv, "sage": SAGEConv, "gat": GATConv}[kind](width_in, width_out)
+    if kind == "gcn":
+        return GCNConv(width_in, width_out, normalize=False)  # edges are normalised once for all layers
+    return {"sage": SAGEConv, "gat": GATConv}[kind](width_in, width_out)
 
 
 class NodeModel(nn.Module):
@@ -23,11 +27,13 @@ class NodeModel(nn.Module):
 
     def __init__(self, kind: str, width: int = FEATURES) -> None:
         super().__init__()
+        self.kind = kind
         self.first = conv(kind, width, HIDDEN)
         self.second = conv(kind, HIDDEN, CLASSES)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.second(self.first(x, edge_index).tanh(), edge_index)
+        edges = normalised(edge_index, None, len(x), x.dtype) if self.kind == "gcn" else (edge_index,)
+        return self.second(self.first(x, *edges).tanh(), *edges)
 
 
 class GraphModel(nn.Module):

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, global_mean_pool
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 import agnncert as ac
 from agnncert.certificates.budget import COUNTS
+from agnncert.models.gnn import normalised
 
 CLASSES = 3
 DIVISIONS = {"E": ac.EdgeCentric, "N": ac.NodeCentric}
@@ -35,7 +35,7 @@ class Listener(nn.Module):
 
     def embed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
         if isinstance(self.layers[0], GCNConv):
-            edge_index, edge_weight = gcn_norm(edge_index, edge_weight, len(x), dtype=x.dtype)
+            edge_index, edge_weight = normalised(edge_index, edge_weight, len(x), x.dtype)
         given = () if edge_weight is None else (edge_weight,)
         for k, layer in enumerate(self.layers):
             x = layer(x.tanh() if k else x, edge_index, *given)

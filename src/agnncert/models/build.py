@@ -79,23 +79,12 @@ def build_model(
     depth = num_layers if num_layers is not None else 6 if name == "resgcn" else 3
     model = _assemble(
         ModelConfig(
-            name=name,
-            task=task,
-            in_channels=_num_features(data),
-            out_channels=count_classes(data) if out_channels is None else out_channels,
-            hidden_channels=hidden_channels,
-            num_layers=depth,
-            dropout=dropout,
-            act=act,
-            norm=norm,
-            jk=jk,
-            heads=heads,
-            readout=readout,
-            seed=seed,
-            scale=scale,
+            name=name, task=task, in_channels=_num_features(data), hidden_channels=hidden_channels, num_layers=depth,
+            out_channels=count_classes(data) if out_channels is None else out_channels, dropout=dropout, act=act,
+            norm=norm, jk=jk, heads=heads, readout=readout, seed=seed, scale=scale,
             edge_channels=_edge_channels(data) if name == "rgcn" else None,
         )
-    )
+    )  # fmt: skip
     if scale is not None:
         model.scaling = Scaling.of(training_rows(data))
     return model

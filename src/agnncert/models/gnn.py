@@ -73,6 +73,16 @@ class RelationalConv(MessagePassing):  # type: ignore[misc]
         return weight * x_j
 
 
+def normalised(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, dtype: torch.dtype) -> Any:
+    """PyG's ``gcn_norm``: the same numbers, in half the time or less where no edge has a weight or is a loop."""
+    if edge_weight is not None or bool((edge_index[0] == edge_index[1]).any()):
+        return gcn_norm(edge_index, edge_weight, num_nodes, dtype=dtype)
+    loops = torch.arange(num_nodes, device=edge_index.device).expand(2, -1)
+    src, dst = edges = torch.cat([edge_index, loops], dim=1)
+    scale = torch.bincount(dst, minlength=num_nodes).to(dtype).pow(-0.5)
+    return edges, scale.index_select(0, src) * scale.index_select(0, dst)
+
+
 class Dropout(nn.Dropout):
     """``nn.Dropout`` with eight random bits per entry, which is faster on a CPU. The rate is a multiple of 1/256."""
 
@@ -180,7 +190,7 @@ class GNN(nn.Module):
             x = self.lin_in(x)
         edges: Any = (edge_index,) if edge_value is None else (edge_index, edge_value)
         if self.config["name"] in WEIGHTED:
-            edges = gcn_norm(edge_index, edge_value, x.size(0), dtype=x.dtype)
+            edges = normalised(edge_index, edge_value, x.size(0), x.dtype)
         outputs = []
         for k, conv in enumerate(self.convs):
             out = conv(x, *edges) if self.uses_edges else conv(x)

@@ -8,10 +8,11 @@ import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from agnncert.errors import SettingsError
 from agnncert.models.build import MODELS, build_from_config, build_model
-from agnncert.models.gnn import Dropout, ProjectedGINConv, ProjectedSAGEConv
+from agnncert.models.gnn import Dropout, ProjectedGINConv, ProjectedSAGEConv, normalised
 
 from .conftest import CHAIN
 
@@ -106,6 +107,16 @@ def test_weights_of_pyg_give_the_logits_of_pyg(name, reference, jk, data) -> Non
     ours = small(name, data, num_layers=3, jk=jk)
     ours.load_state_dict(theirs.state_dict())
     assert close(ours(data.x, data.edge_index), theirs(data.x, data.edge_index))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_edges_are_normalised_as_by_pyg_to_the_last_bit(dtype) -> None:
+    hub = torch.stack([torch.arange(1, 3000), torch.zeros(2999, dtype=torch.int64)])
+    for arcs in (CHAIN, NO_EDGES, hub, hub.flip(0), torch.cat([hub, CHAIN], dim=1), torch.cat([CHAIN, CHAIN], dim=1)):
+        for edges in (arcs, torch.cat([arcs, torch.tensor([[2], [2]])], dim=1)):  # the second has a loop
+            for weight in (None, torch.linspace(0, 2, edges.size(1)).to(dtype)):
+                theirs = gcn_norm(edges, weight, 3001, dtype=dtype)
+                assert all(map(torch.equal, normalised(edges, weight, 3001, dtype), theirs))
 
 
 @pytest.mark.parametrize("edge_index", [CHAIN, NO_EDGES], ids=["chain", "no edges"])
