@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
 from agnncert.datasets.catalog import SOURCES
 from agnncert.datasets.splits import GraphSet, stratified_split
@@ -135,7 +134,11 @@ def _data(corpus: Corpus, k: int, embed: Embed) -> Data:
 
 def both_ways(data: Data) -> Data:
     """The same function with edges in both directions, each pair once with all kinds that join it."""
-    data.edge_index, data.edge_attr = to_undirected(data.edge_index, data.edge_attr, data.num_nodes, reduce="max")
+    count, (src, dst), attr = int(data.num_nodes or 0), data.edge_index.numpy(), data.edge_attr.numpy()
+    pairs, place = np.unique(np.concatenate([src * count + dst, dst * count + src]), return_inverse=True)
+    kinds = np.zeros((len(pairs), attr.shape[1]), dtype=attr.dtype)
+    np.maximum.at(kinds, place, np.concatenate([attr, attr]))
+    data.edge_index, data.edge_attr = torch.from_numpy(np.stack(np.divmod(pairs, count))), torch.from_numpy(kinds)
     return data
 
 
