@@ -304,12 +304,11 @@ def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[RuleCan
 def _candidate(
     name: str, table: BallotTable, rule: VotingRule, division: BuiltIn, size: int, label: int | None = None
 ) -> RuleCandidate:
-    def marks(at: int) -> FloatArray:
-        return np.asarray(certified(table, rule, at), dtype=np.float64) * table.weight
-
-    outcomes = np.mean([marks(at) for at in window(size)], axis=0)
+    tally = table.tally(rule)
+    marks = {at: certified(table, rule, at, tally) * table.weight for at in {0, *window(size)}}
+    outcomes = np.mean([marks[at] for at in window(size)], axis=0)
     return RuleCandidate(
-        name, division, rule, label, float(marks(0).sum()), float(marks(size).sum()), float(outcomes.sum()), outcomes
+        name, division, rule, label, float(marks[0].sum()), float(marks[size].sum()), float(outcomes.sum()), outcomes
     )
 
 

@@ -237,15 +237,16 @@ def _gain(table: BallotTable, counted: Tally, rule: VotingRule, size: int) -> In
     return per_neighbour_gain(counted, ABSTAIN if rule.constant is None else rule.constant, table.twos, size)
 
 
-def certified(table: BallotTable, rule: VotingRule, size: int) -> BoolArray:
-    """Which targets are correct and certified at a size, shape ``[n]``."""
-    counted = table.tally(rule)
+def certified(table: BallotTable, rule: VotingRule, size: int, tally: Tally | None = None) -> BoolArray:
+    """Which targets are correct and certified at a size, shape ``[n]``; ``tally`` is that of the rule, if known."""
+    counted = table.tally(rule) if tally is None else tally
     return np.asarray((counted.is_label | (counted.margin >= _gain(table, counted, rule, size))).all(axis=1))
 
 
 def certified_accuracy(table: BallotTable, rule: VotingRule, *sizes: int) -> float:
     """Weighted share of the targets that are correct and certified at a size; of several sizes, the mean."""
-    return float(np.mean([table.weight @ certified(table, rule, size) for size in sizes]))
+    tally = table.tally(rule)
+    return float(np.mean([table.weight @ certified(table, rule, size, tally) for size in sizes]))
 
 
 def constant_rule(table: BallotTable, label: int) -> VotingRule:

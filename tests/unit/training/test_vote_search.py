@@ -60,7 +60,8 @@ def table_of(votes: Votes, truth) -> BallotTable:
 
 def score(table: BallotTable, empty, prior, sizes) -> float:
     rule = VotingRule(empty, prior)
-    return float(np.mean([table.weight @ certified(table, rule, size) for size in sizes]))
+    counted = table.tally(rule)
+    return float(np.mean([table.weight @ certified(table, rule, size, counted) for size in sizes]))
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
