@@ -274,7 +274,7 @@ class Problem:
         """Some nodes with the edges between them, in the order of their rows and under their ids (node task)."""
         rows, inside = torch.tensor(sorted(nodes)), torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         inside[rows] = True
-        near = inside[self.graph.edge_index[1]].nonzero().view(-1)
+        near = self._edges_at(rows.tolist(), 1).sort().values
         part = self.graph.with_nodes(rows, near[inside[self.graph.edge_index[0, near]]])
         ids = [self._ids[u] for u in rows.tolist()]
         return Data(x=part.x, edge_index=part.edge_index, node_id=ids, **part.edge_values)
@@ -338,11 +338,23 @@ class Problem:
         pairs = [*change.delete_edges, *altered, *((u, u) for u in (*change.delete_nodes, *change.change_features))]
         joined = {row, *self._rows_in(change.add_edges)}
         if self.per_neighbour:  # a ballot looks at one neighbour
-            source, listener = self.graph.edge_index
-            reach = {*source[listener == row].tolist(), *listener[source == row].tolist()}
+            arcs = torch.cat([self._edges_at([row], end) for end in (0, 1)])
+            reach = set(self.graph.edge_index[:, arcs].view(-1).tolist())
         else:  # what reaches the target over an added edge reaches an end of an added edge without it
             reach = set().union(*map(self.neighbours.reaching, joined))
         return self.part({*reach, *joined, *self._rows_in(pairs)})
+
+    @functools.cached_property
+    def _sorted_edges(self) -> list[tuple[torch.Tensor, list[int]]]:
+        """Edges sorted by the node that they start at, and where those of each node begin; the same by their end."""
+        ends, size = self.graph.edge_index, self.graph.num_nodes
+        starts = [[0, *torch.bincount(end, minlength=size).cumsum(0).tolist()] for end in ends]
+        return list(zip(ends.argsort(stable=True), starts, strict=True))
+
+    def _edges_at(self, nodes: Iterable[int], end: int) -> torch.Tensor:
+        """Edges that start (0) or end (1) at some nodes."""
+        edges, start = self._sorted_edges[end]
+        return torch.cat([edges[start[node] : start[node + 1]] for node in nodes])
 
     @functools.cached_property
     def _row_of(self) -> dict[Id, int]:

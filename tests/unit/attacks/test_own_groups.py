@@ -9,7 +9,7 @@ import pytest
 import agnncert as ac
 from agnncert.attacks import attack, exhaustive, greedy
 from agnncert.attacks.candidates import AdversarialFeatures
-from agnncert.attacks.problem import Problem
+from agnncert.attacks.problem import SMALL, Problem
 from agnncert.errors import SettingsError
 
 from ...support.towns import GraphListener, NodeListener, town, towns
@@ -91,3 +91,15 @@ def test_attacks_that_do_not_know_such_groups_say_so():
     problem = (NodeListener(1), town(6, degree=2.0, seed=3), ac.PerNeighbour())
     with pytest.raises(SettingsError, match="does not know"):
         attack(*problem, budget=ac.Budget(add_edges=1), kind="gradient")
+
+
+@pytest.mark.parametrize("division", [ac.PerNeighbour(), ac.PerEdge()], ids=str)
+def test_votes_in_a_large_graph_whose_edges_have_a_direction_are_those_of_the_whole_graph(division: Any) -> None:
+    data = town(SMALL + 20)
+    data.edge_index = data.edge_index[:, data.edge_index[0] != data.edge_index[1] + 1]  # some remain one way only
+    problem = Problem(NodeListener(), data, division)
+    names = problem.ids()
+    for row in range(0, len(names), 7):
+        louder = {names[u]: (10 * data.x[u]).tolist() for u in range(0, len(names), 5) if u != row}
+        for change in (ac.Perturbation(), ac.Perturbation(change_features=louder)):
+            assert np.array_equal(problem.recast([(row, change)]), problem.recast_whole([row], change))
