@@ -1,5 +1,6 @@
 """What hostile clients send: it is refused with a reason, nothing else suffers, and no traceback is left behind."""
 
+import asyncio
 import json
 import logging
 import socket
@@ -7,13 +8,16 @@ import time
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 import agnncert as ac
 import agnncert_live
 from agnncert_live import Event
-from agnncert_live.http import MOST_CONNECTIONS, Limits
+from agnncert_live.http import MOST_CONNECTIONS, Guard, Impatient, Limits, make_app
 from agnncert_live.service import Service
 
 from ..support.live import assert_current
@@ -261,6 +265,78 @@ def test_connections_without_a_token_that_send_bodies_shut_nobody_out() -> None:
         for _ in range(MOST_CONNECTIONS + 50):
             stack.enter_context(connected(address)).sendall(head)
         assert agnncert_live.LiveClient(address, TOKEN, timeout=5, tries=1).closest(1)
+
+
+class Line(asyncio.Transport):
+    """A connection that is closed when the server says so, and not lost before its loop goes on."""
+
+    closing = False
+
+    def close(self) -> None:
+        self.closing = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def write(self, data: bytes) -> None:
+        pass
+
+
+def test_a_newcomer_is_let_in_while_many_are_being_refused() -> None:
+    head = b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+
+    async def crowd() -> None:
+        app = make_app(a_service(), TOKEN, Limits(rate=10_000))
+        config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+        state = ServerState()
+
+        def comes() -> Impatient:
+            one = Impatient(config, state, {})
+            one.connection_made(Line())
+            return one
+
+        hostile = []
+        for _ in range(MOST_CONNECTIONS + 50):
+            hostile.append(comes())
+            hostile[-1].data_received(head)
+        first = comes()  # no request was looked at yet
+        assert not first.transport.is_closing()
+        assert [one.transport.is_closing() for one in hostile] == [True] * 51 + [False] * (MOST_CONNECTIONS - 1)
+        while not all(one.transport.is_closing() for one in hostile):
+            await asyncio.sleep(0.01)
+        second = comes()  # all are refused, none is gone
+        assert not first.transport.is_closing()
+        assert not second.transport.is_closing()
+        for one in (*hostile, first, second):
+            one.connection_lost(None)
+
+    asyncio.run(asyncio.wait_for(crowd(), 30))
+
+
+def test_a_request_that_is_being_answered_is_not_hung_up_on() -> None:
+    async def crowd() -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(scope: Any, receive: Any, send: Any) -> None:
+            begun.set()
+            await go_on.wait()
+
+        config = uvicorn.Config(Guard(slow, TOKEN, Limits(rate=10_000)), ws="none", lifespan="off", log_config=None)
+        state = ServerState()
+        lines = [Impatient(config, state, {}) for _ in range(MOST_CONNECTIONS + 2)]
+        lines[0].connection_made(Line())
+        lines[0].data_received(f"GET /closest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+        await begun.wait()
+        for one in lines[1:]:
+            one.connection_made(Line())
+        assert [k for k, one in enumerate(lines) if one.transport.is_closing()] == [1, 2]
+        go_on.set()
+        for one in lines:
+            one.connection_lost(None)
+
+    asyncio.run(asyncio.wait_for(crowd(), 30))
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])

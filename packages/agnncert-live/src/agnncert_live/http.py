@@ -30,7 +30,8 @@ Send = Callable[[Message], Awaitable[None]]
 LOCAL = ("127.0.0.1", "::1", "localhost")
 _LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 MOST_CONNECTIONS = 200  # beyond that, whoever has been idle for longest is hung up on
-MOST_AT_WORK = 100  # requests that are answered at a time, of clients that have shown the token
+MOST_AT_WORK = 100  # requests that are answered at a time, of clients that have shown the token; fewer than connections
+AT_WORK = "agnncert.at_work"  # entry of a request's scope: whether it is one of these
 OPEN_PATHS = ("/", "/health")  # the page holds no data: its script asks for a token and sends it
 CLIENTS = 10_000  # whose rate is remembered
 
@@ -124,10 +125,12 @@ class Guard:
             if self._at_work >= MOST_AT_WORK:
                 raise Refusal(503, f"{MOST_AT_WORK} requests are being answered: wait a moment.")
             self._at_work += 1
+            scope[AT_WORK] = True
             try:
                 await self.app(scope, self._counted(receive, most), send)
             finally:
                 self._at_work -= 1
+                scope[AT_WORK] = False
         except Refusal as refusal:
             await _refuse(send, refusal)
         except ClientDisconnect:
@@ -188,8 +191,9 @@ async def _refuse(send: Send, refusal: Refusal) -> None:
 class Impatient(H11Protocol):
     """HTTP that hangs up on idle clients: after a while, and when there are too many connections.
 
-    uvicorn waits without end for the head of a request, and its limit of connections turns everybody away. A connection
-    is idle until the head of a request is there, so a client needs the token for one that is not.
+    uvicorn waits without end for the head of a request, and its limit of connections turns everybody away. When there
+    are too many, only those whose request has passed the guard stay for sure. These are fewer than that, so a newcomer
+    always finds a place, also among clients without the token that have not been refused yet.
     """
 
     patience = 15.0
@@ -199,18 +203,15 @@ class Impatient(H11Protocol):
         super().connection_made(transport)
         self._look_again = self.loop.call_later(self.patience, self._look)
         self._idle_since = self.loop.time()
-        if len(self.connections) > MOST_CONNECTIONS:
-            idle = [one for one in self.connections if one is not self and one._is_idle()]  # type: ignore[union-attr]
-            longest = min(idle, key=lambda one: one._idle_since, default=self)  # type: ignore[union-attr]
-            longest.transport.abort()
-
-    def _is_idle(self) -> bool:
-        return not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete)
+        there: Any = [one for one in self.connections if not one.transport.is_closing()]
+        if len(there) > MOST_CONNECTIONS:
+            waiting = [one for one in there if one is not self and not (one.scope or {}).get(AT_WORK)]
+            min(waiting, key=lambda one: one._idle_since).transport.abort()
 
     def _look(self) -> None:
         if self.transport.is_closing():
             return
-        if not self._is_idle():
+        if not (self.cycle is None or self.cycle.response_complete):
             self._idle_since = self.loop.time()
         elif self.loop.time() - self._idle_since >= self.patience:
             self.transport.close()
