@@ -32,7 +32,7 @@ class NodeModel(nn.Module):
         self.second = conv(kind, HIDDEN, CLASSES)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        edges = normalised(edge_index, None, len(x), x.dtype) if self.kind == "gcn" else (edge_index,)
+        edges = normalised(edge_index, None, x) if self.kind == "gcn" else (edge_index,)
         return self.second(self.first(x, *edges).tanh(), *edges)
 
 

@@ -35,7 +35,7 @@ class Listener(nn.Module):
 
     def embed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
         if isinstance(self.layers[0], GCNConv):
-            edge_index, edge_weight = normalised(edge_index, edge_weight, len(x), x.dtype)
+            edge_index, edge_weight = normalised(edge_index, edge_weight, x)
         given = () if edge_weight is None else (edge_weight,)
         for k, layer in enumerate(self.layers):
             x = layer(x.tanh() if k else x, edge_index, *given)
