@@ -92,7 +92,7 @@ class Table:
 
     @classmethod
     def of(cls, x: Tensor, generator: torch.Generator) -> "Table":
-        """The table with these ordinary rows."""
+        """A table of the rows ``x``, with corrupt rows added at its end."""
         lines = [torch.full_like(x[:1], value) for value in (math.nan, math.inf, -math.inf, HUGE, -HUGE, 0.0)]
         low, high = x.aminmax()  # the size of the largest number, without a second matrix of sizes
         size = torch.maximum(-low, high).clamp(max=HUGE)
@@ -195,7 +195,7 @@ def made_up(
 
 
 def made_up_graphs(generator: torch.Generator, ordinary: int, values: Values, loops: bool = False) -> ProbeGraph:
-    """The same parts as separate graphs, on the two sides in turn."""
+    """The connected parts of ``made_up`` as separate graphs; every second graph is on the other side."""
     graph = made_up(generator, ordinary, values, loops)
     component = connected(graph)
     graph = replace(graph, place=component).selected(torch.argsort(component, stable=True))

@@ -155,7 +155,7 @@ class PerEdge(EdgeDivision):
         return number, number[of_edge]
 
     def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[tuple[int, int]]:
-        """Pairs whose vote can alter, each named by its two keys: their numbers move when others come and go."""
+        """Pairs whose vote can change, named by the keys of their nodes: the number of a pair depends on the others."""
         require_covered(change, graph, target, target_features=False)
         nodes, keys = touched_nodes(change), node_keys(graph)
         ends = (sorted(pair) for pair in keys[graph.edge_index].t().tolist())

@@ -47,7 +47,7 @@ class InBlocks(TorchFunctionMode):
         return self._wait(result) if isinstance(result, Messages) else result
 
     def __exit__(self, *error: Any) -> None:
-        """What the model keeps or returns is an ordinary tensor."""
+        """Turns all messages that still wait into ordinary tensors: the model may keep or return them."""
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._copy_all()
 

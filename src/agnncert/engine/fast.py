@@ -110,7 +110,7 @@ def edgeless_ballots(
 def ballots(
     call: Caller, layout: Plan, features: Features, tolerance: float | None, memory_limit: int | None = None
 ) -> Predictions:
-    """Ballots of all copies or, in the graph task, of the cells that are not empty, ascending."""
+    """The ballot of each node in each subgraph where it has an edge; in the graph task, of each subgraph with nodes."""
     on_graphs = layout.graph.task == "graph"
     parts = []
     for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit)):
