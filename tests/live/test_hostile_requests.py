@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 import agnncert as ac
 import agnncert_live
 from agnncert_live import Event
-from agnncert_live.http import MOST_CONNECTIONS, Guard, Impatient, Limits, make_app
+from agnncert_live.http import MOST_AT_WORK, MOST_CONNECTIONS, Guard, Impatient, Limits, make_app
 from agnncert_live.service import Service
 
 from ..support.live import assert_current
@@ -313,6 +313,7 @@ def test_a_newcomer_is_let_in_while_many_are_being_refused() -> None:
             one.connection_lost(None)
 
     asyncio.run(asyncio.wait_for(crowd(), 30))
+    assert MOST_AT_WORK < MOST_CONNECTIONS  # else there may be nobody to hang up on
 
 
 def test_a_request_that_is_being_answered_is_not_hung_up_on() -> None:

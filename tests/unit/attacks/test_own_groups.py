@@ -96,7 +96,8 @@ def test_attacks_that_do_not_know_such_groups_say_so():
 @pytest.mark.parametrize("division", [ac.PerNeighbour(), ac.PerEdge()], ids=str)
 def test_votes_in_a_large_graph_whose_edges_have_a_direction_are_those_of_the_whole_graph(division: Any) -> None:
     data = town(SMALL + 20)
-    data.edge_index = data.edge_index[:, data.edge_index[0] != data.edge_index[1] + 1]  # some remain one way only
+    src, dst = data.edge_index
+    data.edge_index = data.edge_index[:, (src < dst) | ((src + dst) % 3 > 0)]  # some lead one way only
     problem = Problem(NodeListener(), data, division)
     names = problem.ids()
     for row in range(0, len(names), 7):

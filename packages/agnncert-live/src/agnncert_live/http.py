@@ -30,7 +30,7 @@ Send = Callable[[Message], Awaitable[None]]
 LOCAL = ("127.0.0.1", "::1", "localhost")
 _LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 MOST_CONNECTIONS = 200  # beyond that, whoever has been idle for longest is hung up on
-MOST_AT_WORK = 100  # requests that are answered at a time, of clients that have shown the token; fewer than connections
+MOST_AT_WORK = 100  # requests that are answered at a time, of clients that have shown the token
 AT_WORK = "agnncert.at_work"  # entry of a request's scope: whether it is one of these
 OPEN_PATHS = ("/", "/health")  # the page holds no data: its script asks for a token and sends it
 CLIENTS = 10_000  # whose rate is remembered
@@ -192,8 +192,8 @@ class Impatient(H11Protocol):
     """HTTP that hangs up on idle clients: after a while, and when there are too many connections.
 
     uvicorn waits without end for the head of a request, and its limit of connections turns everybody away. When there
-    are too many, only those whose request has passed the guard stay for sure. These are fewer than that, so a newcomer
-    always finds a place, also among clients without the token that have not been refused yet.
+    are too many, any connection may go whose request has not passed the guard, also if it is about to be refused. At
+    most ``MOST_AT_WORK`` requests have passed it at a time, so there is always one to hang up on, and newcomers get in.
     """
 
     patience = 15.0
