@@ -9,12 +9,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=  # else every process that a test starts would compile all sources again
 
-# Tests of what stands beside the library: add-on packages, experiments, documentation, examples.
-BESIDE := packages $(addprefix tests/,peers large live code experiments docs examples cli/test_scan.py \
-    mutation/test_live_broken_on_purpose.py $(addprefix browser/test_,cards_page.py live_page.py scan_page.py))
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test test-library check lean formal bench bench-live bench-large results small docs clean help
+.PHONY: demo test test-fast check lean formal bench bench-live bench-large results small docs clean help
 
 help:           ## what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -36,12 +33,12 @@ demo: $(RUNS)   ## train, certify, attack, verify and report on data that needs 
 test: $(READY)  ## the whole test suite
 	$(PYTEST)
 
-test-library: $(READY) ## the tests of the library alone: proofs, engines, audit, training, attacks, files, commands, report
-	$(PYTEST) $(addprefix --ignore=,$(BESIDE))
+test-fast: $(READY) ## the tests without those that take several seconds each
+	$(PYTEST) -m "not slow"
 
 check: $(READY) ## ruff, mypy --strict, import direction
-	$(BIN)/ruff check src packages experiments examples tests
-	$(BIN)/ruff format --check src packages experiments examples tests
+	$(BIN)/ruff check src packages experiments examples tests conftest.py
+	$(BIN)/ruff format --check src packages experiments examples tests conftest.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

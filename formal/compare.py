@@ -372,8 +372,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     begin, rng, found = time.perf_counter(), np.random.default_rng(asked.seed), Comparison()
-    files = asked.files or sorted(PROJECT.glob("tests/golden/v*/*.cert")) + sorted(
-        PROJECT.glob("tests/corpus/**/*.cert")
+    files = asked.files or sorted(PROJECT.glob("tests/soundness/golden/v*/*.cert")) + sorted(
+        PROJECT.glob("tests/soundness/corpus/**/*.cert")
     )
     lines = list(compare_files(files, rng, found))
     refused = sum("refused" in line for line in lines)

@@ -6,7 +6,7 @@ or separated, d changes at u and v alone, and g where A_iu or A_iv is not zero. 
 those of the graph as given in a few products, for tens of thousands of pairs at once. All is computed in float64, and a
 lead within 1e-6 of a tie decides nothing.
 
-``agnncert_peers.exact_robustness`` tries the same changes with any model; ``tests/peers/test_exact.py`` compares the two.
+``agnncert_peers.exact_robustness`` tries the same changes with any model; ``packages/agnncert-peers/tests/test_exact.py`` compares the two.
 """
 
 from typing import Any

@@ -13,11 +13,10 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS
 from agnncert.certificates.rules import RULES
-
-from . import ballot_alterations as of_ballots
-from .ballot_alterations import take_rule
-from .forgers_world import Random, World, pick, require
-from .forging import PREFIX, Draft, at, derive, ids_of, leaves, put, select, set_ids, state_exclusions
+from tests.support import ballot_alterations as of_ballots
+from tests.support.ballot_alterations import take_rule
+from tests.support.forgers_world import Random, World, pick, require
+from tests.support.forging import PREFIX, Draft, at, derive, ids_of, leaves, put, select, set_ids, state_exclusions
 
 Alteration = Callable[[Draft, Random, World], None]
 

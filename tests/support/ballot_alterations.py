@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.rules import RULES
-
-from .forgers_world import Random, World, pick, require
-from .forging import LISTED, PREFIX, Draft
+from tests.support.forgers_world import Random, World, pick, require
+from tests.support.forging import LISTED, PREFIX, Draft
 
 
 def _ballots(draft: Draft) -> None:

@@ -10,8 +10,7 @@ from agnncert.certificates.budget import COUNTS, Prices
 from agnncert.certificates.rules import RULES
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import Amounts
-
-from .certificates import random_evidence, random_vote
+from tests.support.certificates import random_evidence, random_vote
 
 MOST = 4  # changes of each kind
 KINDS = ("add_edges", "delete_edges", "change_edges", "inject_nodes", "delete_nodes", "change_features", "target_features")  # fmt: skip

@@ -21,9 +21,8 @@ from agnncert.errors import NotCovered
 from agnncert.graphs.graph import CanonicalGraph, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.proving import theorems as rules
-
-from . import reference
-from .graphs import ids_of, pairs_of
+from tests.support import reference
+from tests.support.graphs import ids_of, pairs_of
 
 
 def checked(data: Any, division: Any) -> Data:

@@ -13,7 +13,7 @@ import torch_geometric.nn as pyg
 from torch import nn
 from torch_geometric.utils import degree
 
-from .models import CLASSES, FEATURES
+from tests.support.models import CLASSES, FEATURES
 
 WIDTH = 8
 

@@ -17,7 +17,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch_geometric.utils import coalesce, degree, is_undirected
 
-from .unfit_zoo import Base, leaking
+from tests.support.unfit_zoo import Base, leaking
 
 CALLS = 300  # after so many a model that counts them acts otherwise
 

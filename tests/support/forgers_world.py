@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .forging import Draft, drafted, lay_open
-from .honest import Case, cases, golden_cases, strangers
+from tests.support.forging import Draft, drafted, lay_open
+from tests.support.honest import Case, cases, golden_cases, strangers
 
 Random = np.random.Generator
 

@@ -26,8 +26,7 @@ from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.storage import read_sealed, write_sealed
 from agnncert_peers.sample_claim import make_sample_claim
-
-from .certificates import certificate_of, random_evidence
+from tests.support.certificates import certificate_of, random_evidence
 
 PREFIX = "evidence."
 LISTED = ("group", "ballot", "stable", "reached", "one_way")  # the last one only where pairs have groups of their own

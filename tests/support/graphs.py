@@ -8,8 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.graphs.perturbation import Perturbation
-
-from .models import FEATURES
+from tests.support.models import FEATURES
 
 CHANGES = ("add edge", "delete edge", "alter edge", "inject node", "delete node", "change features", "reuse id")
 

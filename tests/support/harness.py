@@ -13,9 +13,8 @@ from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import Amounts, Facts, Reach, Tally, reach_of, tally, withstands
-
-from . import tiny
-from .tiny import Cell, Tiny
+from tests.support import tiny
+from tests.support.tiny import Cell, Tiny
 
 
 @dataclass(frozen=True)

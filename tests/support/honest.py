@@ -20,9 +20,8 @@ from agnncert.certificates.budget import Budget
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.certificate import Certificate
 from agnncert_peers.smoothing import Smoothing
-
-from ..golden import examples as golden
-from .models import GraphModel, NodeModel
+from tests.soundness.golden import examples as golden
+from tests.support.models import GraphModel, NodeModel
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ EXTREMES = (-(2**63), -(2**31), -(2**15), -2, -1, 0, 1, 2, 7, 2**15 - 1, 2**24, 
 DTYPES = ("int8", "uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "float64", "bool")
 
 
-def open_up(blob: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays of a file."""
+def open_up(file: bytes | Path) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays of a file, by hand."""
+    blob = file.read_bytes() if isinstance(file, Path) else file
     size = struct.unpack_from("<Q", blob)[0]
     return json.loads(json.loads(blob[8 : 8 + size])["__metadata__"]["certificate"]), safetensors.numpy.load(blob)
 

@@ -27,11 +27,22 @@ from agnncert.verdict import Verdict, verify
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.interception import Interception
-
-from .alterations import EARLY, LATE, Alteration
-from .forgers_world import Pointless, Random, World, pick, world_of
-from .forging import WHOLE, Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select, state_exclusions
-from .honest import Case
+from tests.support.alterations import EARLY, LATE, Alteration
+from tests.support.forgers_world import Pointless, Random, World, pick, world_of
+from tests.support.forging import (
+    WHOLE,
+    Draft,
+    at,
+    budget_of,
+    derive,
+    drafted,
+    ids_of,
+    leaves,
+    seal,
+    select,
+    state_exclusions,
+)
+from tests.support.honest import Case
 
 COMPUTED, LEAST_SLACK = ("evidence.prior", "evidence.gate", "evidence.table"), 1  # of stacked votes, in steps
 SITUATIONS = ("file", "graph", "model", "some ballots", "all ballots")

@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, GraphConv, JumpingKnowledge, SAGEConv, global_add_pool
 from torch_geometric.utils import softmax
 
-from .models import CLASSES, FEATURES, HIDDEN
+from tests.support.models import CLASSES, FEATURES, HIDDEN
 
 
 class Weighted(nn.Module):

@@ -11,10 +11,9 @@ import numpy as np
 from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.proving.evidence import BallotEvidence
-
-from . import tiny
-from .harness import Score, budget_of, random_cell
-from .tiny import Cell, Tiny
+from tests.support import tiny
+from tests.support.harness import Score, budget_of, random_cell
+from tests.support.tiny import Cell, Tiny
 
 CLASSES = 3
 RULES = ("per-neighbour/node", "per-pair/node", "per-neighbour/graph", "per-pair/graph")

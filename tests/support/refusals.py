@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from .forgers_world import World, world_of
-from .forging import Draft, seal
-from .judging import lies, verdict_on
+from tests.support.forgers_world import World, world_of
+from tests.support.forging import Draft, seal
+from tests.support.judging import lies, verdict_on
 
 
 def opened(name: str) -> tuple[World, Draft]:

@@ -13,9 +13,8 @@ from playwright.sync_api import sync_playwright
 
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext
-
-from ..browser.conftest import ARGUMENTS, CHROMIUM
-from .synthetic import made_up_certificate
+from tests.support.browser import ARGUMENTS, CHROMIUM
+from tests.support.synthetic import made_up_certificate
 
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"width": 1240, "color_scheme": "light"},

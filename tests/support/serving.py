@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +20,7 @@ from agnncert_live.run import _listen, _run_until
 from agnncert_live.service import Service
 
 NODES = 30
+TOKEN = "a token that nobody guesses"
 
 
 def a_graph(seed: int = 0) -> Data:
@@ -66,3 +69,15 @@ def served(service: Service, token: str | None = None, limits: Limits | None = N
             stop.set()
             thread.join(20)
             listening.close()
+
+
+def sent(address, path, body=None, headers=None) -> tuple[int, bytes]:
+    request = urllib.request.Request(address + path, body, headers or {})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        try:
+            return error.code, error.read()
+        except ConnectionResetError:  # the service answers and closes before it has read a body that is too large
+            return error.code, b""

@@ -11,8 +11,7 @@ from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
 from agnncert_peers.noise import FlipNoise
 from agnncert_peers.samples import SampleEvidence
-
-from .certificates import grid, printed_division
+from tests.support.certificates import grid, printed_division
 
 
 def random_votes(

@@ -12,10 +12,9 @@ from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.verifier.recount import sort_ballots
-
-from . import tiny
-from .harness import CUT, Kind, Score, budget_of, cover_row, random_cell, tiers
-from .tiny import Cell, Tiny
+from tests.support import tiny
+from tests.support.harness import CUT, Kind, Score, budget_of, cover_row, random_cell, tiers
+from tests.support.tiny import Cell, Tiny
 
 CLASSES = 3
 Views = Callable[[Kind, Tiny, int], list]

@@ -15,10 +15,9 @@ from agnncert.progress import Progress
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
-
-from ..support.graphs import random_data
-from ..support.models import build
-from ..support.small_graphs import known_model, random_graph
+from tests.support.graphs import random_data
+from tests.support.models import build
+from tests.support.small_graphs import known_model, random_graph
 
 SAMPLES = {"selection": 20, "samples": 200, "alpha": 0.05, "seed": 3}
 RANDOM = [BiRS(0.5, 0.6), SparseRS(), RS(0.9)]

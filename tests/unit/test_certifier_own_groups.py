@@ -10,8 +10,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.divisions.named import parse_division
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
-
-from ..support.small_graphs import graph_model, known_model, random_graph
+from tests.support.small_graphs import graph_model, known_model, random_graph
 
 NODE, EDGE = ac.PerNeighbour(), ac.PerEdge()
 INF = math.inf

@@ -2,11 +2,12 @@
 
 import ast
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-PACKAGES = Path(__file__).parents[2] / "packages"
+from tests.support.paths import PROJECT
+
+PACKAGES = PROJECT / "packages"
 LIVE = """
 ABSTAIN AgnncertError as_numbers assemble audit audit_own BallotEvidence bind Budget Caller CanonicalData
 CanonicalGraph cast Certificate certify CertifySettings CHUNK_ROWS Cover Decision did_you_mean

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ..support.economy import SHORTEST, tell_less
+from tests.support.economy import SHORTEST, tell_less
 
 
 class WorkerInteractor:

@@ -8,8 +8,7 @@ import torch
 
 import agnncert as ac
 from agnncert.proving.certificate import Certificate
-
-from ..support.small_graphs import known_model, random_graph
+from tests.support.small_graphs import known_model, random_graph
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.support.paths import PROJECT
+
 SOURCE = PROJECT / "src" / "agnncert"
 ADDONS = [path for path in (PROJECT / "packages").glob("*/src/*") if path.is_dir()]
 

@@ -2,17 +2,15 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agnncert.errors import SettingsError
 from agnncert.verdict import Verdict, verify
+from tests.support.certificates import certificate_of, random_evidence
+from tests.support.paths import GOLDEN
 
-from ..support.certificates import certificate_of, random_evidence
-
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "v1"
 PROVING = ("theorems", "evidence", "certificate", "samples")
 
 
@@ -108,7 +106,7 @@ COMPARED = {
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_a_verdict_names_what_the_file_was_compared_with(name):
-    from ..golden.examples import EXAMPLES
+    from tests.soundness.golden.examples import EXAMPLES
 
     file, example = GOLDEN / f"{name}.cert", EXAMPLES[name]
     with_data, with_model = COMPARED[name]

@@ -11,8 +11,7 @@ import agnncert as ac
 from agnncert.attacks import attack, greedy, random
 from agnncert.attacks.api import KINDS
 from agnncert.attacks.problem import Problem, cost_of
-
-from ...support.towns import CLASSES, NodeListener, setting, town, towns
+from tests.support.towns import CLASSES, NodeListener, setting, town, towns
 
 
 def test_a_report_sets_attacked_beside_certified_accuracy() -> None:

@@ -9,8 +9,7 @@ import pytest
 import agnncert as ac
 from agnncert.attacks import attack, exhaustive, greedy
 from agnncert.attacks.problem import Problem
-
-from ...support.towns import GraphListener, NodeListener, town, towns
+from tests.support.towns import GraphListener, NodeListener, town, towns
 
 BUDGETS = [
     ac.Budget(add_edges=2, delete_edges=1),

@@ -8,8 +8,7 @@ from torch_geometric.nn import SAGEConv
 import agnncert as ac
 from agnncert.attacks import gradient
 from agnncert.attacks.problem import Problem
-
-from ...support.towns import GraphListener, NodeListener, PlainListener, fits, setting, town, towns
+from tests.support.towns import GraphListener, NodeListener, PlainListener, fits, setting, town, towns
 
 BUDGET = ac.Budget(add_edges=4, delete_edges=1)
 

@@ -11,8 +11,7 @@ from agnncert.attacks import attack, exhaustive, greedy
 from agnncert.attacks.candidates import AdversarialFeatures
 from agnncert.attacks.problem import SMALL, Problem
 from agnncert.errors import SettingsError
-
-from ...support.towns import GraphListener, NodeListener, town, towns
+from tests.support.towns import GraphListener, NodeListener, town, towns
 
 BUDGETS = [
     ac.Budget(add_edges=2, delete_edges=1),

@@ -9,9 +9,8 @@ import agnncert as ac
 from agnncert.attacks import attack
 from agnncert.attacks.problem import SMALL, Problem, cost_of
 from agnncert.errors import IdError
-
-from ...support.graphs import twin_of
-from ...support.towns import NodeListener, town
+from tests.support.graphs import twin_of
+from tests.support.towns import NodeListener, town
 
 DIVISIONS = [ac.EdgeCentric(4), ac.NodeCentric(4)]
 

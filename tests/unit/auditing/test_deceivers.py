@@ -9,9 +9,8 @@ import agnncert as ac
 from agnncert.auditing.model_audit import audit
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-
-from ...support.deceivers import CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly
-from ...support.local_zoo import zoo_data
+from tests.support.deceivers import CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly
+from tests.support.local_zoo import zoo_data
 
 DATA = zoo_data()
 DIVISIONS = (NodeCentric(5), EdgeCentric(5))

@@ -14,8 +14,7 @@ from agnncert.auditing.probes import Probes
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.models.gnn import ProjectedGINConv, ProjectedSAGEConv
-
-from ...support.local_zoo import CLASSES, HIDDEN, WIDTH, Plain, mlp, zoo_data
+from tests.support.local_zoo import CLASSES, HIDDEN, WIDTH, Plain, mlp, zoo_data
 
 D, H, C = WIDTH, HIDDEN, CLASSES
 DATA = zoo_data()

@@ -16,8 +16,7 @@ from agnncert.auditing.probes import finding as finding_of
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import ModelContractError
-
-from ...support.checks import (
+from tests.support.checks import (
     check_outputs,
     check_outside_unmoved,
     check_reach,
@@ -27,10 +26,10 @@ from ...support.checks import (
     promises_of,
     reaches_by_target,
 )
-from ...support.components import COMPONENTS, WIDTH, Network
-from ...support.graphs import make_data, random_change, random_data
-from ...support.models import CLASSES, FEATURES, KINDS, build, settled
-from ...support.modules import NODE_MODULES, Attributed, DenseProduct, Weighted
+from tests.support.components import COMPONENTS, WIDTH, Network
+from tests.support.graphs import make_data, random_change, random_data
+from tests.support.models import CLASSES, FEATURES, KINDS, build, settled
+from tests.support.modules import NODE_MODULES, Attributed, DenseProduct, Weighted
 
 NAMES = [component.name for component in COMPONENTS]
 

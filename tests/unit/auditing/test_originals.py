@@ -20,9 +20,8 @@ from agnncert.auditing import known_layers, model_audit, probes
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.model_audit import audit
 from agnncert.divisions.node import NodeCentric
-
-from ...support.deceivers import gcn_norm
-from ...support.local_zoo import CLASSES, HIDDEN, WIDTH, mlp, zoo_data
+from tests.support.deceivers import gcn_norm
+from tests.support.local_zoo import CLASSES, HIDDEN, WIDTH, mlp, zoo_data
 
 D, H, C = WIDTH, HIDDEN, CLASSES
 DATA = zoo_data()

@@ -12,8 +12,7 @@ from agnncert.certificates.rules import RULES
 from agnncert.errors import CertificateError
 from agnncert_peers.noise import DeletionNoise, FlipNoise
 from agnncert_peers.samples import SampleEvidence, sample_claim
-
-from ...support.certificates import certificate_of, random_evidence
+from tests.support.certificates import certificate_of, random_evidence
 
 
 @pytest.fixture

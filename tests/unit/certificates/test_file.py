@@ -1,6 +1,5 @@
 """Certificate files: they come back whole, and anything altered, cut or foreign is refused with the reason."""
 
-import json
 import os
 import struct
 
@@ -16,8 +15,8 @@ from agnncert.proving.certificate import Certificate, load_certificate, usual_bu
 from agnncert.verdict import verify
 from agnncert_peers.noise import DeletionNoise
 from agnncert_peers.samples import SampleEvidence, sample_claim
-
-from ...support.certificates import certificate_of, random_evidence
+from tests.support.certificates import certificate_of, random_evidence
+from tests.support.hostile import open_up
 
 
 @pytest.fixture
@@ -42,14 +41,6 @@ def sampled(rng) -> Certificate:
     counts = rng.multinomial(100, [0.9, 0.05, 0.05], size=8)
     evidence = SampleEvidence("bi-rs", DeletionNoise(0.8, 0.9), counts, counts * 10, alpha=0.01)
     return Certificate(sample_claim(evidence), evidence, np.arange(8))
-
-
-def open_up(path) -> tuple[dict, dict]:
-    """Header and arrays of a file, by hand."""
-    blob = path.read_bytes()
-    size = struct.unpack_from("<Q", blob)[0]
-    header = json.loads(json.loads(blob[8 : 8 + size])["__metadata__"]["certificate"])
-    return header, safetensors.numpy.load(blob)
 
 
 def forge(path, header, arrays) -> None:

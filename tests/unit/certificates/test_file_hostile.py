@@ -10,10 +10,8 @@ import pytest
 from agnncert.certificates.file import MOST_STATEMENTS
 from agnncert.errors import CertificateError
 from agnncert.verdict import check_file, verify
-
-from ...support.hostile import golden_files, open_up, sealed, spoiled
-
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "v1"
+from tests.support.hostile import golden_files, open_up, sealed, spoiled
+from tests.support.paths import GOLDEN
 
 
 def refusal(blob: bytes, tmp_path: Path) -> str:

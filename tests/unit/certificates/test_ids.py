@@ -9,8 +9,7 @@ import pytest
 from agnncert.certificates.ids import encode_id, encode_ids, id_array, order_of
 from agnncert.errors import IdError
 from agnncert.graphs.hashing import id_digest, refuse_duplicates, row_digest
-
-from ...support.graphs import twin_of
+from tests.support.graphs import twin_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ import pytest
 
 from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.errors import CertificateError, SettingsError
-
-from ...support.certificates import random_vote
+from tests.support.certificates import random_vote
 
 
 def test_the_plain_vote_is_spelled_out_as_it_has_always_been():

@@ -12,6 +12,7 @@ import agnncert as ac
 from agnncert.datasets import catalog, load
 from agnncert.datasets.fraud import assemble_cresci, read_fraud
 from agnncert.errors import DatasetError
+from tests.support.paths import PROJECT
 
 
 def rows_of(data) -> dict[tuple[int, int], list[float]]:
@@ -172,7 +173,7 @@ def test_the_published_files_give_the_known_graph(name, data_root) -> None:
 
 @pytest.mark.parametrize("name", [*catalog.FRAUD, "big-vul"])
 def test_the_documentation_says_what_is_known_about_each(name) -> None:
-    page = (Path(__file__).parents[3] / "docs/commands/datasets.md").read_text()
+    page = (PROJECT / "docs/commands/datasets.md").read_text()
     section = page.partition(f"### `{name}`\n")[2].partition("\n#")[0]
     source = catalog.SOURCES[name]
     for part in (*source.files, f"`{source.folder}/raw`", "**Licence**", "**Cite**", "**Known**"):

@@ -14,10 +14,9 @@ from agnncert.graphs import hashing
 from agnncert.graphs.graph import canonical, canonical_set, one_graph
 from agnncert.graphs.hashing import edge_groups, id_keys, node_groups
 from agnncert.graphs.perturbation import Perturbation
-
-from ...support import reference
-from ...support.graphs import ids_of, make_data, random_data
-from ...support.labelled import labelled_graph
+from tests.support import reference
+from tests.support.graphs import ids_of, make_data, random_data
+from tests.support.labelled import labelled_graph
 
 BOTH = [EdgeCentric, NodeCentric]
 

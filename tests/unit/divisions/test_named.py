@@ -10,8 +10,7 @@ from agnncert.divisions.named import DIVISIONS, division_named, parse_division, 
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.errors import DivisionError, SettingsError
 from agnncert_peers.gnncert import GNNCertEN
-
-from ...support.labelled import ThreeMethods
+from tests.support.labelled import ThreeMethods
 
 
 def test_a_name_stands_for_a_class_and_its_fixed_settings():

@@ -12,8 +12,7 @@ from agnncert.engine import call, casting
 from agnncert.engine.blocks import InBlocks, Messages
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import CanonicalGraph, edge_values_of
-
-from ...support.local_zoo import CONVS, MODELS, NORMS, STACKS, zoo_data
+from tests.support.local_zoo import CONVS, MODELS, NORMS, STACKS, zoo_data
 
 NODES, WIDTH, EDGES = 9, 4, 40
 ZOO = {**CONVS, **NORMS, **MODELS, **STACKS}

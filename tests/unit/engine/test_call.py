@@ -17,9 +17,8 @@ from agnncert.engine.casting import cast
 from agnncert.engine.rounding import judge
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import canonical, canonical_set
-
-from ...support.checks import votes_of
-from ...support.graphs import random_data
+from tests.support.checks import votes_of
+from tests.support.graphs import random_data
 
 
 def graph(**values):

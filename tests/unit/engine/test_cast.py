@@ -14,10 +14,9 @@ from agnncert.engine.call import bind
 from agnncert.engine.casting import cast
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set
-
-from ...support.checks import votes_of
-from ...support.graphs import make_data
-from ...support.models import build
+from tests.support.checks import votes_of
+from tests.support.graphs import make_data
+from tests.support.models import build
 
 DATA = make_data([(0, 1), (1, 0), (1, 2), (2, 1)], 4)
 

@@ -12,10 +12,9 @@ from agnncert.engine.call import bind
 from agnncert.engine.casting import cast, structure
 from agnncert.graphs.graph import canonical
 from agnncert.proving.evidence import BallotEvidence
-
-from ...support.checks import check_cover
-from ...support.graphs import make_data, random_data
-from ...support.models import build
+from tests.support.checks import check_cover
+from tests.support.graphs import make_data, random_data
+from tests.support.models import build
 
 
 @pytest.mark.parametrize("seed", range(12))

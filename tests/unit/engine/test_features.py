@@ -12,9 +12,8 @@ import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import features as lazy_rows
 from agnncert.engine.features import Features, LazyRows, SparseRows, on_copies
-
-from ...support.graphs import random_data
-from ...support.models import build
+from tests.support.graphs import random_data
+from tests.support.models import build
 
 ROWS, WIDTH, OUT = 7, 4, 3
 INDEX = torch.tensor([0, 0, 6, 3, 3, 1])

@@ -7,8 +7,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, GINEConv, global_mean_pool
 
 import agnncert as ac
-
-from ...support.labelled import labelled_graph
+from tests.support.labelled import labelled_graph
 
 DIVISION = ac.NodeCentric(5)
 

@@ -12,9 +12,8 @@ from agnncert.engine.call import bind
 from agnncert.engine.casting import cast
 from agnncert.engine.naive import choose_ballots, choose_few, differing
 from agnncert.graphs.graph import canonical, canonical_set
-
-from ...support.graphs import random_data
-from ...support.models import build
+from tests.support.graphs import random_data
+from tests.support.models import build
 
 
 @pytest.fixture(params=["node", "graph"])

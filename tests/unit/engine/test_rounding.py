@@ -22,10 +22,9 @@ from agnncert.engine.rounding import fresh_copy, guarded, judge, shaken_model
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.proving.theorems import certified_radius, tally
-
-from ...support.graphs import make_data, random_data
-from ...support.models import build
-from ...support.wild import (
+from tests.support.graphs import make_data, random_data
+from tests.support.models import build
+from tests.support.wild import (
     LAYERS,
     TOLERANCE,
     WIDTH,

@@ -16,9 +16,8 @@ from agnncert.engine.casting import cast, structure
 from agnncert.engine.fast import Shuffle, cast_range, covers, list_range, merged
 from agnncert.engine.features import Features
 from agnncert.graphs.graph import canonical, canonical_set
-
-from ...support.graphs import random_data
-from ...support.models import build
+from tests.support.graphs import random_data
+from tests.support.models import build
 
 NODE = canonical(random_data(5, smallest=12, largest=12, density=0.4))
 GRAPHS = canonical_set([random_data(seed, smallest=5, density=0.5) for seed in range(4)])

@@ -11,8 +11,7 @@ from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.engine import fast as shuffling
 from agnncert.engine.fast import Shuffle, by_group
 from agnncert.graphs.graph import canonical, canonical_set
-
-from ...support.graphs import random_data
+from tests.support.graphs import random_data
 
 DIVISIONS = [EdgeCentric(7), NodeCentric(7), PerEdge(), PerNeighbour()]
 CASES = [*itertools.product(["node", "graph"], DIVISIONS), ("node", GatedNodeCentric(7))]

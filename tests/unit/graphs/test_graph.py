@@ -23,8 +23,7 @@ from agnncert.graphs.graph import (
     one_graph,
 )
 from agnncert.graphs.targets import target_rows
-
-from ...support.graphs import twin_of
+from tests.support.graphs import twin_of
 
 KNOWN = "f705c382b1c7bb0ba4435f695e3b04607018c2a4f6e77da3178d2d83472686c5"  # recorded with datasets
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from agnncert.errors import DivisionError, IdError
 from agnncert.graphs import hashing
 from agnncert.graphs.hashing import HASHES, check_settings, edge_groups, first8, id_keys, node_groups
-
-from ...support.graphs import twin_of
+from tests.support.graphs import twin_of
 
 IDS = st.lists(
     st.integers(-(2**70), 2**70) | st.text(st.characters(exclude_categories=["Cs"]), max_size=6),

@@ -7,8 +7,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.graphs.targets import class_numbers, graph_classes
-
-from ...support.labelled import labelled_graph
+from tests.support.labelled import labelled_graph
 
 DIVISION = ac.NodeCentric(5)
 Y = torch.tensor([0, 2, 1])

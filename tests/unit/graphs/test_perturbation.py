@@ -13,8 +13,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.errors import GraphError, IdError
 from agnncert.graphs.graph import canonical
 from agnncert.graphs.perturbation import Perturbation, least_load
-
-from ...support.graphs import twin_of
+from tests.support.graphs import twin_of
 
 
 def data(**changes):

@@ -7,8 +7,7 @@ import torch
 from agnncert.errors import GraphError
 from agnncert.graphs.graph import canonical, canonical_set, graph_digest
 from agnncert.graphs.targets import CanonicalData, prepared, target_rows
-
-from ...support.graphs import make_data, random_data
+from tests.support.graphs import make_data, random_data
 
 
 def graphs_of(count: int, seed: int) -> list:

@@ -13,8 +13,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from agnncert.errors import SettingsError
 from agnncert.models.build import MODELS, build_from_config, build_model
 from agnncert.models.gnn import Dropout, ProjectedGINConv, ProjectedSAGEConv, normalised
-
-from .conftest import CHAIN
+from tests.unit.models.conftest import CHAIN
 
 PLAIN = [name for name in MODELS if name != "rgcn"]  # which needs edge_attr: see test_relational
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)

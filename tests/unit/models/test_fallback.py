@@ -8,9 +8,8 @@ from torch import nn
 import agnncert as ac
 from agnncert.errors import SettingsError
 from agnncert.models.build import build_from_config
-
-from ...support.checks import votes_of
-from ...support.labelled import labelled_graph
+from tests.support.checks import votes_of
+from tests.support.labelled import labelled_graph
 
 DATA = labelled_graph(seed=3)
 ALONE = torch.zeros(2, 0, dtype=torch.int64)

@@ -8,8 +8,7 @@ import torch_geometric.nn as pyg
 
 from agnncert.errors import ModelContractError
 from agnncert.models.io import load_model, save_model
-
-from .test_build import small
+from tests.unit.models.test_build import small
 
 
 def test_a_saved_model_comes_back_the_same(data, tmp_path) -> None:

@@ -8,8 +8,7 @@ from torch_geometric.nn import GCNConv
 import agnncert as ac
 from agnncert.models.digest import model_digest
 from agnncert.models.wrappers import Scaling, training_rows, uneven_column
-
-from ...support.labelled import labelled_graph, labelled_graphs
+from tests.support.labelled import labelled_graph, labelled_graphs
 
 SIZES = torch.tensor([1.0, 1000.0, 1.0, 1.0, 0.01])
 DIVISION = ac.NodeCentric(9)

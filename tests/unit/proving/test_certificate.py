@@ -9,8 +9,7 @@ import pytest
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.errors import BudgetError, CertificateError, SettingsError
 from agnncert.proving.certificate import Certificate
-
-from ...support.certificates import certificate_of, random_evidence
+from tests.support.certificates import certificate_of, random_evidence
 
 INF = math.inf
 

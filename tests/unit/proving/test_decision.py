@@ -10,8 +10,7 @@ import torch
 from agnncert.certificates.budget import Budget
 from agnncert.errors import IdError
 from agnncert.proving.certificate import Certificate
-
-from ...support.certificates import certificate_of, random_evidence
+from tests.support.certificates import certificate_of, random_evidence
 
 NAMES = [f"user-{k:03d}" for k in range(29)] + ["<b>evil</b>"]
 

@@ -11,8 +11,7 @@ from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.errors import CertificateError
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import Reach, tally, withstands
-
-from ...support.certificates import random_evidence, random_vote
+from tests.support.certificates import random_evidence, random_vote
 
 
 def evidence(rule="edge-centric/node", **options) -> BallotEvidence:

@@ -9,8 +9,7 @@ import agnncert as ac
 from agnncert.certificates.budget import Budget
 from agnncert.errors import SettingsError
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class, rate_of, target_weights
-
-from ...support.certificates import certificate_of, random_evidence
+from tests.support.certificates import certificate_of, random_evidence
 
 SETS = [np.array(marks, dtype=bool) for marks in product([False, True], repeat=3) if any(marks)]
 

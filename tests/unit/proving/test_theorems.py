@@ -21,8 +21,7 @@ from agnncert.proving.theorems import (
     times,
     withstands,
 )
-
-from ...support.certificates import random_budget, random_evidence
+from tests.support.certificates import random_budget, random_evidence
 
 INF = math.inf
 NODE_RULES = ["edge-centric/node", "node-centric/node", "gated/node"]

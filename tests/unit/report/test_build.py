@@ -13,8 +13,7 @@ import agnncert.report.page as build
 from agnncert.errors import SettingsError
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext
-
-from ...support.synthetic import made_up_certificate, sampled_certificate
+from tests.support.synthetic import made_up_certificate, sampled_certificate
 
 ASSETS = Path(build.__file__).parent / "assets"
 

@@ -9,8 +9,7 @@ import pytest
 
 from agnncert.report.figures import save_figures, save_tables
 from agnncert.report.summary import AT_MOST, ReportContext
-
-from ...support.synthetic import made_up_certificate, sampled_certificate
+from tests.support.synthetic import made_up_certificate, sampled_certificate
 
 
 def test_figures_are_written_as_svg_and_pdf(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from agnncert.report.page import (
     target_arrays,
 )
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE, ReportContext, summarise
-
-from ...support.synthetic import made_up_certificate, random_evidence
+from tests.support.synthetic import made_up_certificate, random_evidence
 
 
 def unpack(places: list[dict[str, object]], packed: bytes) -> dict[str, np.ndarray]:

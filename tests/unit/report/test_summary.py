@@ -5,8 +5,7 @@ import pytest
 
 from agnncert.proving.certificate import Certificate
 from agnncert.report.summary import ReportContext, changes_only, over_degree, over_size, summarise
-
-from ...support.synthetic import made_up_certificate
+from tests.support.synthetic import made_up_certificate
 
 
 def test_a_share_is_the_counted_targets_that_withstand_the_size() -> None:

@@ -9,9 +9,8 @@ from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.text import elected, empty_words, facts, key_figures, structure_notes, vote_notes
-
-from ...support.certificates import random_vote
-from ...support.synthetic import made_up_certificate
+from tests.support.certificates import random_vote
+from tests.support.synthetic import made_up_certificate
 
 NAMES = ["fine", "broken", "unknown"]
 

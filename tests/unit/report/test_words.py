@@ -20,8 +20,7 @@ from agnncert.report.text import (
     percent,
     unjudged,
 )
-
-from ...support.synthetic import made_up_certificate, sampled_certificate
+from tests.support.synthetic import made_up_certificate, sampled_certificate
 
 # What an attacker of the smallest size does, under each rule; a grid of 2 x 3 charges 3 steps for an edge.
 DEEDS = {

@@ -10,9 +10,8 @@ from torch import nn
 
 import agnncert as ac
 from agnncert.training.loop import TrainingState, load_state, save_state
-
-from ...support.labelled import labelled_graph
-from .test_loop import CASES, graph_case, node_case, same, weights_of
+from tests.support.labelled import labelled_graph
+from tests.support.training_cases import CASES, graph_case, node_case, same, weights_of
 
 
 class Interrupted(Exception):

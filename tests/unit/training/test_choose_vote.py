@@ -12,9 +12,8 @@ from agnncert.errors import SettingsError
 from agnncert.models.build import build_constant
 from agnncert.training.choose_rule import CONSTANT, MODEL, NO_EDGES, PLAIN, SIZE_ONLY
 from agnncert_peers.size_control import size_rule
-
-from ...support.labelled import labelled_graph, labelled_graphs
-from ...support.remembering import casting_once, remembering
+from tests.support.labelled import labelled_graph, labelled_graphs
+from tests.support.remembering import casting_once, remembering
 
 QUICK = {"epochs": 40, "evaluate_every": 5, "lr": 0.03}
 

@@ -11,8 +11,7 @@ import agnncert as ac
 from agnncert.training.settings import _RECIPES, checked, recipe
 from agnncert.training.study import advice_if_worse, usual_arguments
 from agnncert_peers.runner import make_study
-
-from ...support.labelled import labelled_graph
+from tests.support.labelled import labelled_graph
 
 DIVISION = ac.NodeCentric(10)
 SIZES = torch.tensor([1, 1, 200.0, 50, 900, 3, 0.01, 30])

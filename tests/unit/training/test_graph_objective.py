@@ -9,8 +9,7 @@ import agnncert as ac
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical_set, one_graph
 from agnncert.training.objectives import GraphObjective, SampledGraphObjective, class_weights
-
-from ...support.labelled import (
+from tests.support.labelled import (
     ThreeMethods,
     assert_same,
     fit_settings,

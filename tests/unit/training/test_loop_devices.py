@@ -6,9 +6,8 @@ import pytest
 import torch
 
 import agnncert as ac
-
-from ...support.far import Far, far_away, sent_far
-from ...support.labelled import labelled_graph, labelled_graphs
+from tests.support.far import Far, far_away, sent_far
+from tests.support.labelled import labelled_graph, labelled_graphs
 
 SHORT = {"epochs": 3, "evaluate_every": 1}
 

@@ -5,8 +5,7 @@ import torch
 
 import agnncert as ac
 from agnncert.errors import SettingsError
-
-from ...support.labelled import labelled_graph, labelled_graphs
+from tests.support.labelled import labelled_graph, labelled_graphs
 
 QUICK = {"epochs": 6, "evaluate_every": 3, "lr": 0.03}
 

@@ -13,8 +13,7 @@ from agnncert.engine import fast
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
 from agnncert.training.objectives import NodeObjective
-
-from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, naive_gradient, naive_node_loss
+from tests.support.labelled import assert_same, fit_settings, gradient, labelled_graph, naive_gradient, naive_node_loss
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 DIVISIONS = [ac.EdgeCentric(7), ac.NodeCentric(7), ac.GatedNodeCentric(7)]

@@ -13,8 +13,7 @@ from agnncert.training.objectives import NodeObjective
 from agnncert.training.setup import SCORED_SAMPLES, Validation
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
-
-from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, labelled_graphs, naive_gradient
+from tests.support.labelled import assert_same, fit_settings, gradient, labelled_graph, labelled_graphs, naive_gradient
 
 BINARY = SparseRS(0.02, 0.3, 0.05, 0.2)
 

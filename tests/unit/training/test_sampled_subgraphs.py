@@ -8,8 +8,7 @@ from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
 from agnncert.training.objectives import SampledNodeObjective
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN
-
-from ...support.labelled import (
+from tests.support.labelled import (
     ThreeMethods,
     assert_same,
     fit_settings,

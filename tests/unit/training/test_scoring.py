@@ -12,8 +12,7 @@ from agnncert.graphs.graph import canonical
 from agnncert.graphs.targets import CanonicalData
 from agnncert.training import setup as preparation
 from agnncert.training.settings import checked
-
-from ...support.labelled import labelled_graph
+from tests.support.labelled import labelled_graph
 
 
 @pytest.mark.parametrize("division", [ac.NodeCentric(7), ac.EdgeCentric(7)], ids=str)

@@ -7,8 +7,7 @@ import pytest
 
 import agnncert as ac
 from agnncert.training.settings import _RECIPES, checked, recipe
-
-from .test_loop import node_case
+from tests.support.training_cases import node_case
 
 DEFAULTS = {
     "epochs": 200, "lr": 0.01, "weight_decay": 5e-4, "clip": None, "batch_size": 64, "objective": None,

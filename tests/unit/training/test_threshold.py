@@ -7,9 +7,8 @@ import torch
 import agnncert as ac
 from agnncert.errors import SettingsError
 from agnncert.training.rule_search import largest_lead
-
-from ...support.labelled import labelled_graph, labelled_graphs
-from ...support.remembering import casting_once, remembering
+from tests.support.labelled import labelled_graph, labelled_graphs
+from tests.support.remembering import casting_once, remembering
 
 DIVISIONS = [ac.NodeCentric(9), ac.EdgeCentric(9), ac.GatedNodeCentric(9), ac.PerNeighbour(), ac.baselines.GNNCertE(5)]
 QUICK = {"epochs": 15, "evaluate_every": 5, "lr": 0.03}

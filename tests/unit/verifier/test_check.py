@@ -7,8 +7,7 @@ import pytest
 
 from agnncert.certificates.rules import RULES
 from agnncert.verdict import verify
-
-from ...support.certificates import certificate_of, random_budget, random_evidence
+from tests.support.certificates import certificate_of, random_budget, random_evidence
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from agnncert.certificates.rules import RULES
 from agnncert.errors import CertificateError
 from agnncert.verdict import verify
 from agnncert.verifier import recount_possible
+from tests.support.certificates import certificate_of, random_evidence
+from tests.support.forging import scratch_folder
+from tests.support.hostile import open_up, sealed
+from tests.support.mutations import edited
+from tests.support.paths import GOLDEN
 
-from ...mutation.test_files_broken_on_purpose import edited
-from ...support.certificates import certificate_of, random_evidence
-from ...support.forging import scratch_folder
-from ...support.hostile import open_up, sealed
-
-GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("v*/*.cert"))
+FILES = sorted(GOLDEN.glob("*.cert"))
 BUDGETS = (
     ac.Budget(add_edges=1),
     ac.Budget(delete_edges=2, change_features=1),
@@ -49,7 +49,7 @@ def altered(file: Path, alter) -> Path:
     return other
 
 
-@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_who_cannot_get_a_label_is_stated_and_verified(file, tmp_path) -> None:
     certificate = ac.load_certificate(file)
     assert read_contents(file).excluded == ()

@@ -19,8 +19,7 @@ from agnncert.verifier import check, recount
 from agnncert.verifier import recount_per_neighbour as own
 from agnncert.verifier.recount import limits, sort_ballots
 from agnncert_peers import recount_samples
-
-from ...support.certificates import certificate_of, random_budget, random_evidence, random_vote
+from tests.support.certificates import certificate_of, random_budget, random_evidence, random_vote
 
 
 @pytest.fixture

@@ -1,0 +1,176 @@
+"""Whenever a process dies, what it had acknowledged is there, and a journal of something else is refused."""
+
+import os
+import random
+import signal
+import sqlite3
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import agnncert as ac
+import agnncert_live
+from agnncert_live import JournalError
+from tests.support.live import assert_same, random_batch
+from tests.support.small_graphs import graph_model, plain_model, random_graph
+
+pytestmark = pytest.mark.usefixtures("one_audit")
+
+DIVISION = ac.EdgeCentric(5)
+
+
+def begin(path, **changes):
+    settings = {"model": plain_model(), "data": random_graph(12, 16), "division": DIVISION, "snapshot_every": 7}
+    return agnncert_live.LiveGraph(**{**settings, **changes}, journal=path)
+
+
+def history(batches):
+    """Batches of events that can be applied, and labels and radii after each."""
+    live = agnncert_live.LiveGraph(plain_model(), random_graph(12, 16), DIVISION)
+    rng, events, states = random.Random(0), [], [(0, live.targets.tolist(), live.label.tolist(), live.radius.tolist())]
+    while len(events) < batches:
+        batch = random_batch(live, rng, 2)
+        done = live.apply(batch, skip_bad=True)
+        if not done.refused:
+            events.append(batch)
+            states.append((live.number, live.targets.tolist(), live.label.tolist(), live.radius.tolist()))
+        elif done.events:  # undo by beginning anew: only whole batches are wanted
+            live = agnncert_live.LiveGraph(plain_model(), random_graph(12, 16), DIVISION)
+            live.apply([event for one in events for event in one])
+            live.number = states[-1][0]
+    return events, states
+
+
+def write_until_killed(path, events, acknowledge):
+    """A process of its own that applies all batches which are not in the journal yet, and says which are."""
+    torch.set_num_threads(1)
+    live = begin(path)
+    for number, batch in enumerate(events):
+        live.apply(batch, id=f"batch {number}")
+        os.write(acknowledge, b".")
+    os.write(acknowledge, b"!")
+
+
+def test_ten_kills_lose_nothing(tmp_path):
+    events, states = history(24)
+    rng = random.Random(1)
+    begin(tmp_path / "j").close()
+    number_of = {state[0]: place for place, state in enumerate(states)}
+    before = 0
+    for kill in range(10):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(read)
+                write_until_killed(tmp_path / "j", events, write)
+            finally:
+                os._exit(0)
+        os.close(write)
+        acknowledged = 0
+        while acknowledged < min(len(events), before + rng.randrange(1, 4)) and os.read(read, 1) == b".":
+            acknowledged += 1
+        time.sleep(rng.random() * 0.004)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        rest = b""
+        while piece := os.read(read, 1000):
+            rest += piece
+        acknowledged += rest.count(b".")
+        os.close(read)
+        with begin(tmp_path / "j") as live:
+            kept = number_of[live.number]
+            assert max(before, acknowledged) <= kept <= max(before, acknowledged) + 1, f"kill {kill}"
+            assert (live.number, live.targets.tolist(), live.label.tolist(), live.radius.tolist()) == states[kept]
+            before = kept
+    assert before >= 10
+    with begin(tmp_path / "j") as live:
+        for number, batch in enumerate(events):
+            assert live.apply(batch, id=f"batch {number}").repeated == (number < before)
+        assert live.number == states[-1][0]
+        assert_same(live.certificate(), ac.certify(plain_model(), live.data(), DIVISION))
+
+
+def test_snapshots_keep_the_journal_small_and_a_restart_needs_no_data(tmp_path):
+    data = random_graph(12, 16)
+    ids = data.node_id.tolist()
+    pair = next(
+        (u, v) for u in ids for v in ids if u < v and [ids.index(u), ids.index(v)] not in data.edge_index.T.tolist()
+    )
+    sizes = []
+    with begin(tmp_path / "j") as live:
+        for _ in range(4):
+            for _ in range(10):
+                live.apply([agnncert_live.Event("add_edge", *pair), agnncert_live.Event("delete_edge", *pair)])
+            live.apply(agnncert_live.Event("change_features", pair[0], value=[1.0] * 5))
+            sizes.append(sum(file.stat().st_size for file in tmp_path.iterdir()))
+        expected = live.certificate()
+    assert max(sizes[1:]) <= 2 * sizes[0] + 2**17
+    with begin(tmp_path / "j", data=None) as live:
+        assert live.number == 84
+        assert_same(live.certificate(), expected)
+        live.apply(agnncert_live.Event("add_edge", *pair))
+        assert np.array_equal(live.label, ac.certify(plain_model(), live.data(), DIVISION).label)
+
+
+def test_a_journal_of_something_else_is_refused_by_name(tmp_path):
+    begin(tmp_path / "j").close()
+    others = {
+        "model": {"model": plain_model(seed=5)},
+        "graph": {"data": random_graph(12, 16, seed=3)},
+        "division": {"division": ac.EdgeCentric(6)},
+        "vote": {"rule": ac.VotingRule("abstain", [1, 0, 0])},
+        "choice of targets": {"targets": [1, 2]},
+        "tolerance": {"tolerance": 1e-3},
+    }
+    for name, change in others.items():
+        with pytest.raises(JournalError, match=f"belongs to another {name}"):
+            begin(tmp_path / "j", **change)
+    with sqlite3.connect(tmp_path / "j") as database:
+        database.execute("UPDATE about SET value = '99' WHERE name = 'format'")
+    database.close()
+    with pytest.raises(JournalError, match="another version"):
+        begin(tmp_path / "j")
+    (tmp_path / "text").write_text("no database, but long enough to be looked at " * 50)
+    with pytest.raises(JournalError, match="no journal"):
+        begin(tmp_path / "text")
+
+
+def test_a_damaged_snapshot_and_a_second_writer_are_refused(tmp_path, monkeypatch):
+    live, connect = begin(tmp_path / "j"), sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **how: connect(*given, **{**how, "timeout": 0.05}))
+    with pytest.raises(JournalError, match="in use"):
+        begin(tmp_path / "j")
+    live.close()
+    with sqlite3.connect(tmp_path / "j") as database:
+        (blob,) = database.execute("SELECT content FROM graph").fetchone()
+        database.execute("UPDATE graph SET content = ?", [blob[:-1] + bytes([blob[-1] ^ 1])])
+    database.close()
+    with pytest.raises(JournalError, match="damaged"):
+        begin(tmp_path / "j")
+
+
+def test_a_batch_that_cannot_be_written_changes_nothing(tmp_path):
+    live = begin(tmp_path / "j")
+    before = live.certificate()
+    live._journal._database.close()  # as if the disk were gone
+    event = agnncert_live.Event("change_features", live.targets.tolist()[0], value=[1.0] * 5)
+    with pytest.raises(Exception, match="closed"):
+        live.apply(event)
+    assert_same(live.certificate(), before)
+
+
+def test_a_set_of_graphs_goes_on_where_it_stopped(tmp_path):
+    graphs = [random_graph(size, size + 1, seed=size) for size in (4, 7)]
+    changes = {"model": graph_model(), "data": graphs, "division": ac.NodeCentric(3)}
+    rng = random.Random(0)
+    with begin(tmp_path / "j", **changes) as live:
+        for _ in range(5):
+            live.apply(random_batch(live, rng, 2), skip_bad=True)
+        expected = live.certificate()
+    with begin(tmp_path / "j", **changes) as live:
+        assert_same(live.certificate(), expected)
+    with pytest.raises(ac.errors.GraphError, match="pass the data"):
+        begin(tmp_path / "j", **{**changes, "data": None})

@@ -1,0 +1,93 @@
+"""What is within a reference's budget leaves the label as it was, and what is undone is not spent."""
+
+import random
+
+import pytest
+
+import agnncert as ac
+import agnncert_live
+from agnncert.errors import IdError, SettingsError
+from tests.support.live import ids_of, random_batch
+from tests.support.small_graphs import graph_model, plain_model, random_graph
+
+DIVISIONS = [ac.EdgeCentric(15), ac.GatedNodeCentric(10), ac.PerNeighbour()]
+
+
+@pytest.mark.parametrize(("number", "division"), enumerate(DIVISIONS), ids=map(str, DIVISIONS))
+def test_within_means_that_the_label_is_what_it_was(number, division):
+    vote = [None, ac.VotingRule("abstain", [0, 2, 1]), ac.VotingRule("abstain", 3)][number]
+    live = agnncert_live.LiveGraph(plain_model(), random_graph(14, 22), division, rule=vote)
+    reference, rng, seen = live.reference(), random.Random(number), set()
+    for _ in range(8):
+        live.apply(random_batch(live, rng, 1), skip_bad=True)
+        for target in live.targets.tolist():
+            if target in reference:
+                spent = live.spent(target, reference)
+                assert spent.label[0] == spent.label[1] or not spent.within
+                seen |= {spent.within, *spent.proved_by}
+    assert seen >= {True, False, "new neighbours"}
+
+
+def test_a_graph_is_within_its_budget_or_not():
+    live = agnncert_live.LiveGraph(graph_model(), [random_graph(9, 12, seed=k) for k in range(3)], ac.EdgeCentric(12))
+    reference, rng = live.reference(), random.Random(0)
+    for _ in range(6):
+        live.apply(random_batch(live, rng, 1), skip_bad=True)
+        spents = [live.spent(row, reference) for row in (0, 1, 2)]
+        assert all(spent.label[0] == spent.label[1] for spent in spents if spent.within)
+    assert any(spent.ballots_moved for spent in spents)
+
+
+def test_what_came_is_counted_and_what_went_again_is_not(tmp_path):
+    graph = random_graph(14, 10)
+    ids = ids_of(graph)
+    near = {ids[k] for k in graph.edge_index[1, graph.edge_index[0] == 0].tolist()}
+    others = [i for i in ids[1:] if i not in near]
+    with agnncert_live.LiveGraph(plain_model(), graph, ac.NodeCentric(40), journal=tmp_path / "j") as live:
+        reference = live.reference()
+        live.apply([agnncert_live.Event("add_edge", ids[0], other) for other in others[:3]])
+        live.apply(
+            [agnncert_live.Event("add_node", "new", value=[0.0] * 5), agnncert_live.Event("add_edge", "new", ids[0])]
+        )
+        spent = live.spent(ids[0], reference)
+        assert (spent.new_neighbours, spent.lost_neighbours, spent.changed_neighbours) == (4, 0, 0)
+        assert spent.cost == ac.Budget(add_edges=3, inject_nodes=1, edges_per_injected=1)
+        assert spent.withstands_new_neighbours == reference.new_neighbours[0]
+        assert "4 have come" in str(spent)
+        with pytest.raises(IdError, match="came later"):
+            live.spent("new", reference)
+    reference.save(tmp_path / "reference")
+    with agnncert_live.LiveGraph(plain_model(), graph, ac.NodeCentric(40), journal=tmp_path / "j") as live:
+        reference = ac.load_certificate(tmp_path / "reference")
+        live.apply(
+            [
+                agnncert_live.Event("change_features", others[0], value=[9.0] * 5),
+                agnncert_live.Event("change_edge", ids[0], others[0], 2),
+            ]
+        )
+        assert live.spent(ids[0], reference).cost == ac.Budget(
+            add_edges=3, inject_nodes=1, edges_per_injected=1, change_features=1
+        )
+        live.apply([agnncert_live.Event("delete_edge", ids[0], other) for other in others[:3]])
+        live.apply([agnncert_live.Event("delete_node", "new")])
+        old = graph.x[ids.index(others[0])].tolist()
+        with pytest.raises(ac.errors.GraphError):
+            live.apply(
+                [
+                    agnncert_live.Event("change_features", others[0], value=old),
+                    agnncert_live.Event("delete_node", "nobody"),
+                ]
+            )
+        assert live.spent(ids[0], reference).cost == ac.Budget(change_features=1)
+        live.apply(agnncert_live.Event("change_features", others[0], value=old))
+        spent = live.spent(ids[0], reference)
+        assert spent.cost == ac.Budget()
+        assert spent.new_neighbours == 0
+        assert spent.ballots_moved == 0
+        tracked = next(iter(live._references.values()))
+        assert not tracked.pairs
+        assert not tracked.nodes
+        assert not tracked._at
+        live.forget(reference)
+        with pytest.raises(SettingsError, match="no reference"):
+            live.spent(ids[0], reference)

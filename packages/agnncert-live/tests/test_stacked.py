@@ -1,0 +1,106 @@
+"""A live graph with stacked votes says, after every event, what certifying again would say."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import agnncert as ac
+from agnncert.errors import GraphError, IdError, ModelContractError
+from agnncert.graphs.targets import prepared
+from agnncert.models.stacked import stacked_counts
+from agnncert.proving.stacked import StackedEvidence
+from agnncert_live import Event, LiveStackedVotes
+from tests.soundness.laws.test_stacked_graphs import CLASSES, KINDS, RULES, random_model
+
+NODES = 12
+SEEDS = {"two levels": 2}  # of models whose labels flip; 4 for the others
+
+
+def sample(values, seed=0):
+    """A random graph of nodes of three kinds; some pairs are joined in one direction only."""
+    rng = np.random.default_rng(seed)
+    ends = np.unique(rng.integers(0, NODES, (2, 30)), axis=1)
+    data = Data(
+        x=torch.eye(KINDS)[rng.integers(0, KINDS, NODES)], edge_index=torch.from_numpy(ends),
+        y=torch.from_numpy(rng.integers(0, CLASSES, NODES)), node_id=[f"n{k}" for k in range(NODES)],
+    )  # fmt: skip
+    if values:
+        data.edge_attr = torch.from_numpy(rng.integers(0, 2, (data.num_edges, values))).float()
+    return data
+
+
+def random_event(live, rng, values):
+    """An event that can be applied, or not."""
+    names = live.targets.tolist()
+    a, b = rng.choice(names, 2, replace=False).tolist()
+    row = np.eye(KINDS)[rng.integers(KINDS)].tolist()
+    kind = rng.choice(["add_edge", "delete_edge", "change_features", "add_node", "delete_node", "change_edge"])
+    if kind == "add_node":
+        return Event("add_node", f"new {rng.integers(1000)}", value=row)
+    if kind in ("delete_node", "change_features"):
+        return Event(kind, a, value=row if kind == "change_features" else None)
+    value = [float(v) for v in rng.integers(0, 2, values)] if values and kind != "delete_edge" else None
+    if kind == "change_edge" and value is None:
+        value = int(rng.integers(1, 3))
+    return Event(kind, a, b, value, directed=bool(kind == "add_edge" and rng.random() < 0.3))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_after_every_event_answers_are_those_of_certifying_again(rule):
+    model, rng = random_model(RULES[rule], SEEDS.get(rule, 4)), np.random.default_rng(7)
+    values = 1 if RULES[rule].edge_values or RULES[rule].trusted is not None else 0
+    live = LiveStackedVotes(model, sample(values))
+    applied = flipped = 0
+    for _ in range(90):
+        before = dict(zip(live.targets.tolist(), live.label.tolist(), strict=True))
+        try:
+            result = live.apply(random_event(live, rng, values))
+        except (GraphError, IdError):
+            continue
+        applied += 1
+        again = StackedEvidence(**stacked_counts(model, prepared(live.data()).targets(None)))  # as certify does
+        label, radius = again.label_and_radius()
+        assert label.tolist() == live.label.tolist()
+        assert radius.tolist() == live.radius.tolist()
+        assert again.structure_radius().tolist() == live.structure_radius.tolist()
+        after = dict(zip(live.targets.tolist(), live.label.tolist(), strict=True))
+        stayed = before.keys() & after.keys()
+        assert {one.target for one in result.flipped} == {name for name in stayed if before[name] != after[name]}
+        assert set(result.gone) == before.keys() - after.keys()
+        flipped += len(result.flipped)
+    assert applied > 40
+    assert flipped > 0
+    assert live.number == applied
+    certificate = ac.certify(model, live.data(), model.defence)
+    assert certificate.target.tolist() == live.targets.tolist()
+    assert certificate.radius.tolist() == live.radius.tolist()
+
+
+def test_a_batch_with_a_bad_event_changes_nothing():
+    model = random_model(RULES["sum"], 3)
+    live = LiveStackedVotes(model, sample(0))
+    before, graph = (live.label.tolist(), live.radius.tolist()), live.data()
+    with pytest.raises(GraphError, match="event 2"):
+        live.apply(
+            [Event("add_node", "x", value=[1.0, 0, 0]), Event("add_edge", "x", "n0"), Event("add_edge", "x", "n0")]
+        )
+    assert (live.label.tolist(), live.radius.tolist()) == before
+    assert torch.equal(live.data().edge_index, graph.edge_index)
+    assert live["n3"]["label"] == before[0][3]
+    with pytest.raises(IdError, match="no node"):
+        live["x"]
+
+
+def test_the_certificate_verifies_and_another_model_is_refused(tmp_path):
+    model = random_model(RULES["sum"], 3)
+    live = LiveStackedVotes(model, sample(0))
+    live.apply([Event("add_node", "x", value=[1.0, 0, 0]), Event("add_edge", "x", "n0")])
+    certificate = live.certificate()
+    certificate.save(tmp_path / "a.cert")
+    assert ac.verify(tmp_path / "a.cert", data=live.data(), model=model).holds
+    assert certificate.radius.tolist() == live.radius.tolist()
+    with torch.no_grad():
+        model.vote_scale.add_(1.0)
+    with pytest.raises(ModelContractError, match="begin a new one"):
+        live.certificate()

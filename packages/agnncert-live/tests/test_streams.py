@@ -1,0 +1,206 @@
+"""Change events of Neo4j become events, and a Kafka consumer commits after it applied, against a broker too."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import agnncert as ac
+from agnncert.errors import GraphError
+from agnncert_live import Event, JournalError, LiveGraph, Neo4jChanges, consume
+from agnncert_live.streams import plain_events
+from tests.support.small_graphs import plain_model, random_graph
+
+pytestmark = pytest.mark.usefixtures("one_audit")
+
+READ = Neo4jChanges("id", ["age", "posts"], ["amount"], types=["PAID"])
+
+
+def node(key, operation, before=None, after=None, **keys):
+    """A change of a node in the documented form, captureMode FULL."""
+    wrap = [None if one is None else {"properties": one, "labels": ["User"]} for one in (before, after)]
+    return {
+        "id": "A7fjWXMK_0L6hztd4xhoy0oAAAAAAAAADAAAAAAAAAAA", "txId": 12, "seq": 0,
+        "metadata": {"captureMode": "FULL", "executingUser": "neo4j"},
+        "event": {
+            "elementId": "4:b7e35973:1", "eventType": "n", "operation": operation, "labels": ["User"],
+            "keys": keys or {"Person": [{"ssn": "1"}], "User": [{"mail": "m"}, {"id": key}]},
+            "state": {"before": wrap[0], "after": wrap[1]},
+        },
+    }  # fmt: skip
+
+
+def relationship(start, end, operation, before=None, after=None, kind="PAID"):
+    ends = [{"elementId": f"4:{key}", "keys": {"User": [{"id": key}]}, "labels": ["User"]} for key in (start, end)]
+    wrap = [None if one is None else {"properties": one} for one in (before, after)]
+    return {"event": {
+        "elementId": "5:1", "eventType": "r", "operation": operation, "type": kind, "keys": [],
+        "start": ends[0], "end": ends[1], "state": {"before": wrap[0], "after": wrap[1]},
+    }}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "events"),
+    [
+        (node("ann", "c", None, {"age": 3, "posts": 1.5, "id": "ann"}), [Event("add_node", "ann", value=[3.0, 1.5])]),
+        (node("ann", "u", {"age": 3, "posts": 1}, {"age": 4, "posts": 1}),
+         [Event("change_features", "ann", value=[4.0, 1.0])]),
+        (node("ann", "u", {"age": 3, "posts": 1, "city": "a"}, {"age": 3, "posts": 1, "city": "b"}), []),
+        (node(7, "d", {"age": 3, "posts": 1}), [Event("delete_node", 7)]),
+        (relationship("ann", "bob", "c", None, {"amount": 2}), [Event("add_edge", "ann", "bob", [2.0])]),
+        (relationship("ann", "bob", "u", {"amount": 2}, {"amount": 5}), [Event("change_edge", "ann", "bob", [5.0])]),
+        (relationship("ann", "bob", "u", {"amount": 2, "note": 1}, {"amount": 2, "note": 2}), []),
+        (relationship("ann", "bob", "d", {"amount": 2}), [Event("delete_edge", "ann", "bob")]),
+        (relationship("ann", "bob", "c", None, {}, kind="KNOWS"), []),
+    ],
+)  # fmt: skip
+def test_a_change_of_neo4j_is_an_event(message, events):
+    assert READ(json.loads(json.dumps(message))) == events
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ([], "no change event"),
+        ({"event": {"eventType": "x", "operation": "c", "state": {"before": None, "after": None}}}, "node or a rel"),
+        (node("ann", "c", None, {"age": 3}), "'posts' is not a number"),
+        (node("ann", "c", None, {"age": "3", "posts": 1}), "'age' is not a number"),
+        (node("ann", "c", None, {"age": 3, "posts": 1}, User=[{"mail": "m"}]), "NODE KEY"),
+        (node("ann", "c", None, None), "no change event"),
+    ],
+)
+def test_what_is_no_change_is_refused(message, words):
+    with pytest.raises(GraphError, match=words):
+        READ(message)
+
+
+class MemoryConsumer:
+    """Messages in memory, with the two methods of ``confluent_kafka.Consumer`` that are used."""
+
+    def __init__(self, *values, fail_at=None):
+        self.values, self.position, self.committed, self.fail_at = values, 0, 0, fail_at
+
+    def poll(self, timeout):
+        if self.position == len(self.values):
+            return None
+        value, offset = self.values[self.position], self.position
+        self.position += 1
+        is_error = isinstance(value, RuntimeError)
+        return SimpleNamespace(
+            error=lambda: value if is_error else None, topic=lambda: "t", partition=lambda: 0,
+            offset=lambda: offset, value=lambda: value,
+        )  # fmt: skip
+
+    def commit(self, *, message, asynchronous):
+        assert asynchronous is False
+        if message.offset() == self.fail_at:
+            raise ConnectionError("the process dies between applying and committing")
+        self.committed = message.offset() + 1
+
+    def running(self):
+        return self.position < len(self.values)
+
+
+@pytest.fixture
+def make(tmp_path):
+    return lambda: LiveGraph(plain_model(), random_graph(10, 12), ac.NodeCentric(3), journal=tmp_path / "live.journal")
+
+
+def payload(*events):
+    return json.dumps([event.to_json() for event in events]).encode()
+
+
+ADD = payload(Event("add_node", "new", value=[0.0] * 5), Event("add_edge", "new", 100))
+
+
+def test_each_offset_is_committed_after_its_events(make):
+    seen = []
+    with make() as live:
+        consumer = MemoryConsumer(ADD, json.dumps(Event("delete_edge", "new", 100).to_json()))
+        number = consume(
+            consumer, live, running=consumer.running, on_applied=lambda done: seen.append((consumer.committed, done))
+        )
+        assert (number, consumer.committed) == (2, 2)
+        assert [(before, done.events) for before, done in seen] == [(0, 2), (1, 1)]
+        assert "new" in live
+
+
+def test_what_was_applied_and_not_committed_counts_once(make):
+    with make() as live:
+        consumer = MemoryConsumer(ADD, fail_at=0)
+        with pytest.raises(ConnectionError):
+            consume(consumer, live, running=consumer.running)
+        assert (live.number, consumer.committed) == (2, 0)
+    with make() as live:
+        again = MemoryConsumer(ADD)
+        assert consume(again, live, running=again.running) == 1
+        assert (live.number, again.committed) == (2, 1)
+
+
+def test_bad_messages_are_passed_over(make):
+    bad = [b"{", b"null", b'{"kind": "add_edge", "node": 100, "other": 99}', RuntimeError("broker")]
+    with make() as live:
+        consumer = MemoryConsumer(*bad, ADD)
+        assert consume(consumer, live, running=consumer.running) == 1
+        assert (live.number, consumer.committed) == (2, 5)
+
+
+def test_nothing_is_committed_if_the_journal_cannot_be_written(make, monkeypatch):
+    with make() as live:
+
+        def full(*_):
+            raise JournalError("the disk is full")
+
+        monkeypatch.setattr(live._journal, "write", full)
+        consumer = MemoryConsumer(ADD)
+        with pytest.raises(JournalError):
+            consume(consumer, live, running=consumer.running)
+        assert (live.number, consumer.committed) == (0, 0)
+
+
+def test_with_a_broker(make):
+    """librdkafka brings a broker for tests, which speaks Kafka's protocol over TCP."""
+    kafka = pytest.importorskip("confluent_kafka")
+    producer = kafka.Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    broker = next(iter(producer.list_topics(timeout=10).brokers.values()))
+    changes = [
+        node("ann", "c", None, {"age": 0, "posts": 0}),
+        relationship("ann", 100, "c", None, {}, kind="FOLLOWS"),
+        {"odd": 1},
+        relationship("ann", 103, "c", None, {}, kind="FOLLOWS"),
+    ]
+    for change in changes:
+        producer.produce("graph", json.dumps(change).encode(), partition=0)
+    assert producer.flush(10) == 0
+
+    def consumer():
+        made = kafka.Consumer({
+            "bootstrap.servers": f"{broker.host}:{broker.port}", "group.id": "live", "enable.auto.commit": False,
+            "auto.offset.reset": "earliest", "log_level": 0,
+        })  # fmt: skip
+        partition = kafka.TopicPartition("graph", 0)
+        [place] = made.committed([partition], timeout=10)
+        made.assign([kafka.TopicPartition("graph", 0, max(place.offset, 0))])
+        return made, partition
+
+    read = Neo4jChanges("id", ["age", "posts"])
+    graph = random_graph(10, 12)
+    graph.x = graph.x[:, :2].float().contiguous()
+    model = ac.build_model("gcn", graph, out_channels=3, hidden_channels=4).eval()
+    with LiveGraph(model, graph, ac.NodeCentric(3)) as live:
+        first, partition = consumer()
+        assert consume(first, live, read=read, running=lambda: live.number < 2, timeout=0.2) == 2
+        assert first.committed([partition], timeout=10)[0].offset == 2
+        first.close()
+        second, _ = consumer()  # goes on at the committed offset
+        assert consume(second, live, read=read, running=lambda: live.number < 3, timeout=0.2) == 1
+        assert second.committed([partition], timeout=10)[0].offset == 4
+        second.close()
+        assert live.number == 3
+        assert "ann" in live
+
+
+def test_a_message_may_hold_one_event_or_several():
+    one = Event("add_edge", 1, 2)
+    assert plain_events(one.to_json()) == [one]
+    assert plain_events([one.to_json(), one.to_json()]) == [one, one]

@@ -1,0 +1,142 @@
+"""What is handed over with a certificate: who issued it, the statement to sign, the redacted form, JUnit."""
+
+import base64
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import agnncert as ac
+from agnncert.certificates.file import checked_issue
+from agnncert.errors import CertificateError
+from agnncert.storage import read_sealed, write_sealed
+from tests.support.paths import PROJECT
+
+ISSUE = ("--by", "Fraud team", "--system", "scoring 2.1", "--until", "2999-12-31")
+
+
+@pytest.fixture
+def issued(agnncert, certified) -> Path:
+    answer = agnncert("issue", certified, *ISSUE)
+    assert answer.status == 0, answer.err
+    return certified / "issued"
+
+
+def read(folder: Path, name: str) -> dict:
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def test_a_certificate_states_who_issued_it_for_what_and_until_when(agnncert, issued) -> None:
+    shown = agnncert("show", issued / "certificate.cert").out
+    for line in ("Issued by: Fraud team", "Issued system: scoring 2.1", "Issued until: 2999-12-31", "Issued on: 20"):
+        assert line in shown
+    certificate = ac.load_certificate(issued / "certificate.cert")
+    assert certificate.issued["by"] == "Fraud team"
+    certificate.save(issued / "again.cert")
+    assert ac.load_certificate(issued / "again.cert").issued == certificate.issued
+    verdict = ac.verify(issued / "again.cert")
+    assert verdict
+    assert not verdict.warnings
+    assert "who issued the file: verify a signature of it" in verdict.not_checked
+
+
+def test_what_is_stated_cannot_be_changed_unnoticed(issued) -> None:
+    file = issued / "certificate.cert"
+    file.write_bytes(file.read_bytes().replace(b"2999-12-31", b"2998-12-31"))
+    assert "was altered" in str(ac.verify(file))
+
+
+@pytest.mark.parametrize(
+    "issue",
+    [{}, {"who": "me"}, {"by": ""}, {"by": "a\nb"}, {"by": 7}, {"by": "x" * 201}, {"until": "soon"},
+     {"until": "20270101"}, {"on": "2027-01-02", "until": "2027-01-01"}, "me"],
+)  # fmt: skip
+def test_senseless_statements_are_refused_when_written_and_when_read(certified, issue) -> None:
+    with pytest.raises(CertificateError, match="issued"):
+        checked_issue(issue)
+    file = certified / "certificate.cert"
+    header, arrays = read_sealed(file, "agnncert-certificate", 1)
+    write_sealed(file, header | {"issued": issue}, arrays)
+    (reason,) = ac.verify(file).reasons
+    assert "issued" in reason or "control characters" in reason
+
+
+def test_an_expired_certificate_holds_with_a_warning(agnncert, certified) -> None:
+    certificate = ac.load_certificate(certified / "certificate.cert")
+    certificate.save("old.cert", issued={"on": "2020-01-01", "until": "2020-12-31"})
+    certificate.save("young.cert", issued={"on": "2999-01-01"})
+    answer = agnncert("verify", "old.cert")
+    assert (answer.status, "warning: it was issued until 2020-12-31" in answer.out) == (0, True)
+    assert "has not come yet" in str(ac.verify("young.cert"))
+    assert agnncert("verify", "old.cert", "--require", "date").status == 3
+    assert agnncert("verify", certified / "certificate.cert", "--require", "date").status == 0
+
+
+def test_the_statement_is_an_in_toto_test_result_about_these_files(issued, certified) -> None:
+    statement = read(issued, "certificate.statement.json")
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    assert {each["name"]: each["digest"]["sha256"] for each in statement["subject"]} == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (issued / "certificate.cert", certified / "weights.safetensors")
+    }
+    predicate = statement["predicate"]
+    assert predicate["result"] == "PASSED"
+    assert predicate["failedTests"] == []
+    assert any(test.startswith("the model, and all") for test in predicate["passedTests"])
+    claim = json.loads(base64.b64decode(predicate["configuration"][0]["content"]))
+    assert claim == ac.load_certificate(issued / "certificate.cert").claim.to_json()
+    assert all({"uri", "digest", "content"} & set(one) for one in predicate["configuration"])
+
+
+def test_a_file_alone_is_issued_with_warnings_and_a_forged_one_is_not(agnncert, certified) -> None:
+    shutil.copy(certified / "certificate.cert", "alone.cert")
+    assert agnncert("issue", "alone.cert").status == 0
+    assert read(Path("issued"), "alone.statement.json")["predicate"]["result"] == "WARNED"
+    header, arrays = read_sealed(Path("alone.cert"), "agnncert-certificate", 1)
+    write_sealed(Path("alone.cert"), header, arrays | {"radius": arrays["radius"] + 1})
+    answer = agnncert("issue", "alone.cert", "--out", "other")
+    assert (answer.status, "is not issued" in answer.err) == (2, True)
+    assert list(Path("other").iterdir()) == []
+
+
+def test_the_redacted_form_has_curves_and_names_no_target(issued) -> None:
+    text = (issued / "certificate.redacted.json").read_text(encoding="utf-8")
+    form, certificate = json.loads(text), ac.load_certificate(issued / "certificate.cert")
+    assert not any(str(target) in text for target in certificate)
+    assert form["certificate_sha256"] == hashlib.sha256((issued / "certificate.cert").read_bytes()).hexdigest()
+    for size, share in form["curves"]["all"]:
+        assert share == pytest.approx(certificate.measures(size).accuracy)
+    for size, share in form["curves"]["recall of class 1"]:
+        assert share == pytest.approx(certificate.measures(size).recall[1])
+
+
+def test_junit_says_what_passed_failed_and_was_not_checked(agnncert, certified) -> None:
+    file = certified / "certificate.cert"
+    assert agnncert("verify", file, "--junit", "good.xml", "--require", "model").status == 3
+    suite = ElementTree.parse("good.xml").getroot()
+    verdict = ac.verify(file)
+    assert suite.get("failures") == "1"
+    assert [case.get("name") for case in suite if len(case) == 0] == list(verdict.checked)
+    assert int(suite.get("skipped")) == len(verdict.not_checked)
+    file.write_bytes(file.read_bytes()[:-1])
+    assert agnncert("verify", file, "--junit", "bad.xml").status == 1
+    assert [case.find("failure") is not None for case in ElementTree.parse("bad.xml").getroot()] == [True]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_the_statement_is_signed_and_verified_by_openssl_as_the_guide_says(issued) -> None:
+    guide = (PROJECT / "docs/guides/hand-over.md").read_text(encoding="utf-8")
+    commands = [line.removeprefix("$ ") for line in guide.splitlines() if line.startswith("$ openssl")]
+    assert len(commands) == 4
+    for command in commands:
+        done = subprocess.run(command, shell=True, cwd=issued, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert "Verified" in done.stdout
+    (issued / "certificate.statement.json").write_text("{}")
+    altered = subprocess.run(commands[-1], shell=True, cwd=issued, capture_output=True, text=True, check=False)
+    assert altered.returncode != 0

@@ -1,0 +1,206 @@
+"""The proofs in Coq: they compile, rest on no axiom, and nothing is admitted."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agnncert.certificates.file import read_contents
+from agnncert.certificates.rules import RULES
+from agnncert.errors import SettingsError
+from agnncert.verdict import verify
+from agnncert.verifier import extracted
+from formal import compare
+from formal.compare import (
+    STACKED,
+    Comparison,
+    compare_files,
+    falsify,
+    prove,
+    random_ballots,
+    random_budgets,
+    random_stacked,
+    small_budgets,
+)
+from tests.support.paths import CORPUS, GOLDEN, PROJECT
+
+FORMAL = PROJECT / "formal"
+MAKE = ["flock", ".lock", "make", "-j2"]  # tests run side by side, and one at a time may build
+without_coq = pytest.mark.skipif(
+    shutil.which("coqc") is None or shutil.which("ocamlfind") is None,
+    reason="coqc or ocamlfind is missing (Debian: apt-get install coq ocaml-findlib)",
+)
+
+
+@without_coq
+def test_every_proof_is_accepted_and_rests_on_no_axiom():
+    done = subprocess.run([*MAKE, "all"], cwd=FORMAL, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    lines = (FORMAL / "assumptions.txt").read_text().splitlines()
+    assert lines
+    assert all(line.endswith(": Closed under the global context") for line in lines)
+
+
+@pytest.fixture(scope="module")
+def checker():
+    """The program, built; without Coq there is none."""
+    if shutil.which("coqc") is None or shutil.which("ocamlfind") is None:
+        pytest.skip("coqc or ocamlfind is missing (Debian: apt-get install coq ocaml-findlib)")
+    subprocess.run([*MAKE, "agnncheck"], cwd=FORMAL, capture_output=True, check=True)
+    return extracted.find_checker()
+
+
+@pytest.mark.parametrize("rule", [*RULES, *STACKED])
+def test_checker_and_verifier_agree_on_random_ballots(rule, checker):
+    rng, found = np.random.default_rng(7), Comparison()
+    draw = random_stacked if rule in STACKED else random_ballots
+    for _ in range(4):
+        ballots, budgets = draw(rng, rule, 40), random_budgets(rng, 12)
+        stated, broken = prove(ballots, budgets)
+        found.add(rule, ballots, stated, budgets, broken)
+        found.add(f"{rule}, falsified", ballots, falsify(rng, stated), budgets)
+    assert found.answers > 4000
+    assert not found.differ
+
+
+def test_checker_and_verifier_agree_on_stored_certificates(checker):
+    found, files = Comparison(), sorted(GOLDEN.glob("*.cert"))
+    lines = list(compare_files(files, np.random.default_rng(0), found))
+    assert len(lines) > 20
+    assert all(line.endswith("accepted") for line in lines)
+    assert not found.differ
+
+
+def test_a_comparison_sees_a_difference(checker):
+    rng, found = np.random.default_rng(1), Comparison()
+    ballots, budgets = random_ballots(rng, "node-centric/node", 40), random_budgets(rng, 12)
+    stated, broken = prove(ballots, budgets)
+    found.add("as it is", ballots, stated, budgets, broken)
+    assert not found.differ
+    found.add("one target more", ballots, stated, budgets, [number + 1 for number in broken])
+    assert found.differ == len(budgets)
+
+
+def test_verify_says_which_derivations_agree(checker):
+    verdict = verify(GOLDEN / "node-centric-node.cert", extracted=True)
+    assert verdict.holds
+    assert any(line.endswith("all three agree") for line in verdict.checked)
+    stacked = verify(GOLDEN / "stacked-two-levels.cert", extracted=True)
+    assert any(line.endswith("all three agree") for line in stacked.checked)
+    samples = verify(GOLDEN / "rs.cert", extracted=True)
+    assert samples.holds
+    assert any("random samples" in line for line in samples.checked)
+
+
+@pytest.mark.parametrize("rule", [*RULES, *STACKED])
+def test_prover_recount_and_checker_exclude_the_same_labels(rule, checker):
+    rng, found = np.random.default_rng(11), Comparison()
+    draw = random_stacked if rule in STACKED else random_ballots
+    for size in (1, 25):
+        counts, budgets = draw(rng, rule, size), [*random_budgets(rng, 6), *small_budgets(rng, 10)]
+        found.add_exclusions(rule, counts, prove(counts, [])[0], budgets)
+    assert found.exclusions >= 32
+    assert not found.differ
+
+
+def test_a_comparison_sees_that_the_recount_refuses_the_prover(checker):
+    rng, found = np.random.default_rng(1), Comparison()
+    ballots, budgets = random_ballots(rng, "node-centric/node", 40), random_budgets(rng, 12)
+    stated, broken = prove(ballots, budgets)
+    found.add("a radius too small", ballots, stated | {"radius": stated["radius"] - 1}, budgets, broken)
+    assert found.differ == 1
+
+
+def test_a_comparison_of_excluded_labels_sees_a_difference(checker, monkeypatch):
+    rng, found = np.random.default_rng(1), Comparison()
+    counts, budgets = random_ballots(rng, "node-centric/node", 40), small_budgets(rng, 4)
+    proved, again = compare.excluded_by_two(counts, budgets[0])
+    monkeypatch.setattr(compare, "excluded_by_two", lambda *_: (proved, (again[0] + 1, *again[1:])))
+    found.add_exclusions("one more by the recount", counts, prove(counts, [])[0], budgets)
+    assert found.differ == len(budgets)
+
+
+EXCLUDING = sorted(CORPUS.glob("true/*-excluded.cert"))
+
+
+@pytest.mark.parametrize("file", EXCLUDING, ids=lambda file: file.stem)
+def test_the_checker_refuses_altered_numbers_of_excluded_targets(file, checker):
+    contents = read_contents(file)
+    wrong, checked = extracted.check_extracted(contents, [], [])
+    assert not wrong
+    assert checked[-1].endswith("all three agree")
+    for at, each in enumerate(contents.excluded):
+        for k in range(len(each)):
+            for change in (-1, 1):
+                numbers = (*each[:k], each[k] + change, *each[k + 1 :])
+                altered = (*contents.excluded[:at], numbers, *contents.excluded[at + 1 :])
+                wrong, checked = extracted.check_extracted(replace(contents, excluded=altered), [], [])
+                assert len(wrong) == 1
+                assert f"the extracted checker derives {each} targets that {contents.budgets[at]} gives no" in wrong[0]
+                assert checked[-1].endswith("the extracted checker refuses its numbers")
+    short = replace(contents, excluded=tuple(each[:-1] for each in contents.excluded))
+    wrong, _ = extracted.check_extracted(short, [], [])
+    assert len(wrong) == sum(map(bool, contents.excluded))  # nothing is derived for a part of the classes
+
+
+def test_a_false_exclusion_of_the_corpus_is_refused_by_recount_and_checker(checker):
+    files = [f for f in CORPUS.glob("false/excluded-*.cert") if not f.stem.endswith("--rs")]
+    assert len(files) >= 4
+    for file in files:
+        verdict = verify(file, extracted=True)
+        assert verdict.checked[-1].endswith("recount and extracted checker both refuse the file"), file.name
+        assert any(text.startswith("the extracted checker derives (") for text in verdict.reasons), file.name
+
+
+def test_without_the_checker_the_error_says_how_to_build_it(monkeypatch):
+    monkeypatch.setattr(extracted, "__file__", "/elsewhere/a/b/c/d.py")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(SettingsError, match="make formal"):
+        verify(GOLDEN / "node-centric-node.cert", extracted=True)
+
+
+def test_nothing_is_admitted_and_every_statement_is_listed():
+    sources = {path.stem: path.read_text() for path in FORMAL.glob("*.v")}
+    for name, text in sources.items():
+        assert not re.search(r"\b(Admitted|admit|Axiom|Parameter|Conjecture)\b", text), name
+    both = sources["Assumptions"] + sources["AssumptionsReals"]
+    listed = set(re.findall(r"Print Assumptions (\w+)\.", both))
+    stated = {theorem for text in sources.values() for theorem in re.findall(r"^ *Theorem (\w+)", text, re.MULTILINE)}
+    assert stated <= listed, f"not in formal/Assumptions.v: {sorted(stated - listed)}"
+
+
+def test_each_theorem_of_the_page_names_statements_that_exist():
+    sources = "".join(path.read_text() for path in FORMAL.glob("*.v"))
+    final = set(re.findall(r"Print Assumptions (\w+)\.", sources))
+    defined = set(re.findall(r"\b(?:Definition|Fixpoint|Record|Inductive) (\w+)", sources)) | {
+        "edges_in_all"
+    }  # a field
+    page = (PROJECT / "docs/proofs.md").read_text()
+    sections = re.split(r"^#+ ", page, flags=re.MULTILINE)[1:]
+    named = {
+        text.splitlines()[0]: re.search(r"^\*In Coq:\*.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL) for text in sections
+    }
+    assert sum(heading.startswith("Theorem") for heading in named) == 12  # Theorem 7 has no heading of its own
+    for heading, found in named.items():
+        assert found or not heading.startswith("Theorem"), heading
+        names = set(re.findall(r"`([a-z_0-9]+)`", found[0])) if found else set()
+        assert names <= final | defined, sorted(names - final - defined)
+        assert names & final or not heading.startswith("Theorem"), heading
+
+
+def test_every_definition_and_final_statement_says_what_it_is_on_the_page():
+    both = (FORMAL / "Assumptions.v").read_text() + (FORMAL / "AssumptionsReals.v").read_text()
+    final = set(re.findall(r"Print Assumptions (\w+)\.", both))
+    seen = set()
+    for path in FORMAL.glob("*.v"):
+        before = ""
+        for line in path.read_text().splitlines():
+            stated = re.match(r"\s*(Definition|Fixpoint|Record|Inductive|Theorem|Lemma) (\w+)", line)
+            if stated and (stated[1] != "Lemma" or stated[2] in final):
+                assert before.endswith("*)") or "(*" in line, f"{path.name}: {stated[2]} has no comment"
+                seen.add(stated[2])
+            before = line.rstrip()
+    assert final <= seen

@@ -1,0 +1,139 @@
+"""Theorem 13: no attack costs less than the price that is stated, and some attack costs exactly that."""
+
+import itertools
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agnncert.certificates.budget import Budget, Prices
+from agnncert.certificates.file import read_contents
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.stacked import STEPS
+from agnncert.proving.stacked import Leads, StackedEvidence, Touched
+from agnncert.verifier import recount_prices
+from tests.soundness.laws.test_stacked_votes import attacks, draw, joined, scores, winner
+from tests.support.certificates import certificate_of, random_evidence, random_vote
+from tests.support.cheapest import check_prices, random_prices
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_price_of_a_target_is_that_of_the_cheapest_attack(rule):
+    assert check_prices(rule) > 20
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_verifier_finds_the_same_price(rule, tmp_path):
+    rng, numbers, telling = random.Random(5), np.random.default_rng(5), 0
+    for _ in range(3):
+        classes = rng.choice([2, 3])
+        proof = random_evidence(
+            numbers,
+            rule,
+            20,
+            num_groups=6,
+            num_classes=classes,
+            unstable=0.05,
+            vote=random_vote(numbers, rule, classes),
+        )
+        certificate_of(proof).save(tmp_path / "a.cert", [])
+        contents = read_contents(tmp_path / "a.cert")
+        for _ in range(3):
+            prices = random_prices(rng, rule)
+            stated, again = proof.cheapest(prices), recount_prices.cheapest(contents, prices, tries=200)
+            last = again[np.isfinite(again)].max(initial=0)  # where tries may have ended
+            sure, uneven = (
+                (again < last) | np.isinf(again),
+                math.isfinite(prices.inject_nodes) and prices.injected_edges,
+            )
+            if uneven or (rule == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf):
+                assert (stated <= again)[sure].all(), prices
+            else:
+                assert (stated == again)[sure].all(), prices
+                assert (stated >= again).all(), prices
+            telling += int((sure & (stated > 0) & np.isfinite(stated)).sum())
+            wanted = rng.randrange(classes)
+            of_label = proof.cheapest(prices, wanted)
+            exactly = recount_prices.cheapest(contents, prices, wanted, tries=40)
+            sure = exactly < exactly[np.isfinite(exactly)].max(initial=0)
+            assert (of_label <= exactly)[sure].all()  # what it costs to beat the label, and perhaps others as well
+            assert (of_label >= stated)[proof.label_and_radius()[0] != wanted].all()
+    assert telling
+
+
+def repeated(evidence: StackedEvidence, count: int) -> StackedEvidence:
+    """The same target so many times."""
+    return replace(
+        evidence, prior=evidence.prior.repeat(count, axis=0), gate=evidence.gate.repeat(count, axis=0),
+        indptr=np.arange(count + 1) * len(evidence.which), which=np.tile(evidence.which, count),
+        hubs=evidence.hubs * count,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["sum", "gated", "mean", "mean by edge"])
+def test_no_attack_on_stacked_votes_costs_less_and_the_bound_of_theorem_10_is_met(kind):
+    finite = 0
+    for seed in range(50):
+        rng, evidence, prior, gate, pseudo, extra, votes = draw(seed, kind)
+        new, lost, altered = (rng.choice([1, 2, 3, 0.5]) for _ in range(3))
+        prices = Prices(add_edges=new, delete_edges=lost, change_features=altered)
+        (stated,) = evidence.cheapest(prices)
+        tried = np.array(list(itertools.product(range(4), repeat=3)))  # each on a target of its own, all alike
+        breaks = ~Leads(repeated(evidence, len(tried))).withstands(Touched(*tried.T))
+        best = min((tried[breaks] @ [new, lost, altered]).tolist(), default=math.inf)
+        assert stated <= best
+        if stated < 4 * min(new, lost, altered) and kind != "mean by edge":
+            assert stated == best
+        finite += 0 < stated < math.inf
+        label = winner(scores(prior, gate, pseudo, extra, votes)[0])
+        for i, gone, other in itertools.product(range(2), repeat=3):
+            if i * new + gone * lost + other * altered < stated:
+                for after in attacks(votes, len(prior), i, gone, other):
+                    assert winner(scores(prior, gate, pseudo, extra, after)[0]) == label
+    assert finite > 15
+
+
+def near_a_tie() -> None:
+    """A lead of two votes, give or take a few steps: prices count what another machine may round as budgets do."""
+    drawn = next(one for seed in range(99) if len((one := draw(seed, "sum")[1]).which) == 3)
+    leads = Leads(drawn)
+    lead = leads.score[0] - leads.score[0].max()
+    for shift in range(-14, 15):
+        away = np.where(np.arange(drawn.num_classes) == leads.label[0], 0, -lead // STEPS - 2 * STEPS + shift)
+        evidence = replace(drawn, prior=drawn.prior + away)
+        (most,) = evidence.max_certified("add_edges", Budget())
+        assert evidence.cheapest(Prices(add_edges=1)).tolist() == [most + 1]
+
+
+def test_prices_count_rounding_as_budgets_do():
+    near_a_tie()
+
+
+def two_levels() -> StackedEvidence:
+    return replace(joined("sum", 3), second=STEPS // 3)
+
+
+def test_the_price_with_two_levels_is_that_of_the_cheapest_edges_and_nodes():
+    evidence = two_levels()
+    prices = Prices(add_edges=2, delete_nodes=3, change_features=5)
+    stated, best = evidence.cheapest(prices), np.full(evidence.num_targets, np.inf)
+    for edges, nodes, other in itertools.product(range(6), range(5), range(4)):
+        cost = 2 * edges + 3 * nodes + 5 * other
+        broken = ~evidence.holds(Budget(add_edges=edges, delete_nodes=nodes, change_features=other))
+        best = np.where(broken, np.minimum(best, cost), best)
+    assert (stated <= best).all()
+    assert (stated == best)[stated < 12].all()
+    assert ((stated > 0) & (stated < 12)).sum() > 20
+    # Nodes that cost nothing come in any number; nobody pays for what is out of reach.
+    assert set(evidence.cheapest(Prices(delete_nodes=0)).tolist()) <= {0.0, math.inf}
+    assert (evidence.cheapest(Prices()) == np.where(evidence.holds(Budget()), math.inf, 0)).all()
+
+
+def test_what_nothing_is_proved_about_breaks_a_target_at_its_price():
+    proof = random_evidence(np.random.default_rng(2), "node-centric/node", unstable=0)
+    assert set(proof.cheapest(Prices(target_features=7)).tolist()) == {7.0}
+    by_row = random_evidence(np.random.default_rng(2), "node-centric/node", unstable=0, ids="row")
+    assert set(by_row.cheapest(Prices(delete_nodes=4)).tolist()) == {4.0}
+    assert set(two_levels().cheapest(Prices(target_features=2)).tolist()) <= {0.0, 2.0}

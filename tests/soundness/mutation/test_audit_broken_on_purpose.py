@@ -1,0 +1,244 @@
+"""With a probe of the audit broken on purpose, a model of the unfit zoo slips through: no probe is there for nothing."""
+
+import warnings
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch_geometric.nn.conv import gcn_conv
+
+from agnncert.auditing import known_layers, probe_graphs, probes, state
+from agnncert.auditing import model_audit as auditing
+from agnncert.auditing.model_audit import audit
+from agnncert.auditing.probes import Probe, Probes
+from agnncert.divisions.base import Division
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from tests.support.deceivers import REMEMBERING, WHOLE_GRAPH, asking, at_exactly, gcn_norm
+from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
+from tests.support.unfit_zoo import UNFIT, leaking
+
+DATA, LARGE = zoo_data(), zoo_data(nodes=1200, pairs=1500)
+
+
+def is_refused(name: str, division: Division) -> bool:
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        model = SLY[name]() if name in SLY else UNFIT[name].make()
+        data = LARGE if name in UNFIT and UNFIT[name].large else DATA
+        return not audit(model.eval(), division=division, data=data).ok
+
+
+def harmless_corruption(patch):
+    patch.setattr(
+        probe_graphs.Table, "corrupt", lambda table, count, finite, generator: table.borrowed(count, generator)
+    )
+
+
+def no_finite_corruption(patch):
+    corrupt = probe_graphs.Table.corrupt
+    patch.setattr(
+        probe_graphs.Table, "corrupt", lambda table, count, finite, generator: corrupt(table, count, False, generator)
+    )
+    patch.setattr(probe_graphs.Table, "large", probe_graphs.Table.borrowed)
+
+
+def nothing_more(patch):
+    patch.setattr(Probes, "_one_more", lambda probe: iter(()))
+
+
+def values_left_as_they_are(patch):
+    patch.setattr(probes, "corrupt_values", lambda value, finite, generator: value)
+    nothing_more(patch)
+
+
+def edges_left_as_they_are(patch):
+    patch.setattr(Probes, "_rewired", lambda probe, graph, side: graph)
+    patch.setattr(Probes, "_behind", lambda probe, near, scale: near)
+    nothing_more(patch)
+
+
+def nothing_added(patch):
+    patch.setattr(Probes, "_resized", lambda probe: iter(()))
+    nothing_more(patch)
+
+
+def no_arcs_that_leave(patch):
+    patch.setattr(Probes, "_outgoing_moves", lambda probe: iter(()))
+
+
+def same_arcs_for_everybody(patch):
+    patch.setattr(Probes, "_other_sinks", lambda probes, probe, speaks: iter((probe.graph, probe.graph)))
+    patch.setattr(Probes, "_with_sinks", lambda probes, graph, rows: graph)
+
+
+def only_small_graphs(patch):
+    patch.setattr(probes, "MOST_ROWS", 50)
+    patch.setattr(probe_graphs, "LEAST_ROWS", 50)
+    nothing_more(patch)
+
+
+def no_more_digits(patch):
+    patch.setattr(Probes, "_double_call", None)
+
+
+def rounding_forgives(patch):
+    patch.setattr(Probe, "moved", lambda probe, change, here=None, there=None, bits=False: False)
+
+
+def no_second_look(patch):
+    patch.setattr(Probe, "is_stateless", lambda probe, again=None: True)
+    nothing_remembered(patch)
+
+
+def any_class_will_do(patch):
+    patch.setattr(auditing, "by_construction", lambda model: True)
+    patch.setattr(Probes, "is_as_expected", lambda probe: True)
+
+
+def nothing_remembered(patch):
+    patch.setattr(probes, "state_of", lambda model: {})
+
+
+def tensors_are_not_state(patch):
+    plain = state._text
+    patch.setattr(state, "_text", lambda value: "" if isinstance(value, torch.Tensor) else plain(value))
+
+
+def only_attributes_are_state(patch):
+    patch.setattr(state, "_of_function", lambda function: iter(()))
+
+
+def no_chance(patch):
+    patch.setattr(state, "_digest", lambda value: "")
+
+
+def only_made_up_graphs(patch):
+    patch.setattr(probes, "own_subgraph", lambda *given: None)
+
+
+def without(extra):
+    def mistake(patch):
+        patch.setattr(probe_graphs, "EXTRAS", {n: e for n, e in probe_graphs.EXTRAS.items() if n not in extra})
+
+    mistake.__name__ = f"without {extra[0]}"
+    return mistake
+
+
+def one_look_is_enough(patch):
+    patch.setattr(auditing, "by_construction", lambda model: True)
+    patch.setattr(Probes, "_all_changes", lambda self, probe: (probe.graph, *[torch.arange(len(probe.base))] * 2))
+
+
+def extreme(x, hidden, edge_index):
+    return hidden * (x.nan_to_num(0, 0, 0).abs().amax() > 50).to(x.dtype)
+
+
+SLY = {
+    "only if somebody is large": leaking(extreme),
+    "a bounded part of the mean": leaking(lambda x, h, e: 1e-8 * h.nan_to_num().clamp(-1, 1).mean(0)),
+    **{name: asking(name) for name in WHOLE_GRAPH},
+    **{f"count in {place}": make for place, make in REMEMBERING.items()},
+    "one node more": at_exactly(DATA.num_nodes + 1),
+}
+
+MUTATIONS = [
+    (harmless_corruption, "dense matrix"),
+    (no_finite_corruption, "only if somebody is large"),
+    (values_left_as_they_are, "weights by the largest"),
+    (edges_left_as_they_are, "largest degree"),
+    (nothing_added, "DropEdge with a fixed seed"),
+    (nothing_added, "number of nodes"),
+    (no_arcs_that_leave, "those who listen"),
+    (same_arcs_for_everybody, "out-degree by softmax"),
+    (only_small_graphs, "polite to small graphs"),
+    (no_more_digits, "number of nodes"),
+    (rounding_forgives, "a tiny part of the mean"),
+    (rounding_forgives, "a bounded part of the mean"),
+    (no_second_look, "chance"),
+    (any_class_will_do, "polite to small graphs"),
+    (one_look_is_enough, "mean of all"),
+    (nothing_more, "parallel edges"),
+    (nothing_more, "every edge leads both ways"),
+    (nothing_more, "one node more"),
+    (only_made_up_graphs, "one node more"),
+    (without(["parallel edge"]), "parallel edges"),
+    (nothing_remembered, "count in a list"),
+    (tensors_are_not_state, "count in a buffer"),
+    (only_attributes_are_state, "count in a global variable"),
+    (no_chance, "count in torch's random numbers"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "name"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part))
+def test_a_broken_probe_lets_a_model_slip_through(monkeypatch, mistake, name):
+    # Arcs that leave nodes shift places and numbers too: they are not asked about in the edge-centric division.
+    division = EdgeCentric(5) if mistake is nothing_added else NodeCentric(5)
+    assert is_refused(name, division)
+    with monkeypatch.context() as patch:
+        mistake(patch)
+        assert not is_refused(name, division)
+
+
+def test_a_list_without_pins_would_trust_any_text(monkeypatch):
+    layer = pyg.GCNConv(WIDTH, CLASSES).eval()
+    monkeypatch.setitem(known_layers.READ, "nn/conv/gcn_conv.py", "0" * 64)
+    assert not known_layers.by_construction(layer)
+    monkeypatch.setattr(known_layers, "sources_were_read", lambda: True)
+    assert known_layers.by_construction(layer)
+
+
+def whatever_is_called(patch):
+    patch.setattr(known_layers, "unaltered", lambda kinds, functions: True)
+
+
+def whatever_an_instance_has(patch):
+    patch.setattr(known_layers, "_is_as_built", lambda layer: True)
+
+
+def any_function_of_the_name(patch):
+    patch.setattr(known_layers, "_print", lambda code: code.co_name)
+    patch.setattr(known_layers, "_codes", known_layers._codes.__wrapped__)
+
+
+def any_module(patch):
+    patch.setattr(known_layers, "_is_ours", lambda module: True)
+
+
+def another_gcn_norm(patch):
+    patch.setattr(gcn_conv, "gcn_norm", gcn_norm)
+
+
+def another_message(patch):
+    def message(self, x_j, edge_weight):
+        return x_j
+
+    code = message.__code__.replace(co_qualname="GCNConv.message")
+    patch.setattr(pyg.GCNConv.message, "__code__", code)
+
+
+def an_activation_of_ones_own(patch):
+    patch.setattr(pyg.GCN, "__doc__", "nothing is exchanged")
+
+
+class Twice:
+    def __call__(self, x):
+        return x + x
+
+
+TRUST = [
+    (whatever_is_called, another_gcn_norm, "relu"),
+    (any_module, another_gcn_norm, "relu"),
+    (any_function_of_the_name, another_message, "relu"),
+    (whatever_an_instance_has, an_activation_of_ones_own, Twice()),
+]
+
+
+@pytest.mark.parametrize(("mistake", "tampering", "act"), TRUST, ids=lambda part: getattr(part, "__name__", "act"))
+def test_a_broken_list_would_trust_what_nobody_read(monkeypatch, mistake, tampering, act):
+    model = pyg.GCN(WIDTH, 8, 2, CLASSES, act=act).eval()
+    tampering(monkeypatch)
+    assert not known_layers.by_construction(model)
+    mistake(monkeypatch)
+    assert known_layers.by_construction(model)

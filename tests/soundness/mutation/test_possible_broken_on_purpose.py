@@ -1,0 +1,58 @@
+"""Theorem 12 with one line broken on purpose: a law turns red, whichever line it is."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from agnncert.proving import possible
+from tests.soundness.laws import test_possible as laws
+
+TIERS, OWN = laws.in_tiers, laws.of_own_groups
+
+MISTAKES = [
+    ("ties go to the larger class", TIERS, "(classes < k)", "(classes > k)"),
+    ("ties go to the label", TIERS, "(classes < k) +", "0 +"),
+    ("votes in doubt are nobody's", TIERS, "-margin - in_doubt", "-margin"),
+    ("the label wins no ties", TIERS, "margin[:, k] + (k < label) - won", "margin[:, k] - won"),
+    ("more ballots move than the limits allow", TIERS, "(needed.sum(axis=1) <= reach.all[rows])", "True"),
+    ("unreached ballots move as reached ones", TIERS, "(beyond.sum(axis=1) <= reach.beyond_reached[rows])", "True"),
+    ("each class has the whole limit", TIERS, "needed.sum(axis=1) <= reach.all", "needed.max(axis=1) <= reach.all"),
+    ("a class loses ballots that it has not", TIERS, "(unlisted <= votes[UNLISTED]).all(axis=1) &", ""),
+    ("abstaining ballots cannot move", TIERS, "size - votes[:, :, k]", "votes.sum(axis=2) - votes[:, :, k]"),
+    ("own ballots move again", TIERS, "size - votes[:, :, k]", "size"),
+    ("only the label must be beaten", TIERS, "needed = np.maximum(_lacking(tally, rows, k, won), 0)",
+     "needed = np.maximum(_lacking(tally, rows, k, won), 0) * tally.is_label[rows]"),
+    ("reached ballots of another class are taken", TIERS, "needed - votes[REACHED]", "needed - votes[REACHED].max(axis=1)[:, None]"),
+    ("new ballots are free", OWN, "won = new + ", "won = "),
+    ("ballots that go are won", OWN, "np.minimum(altered, others)\\n        needed", "np.minimum(touched, others)\\n        needed"),
+    ("turned pairs are forgotten", OWN, "- by_turning <= touched", "<= touched"),
+    ("turned pairs are without number", OWN, "np.minimum(turned, np.minimum(one_way, needed).sum(axis=1))", "np.minimum(one_way, needed).sum(axis=1)"),
+    ("all pairs can be turned", OWN, "np.minimum(one_way, needed)", "np.minimum(votes, needed)"),
+    ("empty groups gain nothing by what goes", OWN, "surplus + elsewhere <=", "surplus <="),
+    ("empty groups lose nothing by what is new", OWN, "needed[:, facts.absent] - new, 0", "needed[:, facts.absent], 0"),
+    ("what empty groups cast needs no ballots", OWN, "(surplus <= votes[:, facts.absent]) &", ""),
+    ("what goes is lost to its class alone", OWN, "if k == facts.absent:", "if False:"),
+    ("turned pairs win nothing for an empty class", OWN, "touched + np.minimum(turned, in_one_way - one_way[:, k])", "touched"),
+]  # fmt: skip
+
+
+def broken(old: str, new: str) -> dict:
+    """The names of the module, with one piece of its text replaced."""
+    old, new = old.replace("\\n", "\n"), new.replace("\\n", "\n")
+    text = Path(possible.__file__).read_text()
+    assert text.count(old) == 1, f"{old!r} is not there once"
+    names = {"__name__": possible.__name__}
+    exec(compile(text.replace(old, new), "broken", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("mistake", "law", "old", "new"), MISTAKES, ids=lambda part: part if isinstance(part, str) else ""
+)
+def test_a_law_notices(monkeypatch, mistake, law, old, new):
+    names = broken(old, new)
+    for name in ("possible_classes", "possible_touches"):
+        monkeypatch.setattr(sys.modules[possible.__name__], name, names[name])
+    with pytest.raises(AssertionError):
+        law()

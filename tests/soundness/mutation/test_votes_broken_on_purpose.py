@@ -1,0 +1,174 @@
+"""Votes with a prior, and groups of neighbours: with a rule broken on purpose, the check that guards it turns red."""
+
+import itertools
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from agnncert import certifier
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import ABSTAIN
+from agnncert.divisions.node import PerNeighbour
+from agnncert.errors import AgnncertError
+from agnncert.proving import evidence as proving
+from agnncert.proving import per_neighbour as own_theorems
+from agnncert.proving import theorems as rules
+from agnncert_peers.testing import views
+from tests.support import own_groups, tiny, voted
+from tests.support.harness import KINDS
+from tests.support.tiny import Cell
+from tests.support.waking import check_waking
+
+# The checks, on fixed examples
+
+
+def priors(rule="node-centric/node", empty="abstain", prior=3):
+    """No attack, and no other reading of what is unstable, flips a label that a vote with a prior certifies."""
+    rng = random.Random(9)
+    for _ in range(25):
+        graph = tiny.random_tiny(rng, 3, 3, directed=False, loops=False)
+        for cell in (Cell(), Cell(add=1), Cell(delete=1)):
+            score = voted.run_cell(VotingRule(empty, prior), KINDS[rule], graph, cell, rng, unstable=0.2)
+            assert not score.false, score.examples[0]
+
+
+def neighbours(rule, cell, empty="abstain", prior=1):
+    """The same where every neighbour has a group of its own."""
+    rng = random.Random(9)
+    for _ in range(60):
+        graph = tiny.random_tiny(rng, rng.choice([3, 4]), 1, directed=True, loops=False)
+        graph = replace(graph, features={u: 10 * u for u in graph.features})
+        score = own_groups.run_cell(VotingRule(empty, prior), rule, graph, cell, rng, unstable=0.15)
+        assert not score.false, score.examples[0]
+
+
+def loops_of_neighbours():
+    """A self-loop at a neighbour would alter its ballot: the division must not keep self-loops."""
+    data = Data(x=torch.tensor([[1.0], [2.0]]), edge_index=torch.tensor([[1, 0], [0, 1]]))
+    looped = data.clone()
+    looped.edge_index = torch.tensor([[1, 0, 1], [0, 1, 1]])
+    assert list(views(PerNeighbour(), data, "node")) == list(views(PerNeighbour(), looped, "node"))
+
+
+def prior_radius():
+    """The radius with a prior is exact, counted in either way."""
+    for prior in itertools.product((-1, 0, 2), repeat=3):
+        every = itertools.product(range(ABSTAIN, 3), repeat=2)
+        voted.check_radii([voted.Table(ballots, (True, True)) for ballots in every], VotingRule("abstain", list(prior)))
+
+
+# The mistakes
+
+
+def change_prior(patch, alter):
+    plain = rules.Prior.of
+    patch.setattr(rules.Prior, "of", lambda *args: alter(plain(*args)))
+
+
+def trust_a_prior_in_doubt(patch):
+    change_prior(patch, lambda p: replace(p, certain=p.votes, followed=0 * p.followed, in_doubt=0 * p.in_doubt))
+
+
+def concede_only_the_winners_share(patch):
+    """An unstable prior is taken from the label, but not given to the rival."""
+    change_prior(patch, lambda p: replace(p, in_doubt=0 * p.in_doubt))
+
+
+def forget_the_prior_in_the_label(patch):
+    plain = rules.tally
+
+    def tally(votes, prior=None):
+        return replace(plain(votes, prior), label=plain(votes).label)
+
+    patch.setattr(proving, "tally", tally)
+
+
+def half_the_margin_with_a_prior(patch):
+    def radius(counted):
+        return np.maximum(np.where(counted.is_label, 99, counted.margin).min(axis=1) // 2, -1)
+
+    patch.setattr(proving, "certified_radius", radius)
+
+
+def margin_without_ballots_of_the_winner(patch):
+    """Forgets that a changed ballot for the winner also loses it a vote."""
+    patch.setattr(
+        proving, "certified_radius", lambda counted: np.where(counted.is_label, 2, counted.margin).min(axis=1)
+    )
+
+
+def empty_is_a_matter_of_the_subgraph(patch):
+    """Empty groups cast the constant only as long as no subgraph has an edge."""
+    plain = certifier.under_vote
+    patch.setattr(certifier, "under_vote", lambda votes, vote: (votes, {}) if len(votes.group) else plain(votes, vote))
+
+
+def forget_one_way_pairs(patch):
+    patch.setattr(own_theorems, "_one_way", lambda counted, facts: (np.zeros((len(counted.label), 1)),) * 2)
+
+
+def change_touches(patch, rule, alter):
+    plain = own_theorems.PER_NEIGHBOUR[rule]
+    patch.setitem(own_theorems.PER_NEIGHBOUR, rule, lambda attack, facts: alter(plain(attack, facts)))
+
+
+def take_fewer_copies_for_a_deletion(patch, rule="per-pair/node"):
+    change_touches(patch, rule, lambda touches: replace(touches, altered=0 * touches.altered))
+
+
+def forget_new_neighbours(patch):
+    change_touches(patch, "per-neighbour/node", lambda touches: replace(touches, new=0 * touches.new))
+
+
+def count_empty_groups(patch):
+    """As many ballots of the constant as the graph has nodes, instead of one less for each that is not empty."""
+    change_prior(patch, lambda p: replace(p, certain=np.maximum(p.certain, 0)))
+
+
+def keep_loops_of_neighbours(patch):
+    patch.setattr(PerNeighbour, "self_loops", True)
+
+
+MUTATIONS = [
+    ("prior in doubt", trust_a_prior_in_doubt, priors),
+    ("prior in doubt", trust_a_prior_in_doubt, lambda: priors("edge-centric/node", 2, -2)),
+    ("prior in doubt", concede_only_the_winners_share, priors),
+    ("prior", forget_the_prior_in_the_label, prior_radius),
+    ("prior", half_the_margin_with_a_prior, prior_radius),
+    ("prior", margin_without_ballots_of_the_winner, prior_radius),
+    ("emptiness", empty_is_a_matter_of_the_subgraph, check_waking),
+    ("prior in doubt", trust_a_prior_in_doubt, lambda: neighbours("per-neighbour/node", Cell(), prior=3)),
+    ("one-way pairs", forget_one_way_pairs, lambda: neighbours("per-pair/node", Cell(add=1))),
+    ("copies", take_fewer_copies_for_a_deletion, lambda: neighbours("per-pair/node", Cell(change=1))),
+    ("copies", lambda patch: take_fewer_copies_for_a_deletion(patch, "per-neighbour/node"), lambda: neighbours("per-neighbour/node", Cell(change=1))),
+    ("new neighbours", forget_new_neighbours, lambda: neighbours("per-neighbour/node", Cell(add=1))),
+    ("emptiness", count_empty_groups, lambda: neighbours("per-neighbour/node", Cell(delete=1), 1, [0, 1, 0])),
+    ("self-loops", keep_loops_of_neighbours, loops_of_neighbours),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "mistake", "check"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part))
+def test_a_broken_rule_turns_its_check_red(monkeypatch, rule, mistake, check):
+    with monkeypatch.context() as patch:
+        mistake(patch)
+        with pytest.raises((AssertionError, AgnncertError)):
+            check()
+
+
+UNBROKEN = {
+    "priors": lambda: [priors(), priors("edge-centric/node", 2, -2)],
+    "radius with a prior": prior_radius,
+    "waking": check_waking,
+    "own groups": lambda: [neighbours(rule, Cell(**{kind: 1})) for rule in ("per-pair/node", "per-neighbour/node") for kind in ("add", "change")],
+    "own groups, a constant": lambda: neighbours("per-neighbour/node", Cell(delete=1), 1, [0, 1, 0]),
+    "self-loops": loops_of_neighbours,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNBROKEN)
+def test_with_nothing_broken_every_check_is_green(name):
+    UNBROKEN[name]()
