@@ -35,8 +35,8 @@ def certified(division: ac.Division, balanced: bool, prior: list[int] | None = N
     """A certificate of the test accounts."""
     model = ac.build_model("sage", data, num_layers=1, hidden_channels=16)
     ac.fit(model, data, division, epochs=30, lr=0.02, balance_classes=balanced, evaluate_every=10)
-    rule = None if prior is None else ac.VotingRule(prior=prior)
-    return ac.certify(model, data, division, rule=rule, targets=data.test_mask)
+    voting_rule = None if prior is None else ac.VotingRule(prior=prior)
+    return ac.certify(model, data, division, voting_rule=voting_rule, targets=data.test_mask)
 
 
 def about_accuracy(certificate: ac.Certificate) -> str:

@@ -3,7 +3,7 @@
     python -m formal.compare [--answers 1000000] [--seed 0] [FILE ...]
 
 First every file (by default the golden ones and the corpus of false certificates), with the budgets that it states and with random
-ones; then random ballots of every rule, until enough answers were compared. In random ballots some statements are made
+ones; then random votes of every rule, until enough answers were compared. In random votes some statements are made
 false, which verifier and checker must both notice. Prices (Theorem 13) are asked, too: the checker must find that what the prover
 states is the least price, and nothing where it is raised by one; the recount tries attacks in the order of their price, as far as
 it gets. How many targets cannot get which label (Theorem 12) is derived by all three, and must be the same number for every class.
@@ -23,11 +23,12 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, PRICED, Budget, Prices
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.rules import EDGES_ONLY, RULES, VotingRule
+from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.stacked import STEPS, StackedCounts
-from agnncert.certificates.votes import Ballots, Votes
+from agnncert.certificates.votes import VoteRecord, Votes
 from agnncert.errors import AgnncertError
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.stacked import StackedEvidence
 from agnncert.verdict import verify
 from agnncert.verifier import recount, recount_possible, recount_prices, recount_stacked
@@ -65,23 +66,23 @@ def random_prices(rng: np.random.Generator, number: int) -> list[Prices]:
     return drawn
 
 
-def is_least(counts: Ballots | StackedCounts, prices: Prices) -> bool:
+def is_least(counts: VoteRecord | StackedCounts, prices: Prices) -> bool:
     """Whether the prover's price is exact: the page says of some that they are lower bounds."""
     if isinstance(counts, StackedCounts):
         return not counts.second and not (counts.by_edge and counts.pseudo)
-    return not (counts.rule == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf)
+    return not (counts.theorem == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf)
 
 
-def random_ballots(rng: np.random.Generator, rule: str, n: int) -> Ballots:
-    """Ballots that the rule allows: any classes, tiers, flags, priors, cover tables and hubs."""
-    facts, division = RULES[rule], rule.partition("/")[0]
+def random_votes(rng: np.random.Generator, theorem: str, n: int) -> VoteRecord:
+    """Votes that the rule allows: any classes, tiers, flags, priors, reach tables and hubs."""
+    facts, division = THEOREMS[theorem], theorem.partition("/")[0]
     groups = int(rng.choice([1, 2, 5, 12, 40])) if division != "gnncert-en" else 12
     classes = int(rng.choice([1, 2, 3, 7]))
     sizes = rng.integers(0, groups + 1, n)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     group = np.concatenate([np.zeros(0, int), *(np.sort(rng.choice(groups, size, False)) for size in sizes)])
     m, favourite = len(group), np.repeat(rng.integers(-1, classes, n), sizes)
-    ballot = np.where(rng.random(m) < rng.choice([0.3, 0.8]), favourite, rng.integers(-1, classes, m))
+    vote = np.where(rng.random(m) < rng.choice([0.3, 0.8]), favourite, rng.integers(-1, classes, m))
     stable = rng.random(m) < rng.choice([0.7, 1.0])
     reached = np.ones(m, bool) if facts.most_unreached == 0 else rng.random(m) < 0.6
     if facts.most_unreached == 1:  # a target has one group of its own
@@ -94,34 +95,34 @@ def random_ballots(rng: np.random.Generator, rule: str, n: int) -> Ballots:
     if rng.random() < 0.5:
         spread = int(rng.choice([2, 10, 2**28]))  # the checker takes numbers from 2**30 on for infinite
         prior = [int(x) for x in rng.integers(-spread, spread + 1, classes)]
-        prior = int(prior[0]) if facts.edgeless_prior and rng.random() < 0.5 else prior
-    vote = VotingRule(empty=empty, prior=prior).under(rule, classes)
+        prior = int(prior[0]) if facts.no_edge_prior and rng.random() < 0.5 else prior
+    voting_rule = VotingRule(empty=empty, prior=prior).under(theorem, classes)
     default, default_stable = rng.integers(-1, classes, n), rng.random(n) < 0.8
     extra: dict[str, Any] = {}
-    if vote.edgeless_prior:
+    if voting_rule.no_edge_prior:
         default = rng.integers(0, classes, n)
-        extra = {"edgeless": default.astype(np.int16), "edgeless_stable": default_stable}
-    if vote.constant is not None:
-        default, default_stable = np.full(n, vote.constant), np.ones(n, bool)
+        extra = {"no_edge": default.astype(np.int16), "no_edge_stable": default_stable}
+    if voting_rule.constant is not None:
+        default, default_stable = np.full(n, voting_rule.constant), np.ones(n, bool)
     if facts.one_way:
         extra["one_way"] = rng.random(m) < 0.4
-    if facts.hubs:
-        extra["hubs"] = np.sort(rng.integers(1, 6, int(rng.integers(0, 8))))[::-1].astype(np.int32)
+    if facts.targets_per_node:
+        extra["targets_per_node"] = np.sort(rng.integers(1, 6, int(rng.integers(0, 8))))[::-1].astype(np.int32)
     parameters: dict[str, int] = {"edge_groups": 3, "feature_groups": 4} if facts.parameters else {}
     if facts.prices:
         stated = {name: int(rng.choice([0, 1, 2, 9, 2**40])) for name in facts.prices if rng.random() < 0.7}
         parameters = EDGES_ONLY if rng.random() < 0.2 else stated
-    cover_ptr, cover = np.zeros(n + 1, np.int64), np.zeros(0, np.int32)
-    if facts.uses_cover:
+    reach_ptr, reach = np.zeros(n + 1, np.int64), np.zeros(0, np.int32)
+    if facts.uses_reach:
         rows = [_cover_row(rng, int(reached[indptr[j] : indptr[j + 1]].sum())) for j in range(n)]
-        cover_ptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-        cover = np.array([x for row in rows for x in row], dtype=np.int32)
+        reach_ptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        reach = np.array([x for row in rows for x in row], dtype=np.int32)
     votes = Votes(
         groups, classes, default.astype(np.int16), default_stable, indptr, group.astype(np.int32),
-        ballot.astype(np.int16), stable, reached,
+        vote.astype(np.int16), stable, reached,
     )  # fmt: skip
     ids = "row" if rng.random() < 0.2 else "node_id"
-    return Ballots(votes, rule, cover_ptr, cover, ids, parameters, vote, **extra)
+    return VoteRecord(votes, theorem, reach_ptr, reach, ids, parameters, voting_rule, **extra)
 
 
 def _cover_row(rng: np.random.Generator, reached: int) -> list[int]:
@@ -131,9 +132,9 @@ def _cover_row(rng: np.random.Generator, reached: int) -> list[int]:
     return [*below, reached]
 
 
-def random_stacked(rng: np.random.Generator, rule: str, n: int) -> StackedCounts:
+def random_stacked(rng: np.random.Generator, theorem: str, n: int) -> StackedCounts:
     """Stacked votes of a kind in STACKED: any scores, votes, gates, pseudo-counts and hubs."""
-    classes, kind = int(rng.choice([2, 3, 6])), rule.partition("/")[2]
+    classes, kind = int(rng.choice([2, 3, 6])), theorem.partition("/")[2]
     degree = rng.integers(0, int(rng.choice([2, 6, 20])), n)
     spread, m = STEPS * int(rng.choice([1, 4, 12])), int(degree.sum())
     shares = rng.dirichlet(np.full(classes + 1, rng.choice([0.1, 1.0])), int(rng.integers(1, 30)))[:, :classes]
@@ -155,41 +156,41 @@ def random_stacked(rng: np.random.Generator, rule: str, n: int) -> StackedCounts
     if kind == "two-levels":
         settings["second"] = int(rng.choice([1, 700, 20000, STEPS // 2, STEPS - 16]))
         settings["slack"] = int(rng.choice([1, 1, 2, 3]))
-    hubs = np.bincount(rng.integers(0, max(m // 3, 1), m)) if m else np.zeros(0, np.int64)
+    targets_per_node = np.bincount(rng.integers(0, max(m // 3, 1), m)) if m else np.zeros(0, np.int64)
     return StackedCounts(
         prior=rng.integers(-spread, spread + 1, (n, classes)), gate=gate, indptr=np.concatenate([[0], np.cumsum(degree)]),
-        which=rng.integers(0, len(table), m), table=table, hubs=np.sort(hubs[hubs > 0])[::-1].astype(np.int32), **settings,
+        which=rng.integers(0, len(table), m), table=table, targets_per_node=np.sort(targets_per_node[targets_per_node > 0])[::-1].astype(np.int32), **settings,
     )  # fmt: skip
 
 
-def prove(ballots: Ballots | StackedCounts, budgets: list[Budget]) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """What the prover states about ballots, or about stacked votes."""
-    evidence = evidence_of(ballots)
+def prove(record: VoteRecord | StackedCounts, budgets: list[Budget]) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """What the prover states about votes, or about stacked votes."""
+    evidence = evidence_of(record)
     label, radius = evidence.label_and_radius()
     every = math.inf
     rest = Budget(
-        delete_edges=every, change_edges=every, delete_nodes=every if ballots.ids == "node_id" else 0,
+        delete_edges=every, change_edges=every, delete_nodes=every if record.ids == "node_id" else 0,
         change_features=every,
     )  # fmt: skip
     holds, broken, neighbours = evidence.answers(budgets, rest)
-    if isinstance(ballots, Ballots) and ballots.task == "graph":
+    if isinstance(record, VoteRecord) and record.task == "graph":
         neighbours = np.full(len(label), -1.0)
     stated = {"label": label, "radius": radius, "new_neighbours": neighbours, "holds": holds}
     alone = evidence.structure_radius()
     return stated | ({} if alone is None else {"structure_radius": alone}), broken
 
 
-def recounted(ballots: Ballots | StackedCounts, stated: dict[str, Any], budgets: list[Budget]) -> Answer:
+def recounted(record: VoteRecord | StackedCounts, stated: dict[str, Any], budgets: list[Budget]) -> Answer:
     """What the verifier's recount says about the same statements."""
-    if isinstance(ballots, StackedCounts):
-        return recounted_stacked(ballots, stated, budgets)
+    if isinstance(record, StackedCounts):
+        return recounted_stacked(record, stated, budgets)
     wrong, shape = (
         dict.fromkeys(("label", "radius", "new_neighbours", "structure_radius"), 0),
-        (len(budgets), ballots.num_targets),
+        (len(budgets), record.num_targets),
     )
     prices, touches, fails = np.zeros(shape), np.zeros(shape), np.zeros(shape, bool)
-    for part in recount.parts_of(ballots):
-        piles = recount.sort_part(ballots, part)
+    for part in recount.parts_of(record):
+        piles = recount.sort_part(record, part)
         wrong["label"] += int((stated["label"][part] != piles.label).sum())
         wrong["radius"] += int((stated["radius"][part] != piles.radius()).sum())
         wrong["new_neighbours"] += int((~recount.right_neighbours(piles, stated["new_neighbours"][part])).sum())
@@ -201,7 +202,7 @@ def recounted(ballots: Ballots | StackedCounts, stated: dict[str, Any], budgets:
             fails[i, part] = ~holds
             if touched is not None:
                 touches[i, part] = touched
-    broken = [recount.broken(ballots, b, prices[i], fails[i], touches[i]) for i, b in enumerate(budgets)]
+    broken = [recount.broken(record, b, prices[i], fails[i], touches[i]) for i, b in enumerate(budgets)]
     return Answer(wrong, [int((stated["holds"][i] == fails[i]).sum()) for i in range(len(budgets))], broken)
 
 
@@ -232,17 +233,17 @@ def falsify(rng: np.random.Generator, stated: dict[str, Any]) -> dict[str, Any]:
     return altered
 
 
-def evidence_of(counts: Ballots | StackedCounts) -> Any:
+def evidence_of(counts: VoteRecord | StackedCounts) -> Any:
     """The same numbers in the hands of the prover."""
     fields = {name: getattr(counts, name) for name in counts.__dataclass_fields__}
-    return (BallotEvidence if isinstance(counts, Ballots) else StackedEvidence)(**fields)
+    return (VoteEvidence if isinstance(counts, VoteRecord) else StackedEvidence)(**fields)
 
 
 def excluded_by_two(
-    counts: Ballots | StackedCounts, budget: Budget, evidence: Any = None
+    counts: VoteRecord | StackedCounts, budget: Budget, evidence: Any = None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many targets cannot get each label, as the prover (given ``evidence_of(counts)``) and as the recount derive it."""
-    again: Any = recount_possible.of_ballots if isinstance(counts, Ballots) else recount_stacked.possible
+    again: Any = recount_possible.of_votes if isinstance(counts, VoteRecord) else recount_stacked.possible
     evidence = evidence_of(counts) if evidence is None else evidence
     answers = (np.asarray(evidence.possible(budget)), np.asarray(again(counts, budget)))
     proved, recounted = (tuple(int(x) for x in (~possible).sum(axis=0)) for possible in answers)
@@ -258,14 +259,14 @@ class Comparison:
     def add(
         self,
         what: str,
-        ballots: Ballots | StackedCounts,
+        record: VoteRecord | StackedCounts,
         stated: dict[str, Any],
         budgets: list[Budget],
         broken: Any = None,
     ) -> None:
         """Compares recount and extracted checker about these statements, and ``broken`` with both if it is given."""
-        extracted, again = ask_checker(ballots, stated, budgets), recounted(ballots, stated, budgets)
-        self.answers += ballots.num_targets * (len(stated) - 1 + len(budgets)) + len(budgets)
+        extracted, again = ask_checker(record, stated, budgets), recounted(record, stated, budgets)
+        self.answers += record.num_targets * (len(stated) - 1 + len(budgets)) + len(budgets)
         for name, number in again.wrong.items():
             if extracted.wrong[name] != number:
                 self.report(
@@ -279,13 +280,13 @@ class Comparison:
                 self.report(f"{what}: {budget} wrong {again.wrong_budgets[i]} and {extracted.wrong_budgets[i]} times")
             numbers = {extracted.broken[i], again.broken[i], *([] if broken is None else [broken[i]])}
             # Of stacked votes the number follows from the stated radii: from false ones it says nothing.
-            if len(numbers) > 1 and not (broken is None and isinstance(ballots, StackedCounts)):
+            if len(numbers) > 1 and not (broken is None and isinstance(record, StackedCounts)):
                 self.report(
                     f"{what}: {budget} breaks {again.broken[i]} and {extracted.broken[i]}, or {broken and broken[i]}"
                 )
 
     def add_prices(
-        self, what: str, counts: Ballots | StackedCounts, stated: dict[str, Any], asked: list[Prices]
+        self, what: str, counts: VoteRecord | StackedCounts, stated: dict[str, Any], asked: list[Prices]
     ) -> None:
         """Compares what the prover states as prices with the extracted checker, and with the recount as far as it gets."""
         evidence = evidence_of(counts)
@@ -304,7 +305,7 @@ class Comparison:
                     self.report(f"{what}: {prices} wrong {wrong} times, raised by {raised}")
         if counts.num_targets > 5:
             return
-        kind = "ballots" if isinstance(counts, Ballots) else "stacked"
+        kind = "votes" if isinstance(counts, VoteRecord) else "stacked"
         contents: Any = SimpleNamespace(kind=kind, evidence=counts.tensors(), settings=counts.settings())
         for prices, row in zip(asked, price, strict=True):
             again = recount_prices.cheapest(contents, prices, tries=300)
@@ -313,7 +314,7 @@ class Comparison:
                 self.report(f"{what}: {prices} cost {row.tolist()}, {again.tolist()} by the recount")
 
     def add_exclusions(
-        self, what: str, counts: Ballots | StackedCounts, stated: dict[str, Any], budgets: list[Budget]
+        self, what: str, counts: VoteRecord | StackedCounts, stated: dict[str, Any], budgets: list[Budget]
     ) -> None:
         """Compares how many targets cannot get each label, by prover, recount and extracted checker: one answer for each class."""
         base, every = {**stated, "holds": np.zeros((len(budgets), counts.num_targets), bool)}, [True] * len(budgets)
@@ -333,33 +334,33 @@ class Comparison:
 
 
 def compare_files(files: list[Path], rng: np.random.Generator, found: Comparison) -> Iterator[str]:
-    """Compares what files state, and answers to random budgets about their ballots."""
+    """Compares what files state, and answers to random budgets about their votes."""
     for file in files:
         try:
             contents = read_contents(file)
-            if contents.kind not in ("ballots", "stacked"):
+            if contents.kind not in ("votes", "stacked"):
                 continue
-            kind: Any = Ballots if contents.kind == "ballots" else StackedCounts
-            ballots = kind.load(contents.evidence, contents.settings)
+            kind: Any = VoteRecord if contents.kind == "votes" else StackedCounts
+            record = kind.load(contents.evidence, contents.settings)
         except (AgnncertError, ArithmeticError, LookupError, TypeError, ValueError):
             yield f"{file.name}: refused before anything is derived from it"
             continue
-        if len(contents.arrays["target"]) != ballots.num_targets:
+        if len(contents.arrays["target"]) != record.num_targets:
             yield f"{file.name}: refused, it is not about the targets that it names"
             continue
         stated = {name: contents.arrays[name] for name in ("label", "radius", "new_neighbours")}
-        if contents.kind == "stacked" or ballots.rule.startswith("per-"):
+        if contents.kind == "stacked" or record.theorem.startswith("per-"):
             if "structure_radius" not in contents.arrays:
                 yield f"{file.name}: refused, a radius is missing"
                 continue
             stated["structure_radius"] = contents.arrays["structure_radius"]
-        found.add(file.name, ballots, stated | {"holds": contents.arrays["holds"]}, list(contents.budgets))
+        found.add(file.name, record, stated | {"holds": contents.arrays["holds"]}, list(contents.budgets))
         budgets = random_budgets(rng, 40)
-        proved, broken = prove(ballots, budgets)
-        found.add(f"{file.name}, random budgets", ballots, proved, budgets, broken)
-        found.add_prices(f"{file.name}, prices", ballots, proved, random_prices(rng, 4))
+        proved, broken = prove(record, budgets)
+        found.add(f"{file.name}, random budgets", record, proved, budgets, broken)
+        found.add_prices(f"{file.name}, prices", record, proved, random_prices(rng, 4))
         found.add_exclusions(
-            f"{file.name}, exclusions", ballots, proved, [*contents.budgets, *budgets, *small_budgets(rng, 20)]
+            f"{file.name}, exclusions", record, proved, [*contents.budgets, *budgets, *small_budgets(rng, 20)]
         )
         yield f"{file.name}: {'accepted' if verify(file).holds else 'refused'}"
 
@@ -377,25 +378,25 @@ def main() -> int:
     )
     lines = list(compare_files(files, rng, found))
     refused = sum("refused" in line for line in lines)
-    print(f"{len(lines)} files of ballots, {refused} refused by the verifier: {found.answers:,} answers")
-    rules = [*RULES, *STACKED]
+    print(f"{len(lines)} files of votes, {refused} refused by the verifier: {found.answers:,} answers")
+    rules = [*THEOREMS, *STACKED]
     rounds, by_rule = 0, dict.fromkeys(rules, 0)
     while found.answers < asked.answers:
-        rule, before = rules[rounds % len(rules)], found.answers
-        draw: Any = random_stacked if rule in STACKED else random_ballots
-        ballots, budgets = draw(rng, rule, int(rng.choice([1, 5, 60, 200]))), random_budgets(rng, 25)
-        stated, broken = prove(ballots, budgets)
-        what = f"seed {asked.seed}, round {rounds}, {rule}"
+        theorem, before = rules[rounds % len(rules)], found.answers
+        draw: Any = random_stacked if theorem in STACKED else random_votes
+        record, budgets = draw(rng, theorem, int(rng.choice([1, 5, 60, 200]))), random_budgets(rng, 25)
+        stated, broken = prove(record, budgets)
+        what = f"seed {asked.seed}, round {rounds}, {theorem}"
         if rng.random() < 0.3:
-            found.add(f"{what}, falsified", ballots, falsify(rng, stated), budgets)
+            found.add(f"{what}, falsified", record, falsify(rng, stated), budgets)
         else:
-            found.add(what, ballots, stated, budgets, broken)
-            found.add_prices(what, ballots, stated, random_prices(rng, 6))
-            found.add_exclusions(what, ballots, stated, [*budgets, *small_budgets(rng, 25)])
-        by_rule[rule] += found.answers - before
+            found.add(what, record, stated, budgets, broken)
+            found.add_prices(what, record, stated, random_prices(rng, 6))
+            found.add_exclusions(what, record, stated, [*budgets, *small_budgets(rng, 25)])
+        by_rule[theorem] += found.answers - before
         rounds += 1
-    for rule, number in by_rule.items():
-        print(f"  {rule}: {number:,}")
+    for theorem, number in by_rule.items():
+        print(f"  {theorem}: {number:,}")
     print(f"{found.exclusions:,} numbers of targets that cannot get a label are among them")
     print(f"{found.answers:,} answers compared, {found.differ} differ, {time.perf_counter() - begin:.0f} s")
     return 1 if found.differ else 0

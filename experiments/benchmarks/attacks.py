@@ -22,7 +22,7 @@ from agnncert import attacks
 from agnncert.attacks.api import holds_each
 from agnncert.certificates.budget import COUNTS
 from agnncert.training.settings import recipe
-from experiments.benchmarks import hubs as hub_attack
+from experiments.benchmarks import targets_per_node as hub_attack
 
 RESULTS = Path(__file__).parent / "results"
 INF = math.inf
@@ -99,7 +99,7 @@ class Store:
 class Arena:
     """One trained model with its certificate."""
 
-    def __init__(self, dataset, division, options, count, vote=None) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, dataset, division, options, count, voting_rule=None) -> None:  # type: ignore[no-untyped-def]
         self.dataset, self.division = dataset, division
         self.data = ac.load_dataset(dataset, root=options.root)
         self.task = "graph" if dataset in ("proteins", "mutag") else "node"
@@ -111,16 +111,16 @@ class Arena:
             / f"{dataset}-{type(division).__name__}-{'' if division.is_per_neighbour else division.num_groups}.state"
         )
         self.model = ac.fit(model, self.data, division, checkpoint=state, **fit_args)
-        if isinstance(vote, int):  # a design size
-            choice = ac.choose_voting_rule(self.model, self.data, division, vote, candidates=[division.num_groups])
-            vote = max((one for one in choice.candidates if one.label is None), key=lambda one: one.score).rule
-        self.vote = vote
+        if isinstance(voting_rule, int):  # a design size
+            choice = ac.choose_voting_rule(self.model, self.data, division, voting_rule, candidates=[division.num_groups])
+            voting_rule = max((one for one in choice.candidates if one.label is None), key=lambda one: one.score).theorem
+        self.voting_rule = voting_rule
         total = len(self.data) if self.task == "graph" else self.data.num_nodes
         self.rows = np.sort(np.random.default_rng(0).choice(total, min(count, total), replace=False))
-        self.certificate = ac.certify(self.model, self.data, division, targets=self.rows, rule=vote)
-        self.everyone = self.certificate if vote else ac.certify(self.model, self.data, division)
+        self.certificate = ac.certify(self.model, self.data, division, targets=self.rows, voting_rule=voting_rule)
+        self.everyone = self.certificate if voting_rule else ac.certify(self.model, self.data, division)
         self.digest = self.everyone.claim.digests["model"][:12]
-        self.problem = attacks.Problem(self.model, self.data, division, vote)
+        self.problem = attacks.Problem(self.model, self.data, division, voting_rule)
         self.features = attacks.AdversarialFeatures.of(self.problem)
         self.recasts = 0 if division.is_per_neighbour else RECAST  # one subgraph for each node of the graph: minutes
 
@@ -129,7 +129,7 @@ class Arena:
         return {
             "dataset": self.dataset, "division": str(self.division), "model": self.digest,
             "attack": attack, "field": field, "rest": stated, "beyond": beyond,
-            **({} if self.vote is None else {"vote": str(self.vote)}),
+            **({} if self.voting_rule is None else {"vote": str(self.voting_rule)}),
         }  # fmt: skip
 
     def measured(self, key, results, budgets, chosen, started) -> dict:  # type: ignore[no-untyped-def,type-arg]
@@ -148,7 +148,7 @@ class Arena:
             "changed": int(changed.sum()),
             "refuted": int(refuted.sum()),
             "median_size": float(np.median(sizes)),
-            "ballots_moved": round(float(np.mean([result.ballots_moved for result in results])), 2),
+            "votes_moved": round(float(np.mean([result.votes_moved for result in results])), 2),
             "recast_in_full": min(self.recasts, len(results)),
             "recast_otherwise": self.recast(results),
             "seconds": round(time.perf_counter() - started, 1),
@@ -168,8 +168,8 @@ class Arena:
         step = max(1, len(results) // RECAST)
         wrong = 0
         for result in results[::step][: self.recasts]:
-            ballots = self.problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
-            wrong += self.problem.winner(ballots) != result.label_after
+            votes = self.problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
+            wrong += self.problem.winner(votes) != result.label_after
         return wrong
 
 
@@ -177,7 +177,7 @@ def plans_of(arena: Arena):  # type: ignore[no-untyped-def]
     """What is tried; all sets of edges too, where graphs are small and votes are designed."""
     if arena.task == "node":
         return NODE_PLANS
-    return [*GRAPH_PLANS, *TINY_PLANS] if arena.vote else GRAPH_PLANS
+    return [*GRAPH_PLANS, *TINY_PLANS] if arena.voting_rule else GRAPH_PLANS
 
 
 def one_by_one(arena: Arena, store: Store) -> None:
@@ -213,15 +213,15 @@ def run(arena: Arena, store: Store, key, attack, chosen, budgets) -> None:  # ty
     store.add(arena.measured(key, results, budgets, chosen, started))
 
 
-def hubs(arena: Arena, store: Store) -> None:
+def targets_per_node(arena: Arena, store: Store) -> None:
     """All nodes of the graph at once."""
     for count in HUBS:
         rest = {"edges_per_injected": INF}
-        key = arena.key("hubs", "inject_nodes", rest, f"{count} hubs")
+        key = arena.key("targets_per_node", "inject_nodes", rest, f"{count} hubs")
         if count > arena.division.num_groups or store.has(key):
             continue
         started, budget = time.perf_counter(), ac.Budget(inject_nodes=count, **rest)
-        results = hub_attack.hubs(arena.problem, None, budget, features=arena.features)
+        results = hub_attack.targets_per_node(arena.problem, None, budget, features=arena.features)
         row = arena.measured(key, results, [budget] * len(results), None, started)
         shared: dict[int, list] = {}  # type: ignore[type-arg]
         for result in results:
@@ -326,7 +326,7 @@ def votes_markdown(rows: list[dict]) -> str:  # type: ignore[type-arg]
 
 def markdown(rows: list[dict]) -> str:  # type: ignore[type-arg]
     plain = [row for row in rows if row["attack"] != "curve"]
-    alone = [row for row in plain if row["attack"] != "hubs"]
+    alone = [row for row in plain if row["attack"] != "targets_per_node"]
     within = sum(row["attacked_while_certified"] for row in plain)
     refuted = sum(row["refuted"] for row in rows)
     recast, otherwise = (sum(row[name] for row in plain) for name in ("recast_in_full", "recast_otherwise"))
@@ -343,7 +343,7 @@ def markdown(rows: list[dict]) -> str:  # type: ignore[type-arg]
     lines += ["", "## Hubs: all nodes of the graph at once", "",
         "Injected nodes joined to every node with the same closest rival.", "",
         "| dataset | division | hubs | nodes | certified | changed | above the collective bound |", "|" + "---|" * 7]  # fmt: skip
-    for row in (row for row in plain if row["attack"] == "hubs"):
+    for row in (row for row in plain if row["attack"] == "targets_per_node"):
         lines.append(f"| {row['dataset']} | {short(row)} | {row['beyond'].split()[0]} | {row['targets']:,} | "
             f"{row['attacked_while_certified']:,} | {row['changed']:,} | {row['above_collective_bound']} of {row['graphs']} graphs |")  # fmt: skip
     lines += ["", "## The same weights without a vote", "",
@@ -390,9 +390,9 @@ def main() -> None:
     count = max(4, int(TARGETS * options.scale))
     store = Store(options.out / ("attacks_votes.json" if options.votes else "attacks.json"), options.fresh)
     if options.votes:
-        for dataset, division, vote in VOTES:
+        for dataset, division, voting_rule in VOTES:
             if wanted(options, dataset, division):
-                one_by_one(Arena(dataset, division, options, count, vote), store)
+                one_by_one(Arena(dataset, division, options, count, voting_rule), store)
                 (options.out / "attacks_votes.md").write_text(votes_markdown(store.rows))
         return
     for dataset, groups in SETTINGS:
@@ -402,7 +402,7 @@ def main() -> None:
             arena = Arena(dataset, division, options, count)
             one_by_one(arena, store)
             if arena.task == "node":
-                hubs(arena, store)
+                targets_per_node(arena, store)
             gradient(arena, store)
             curve(arena, store)
             (options.out / "attacks.md").write_text(markdown(store.rows))

@@ -76,9 +76,9 @@ def networks(data: Any, seed: int) -> Iterator[Row]:
             spent = time.process_time() - begin
             yield {"method": f"{letter}{number}", **curves(cert, y), **seconds, "certify_seconds": spent}
         choice = ac.choose_voting_rule(model, data, kind(GROUPS[-1]), DESIGN, candidates=DESIGN_GROUPS)
-        cert = ac.certify(choice.model, data, choice.division, targets=data.test, rule=choice.rule)
+        cert = ac.certify(choice.model, data, choice.division, targets=data.test, voting_rule=choice.voting_rule)
         yield {"method": f"{letter} designed", "chosen": choice.best.name, "division": str(choice.division),
-               "vote": choice.rule.to_json(), **curves(cert, y)}  # fmt: skip
+               "vote": choice.voting_rule.to_json(), **curves(cert, y)}  # fmt: skip
 
 
 def trained(data: Any, division: Any, seed: int) -> tuple[torch.nn.Module, Row]:
@@ -143,7 +143,7 @@ def by_size(before: list[int], truth: Any, after: list[int], y: Any) -> Row:
 
 
 def statements(data: Any, seed: int) -> Iterator[Row]:
-    """One ballot per statement, by weights of words, with limits and a prior for several numbers of edits."""
+    """One vote per statement, by weights of words, with limits and a prior for several numbers of edits."""
     y = data.y.numpy()[data.test.numpy()]
     begin = time.process_time()
     learnt = learn(data, seed)
@@ -152,10 +152,10 @@ def statements(data: Any, seed: int) -> Iterator[Row]:
         begin = time.process_time()
         found = learnt.for_size(size)
         trained = time.process_time()
-        cert = ac.certify(found.model, data, found.division, targets=data.test, rule=found.vote)
+        cert = ac.certify(found.model, data, found.division, targets=data.test, voting_rule=found.voting_rule)
         ended = time.process_time()
         yield {"method": f"statements {size}", "held_out": [found.accuracy, found.certified_accuracy],
-               "shares": found.shares, "vote": found.vote.to_json(), **curves(cert, y),
+               "shares": found.shares, "vote": found.voting_rule.to_json(), **curves(cert, y),
                "train_seconds": took + trained - begin, "certify_seconds": ended - trained}  # fmt: skip
 
 

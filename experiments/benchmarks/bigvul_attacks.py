@@ -37,45 +37,45 @@ LARGEST = 50  # edits of one function at most
 
 
 class Voter:
-    """A vote of statements that was fitted to one protocol, and its ballots by text."""
+    """A vote of statements that was fitted to one protocol, and its votes by text."""
 
     def __init__(self, root: Path, protocol: str) -> None:
         self.data = load_big_vul(root, 0, protocol == "big-vul-matched", embed=agnncert_code.pieces)
         self.found = agnncert_code.fit_statements(self.data, 0)
         self.seen = {self.data[int(k)].graph_id for part in (self.data.train, self.data.val) for k in part}
-        self._ballots: dict[str, int] = {}
+        self._votes: dict[str, int] = {}
 
-    def ballot(self, text: str) -> int:
+    def vote(self, text: str) -> int:
         """What a statement votes for; 2 for nothing."""
-        if text not in self._ballots:
+        if text not in self._votes:
             x = torch.from_numpy(agnncert_code.pieces([text]))
             with torch.no_grad():
                 logits = self.found.model(x, torch.zeros(2, 0, dtype=torch.long), torch.zeros(1, dtype=torch.long))
-            self._ballots[text] = int(logits.argmax())
-        return self._ballots[text]
+            self._votes[text] = int(logits.argmax())
+        return self._votes[text]
 
     def lead(self, text: str, label: int) -> int:
         """By how many votes a label is ahead in a text; below 0 it has lost."""
-        prior = self.found.vote.class_prior
-        count = Counter(self.ballot(s.text) for s in parse(text).statements if s.text)
+        prior = self.found.voting_rule.class_prior
+        count = Counter(self.vote(s.text) for s in parse(text).statements if s.text)
         return prior[label] + count[label] - prior[1 - label] - count[1 - label] - (label == 1)
 
     def certify(self, texts: list[str]) -> Any:
         """The certificate of these texts."""
         graphs = [agnncert_code.graph(text).to_data(agnncert_code.pieces) for text in texts]
-        return ac.certify(self.found.model, ac.GraphSet(graphs), self.found.division, rule=self.found.vote)
+        return ac.certify(self.found.model, ac.GraphSet(graphs), self.found.division, voting_rule=self.found.voting_rule)
 
     def rivals(self) -> list[str]:
         """For each label a statement that can stand anywhere and votes against it, or for nothing if none can."""
         found: dict[int, str] = {}
         for text in ("gets ( buf ) ;", "x = 0 ;", "return ;", "break ;", *sorted({name.split(" ", 1)[1] for k in
                      self.data.train[:200] for name in self.data[int(k)].node_id})):  # fmt: skip
-            vote = self.ballot(text)
+            voting_rule = self.vote(text)
             plain = text.endswith(";") and "case" not in text and "#" not in text
-            if plain and vote < 2 and 1 - vote not in found:
+            if plain and voting_rule < 2 and 1 - voting_rule not in found:
                 alone = parse(f"void f() {{ {text} {text} }}")
                 if not alone.partial and [s.text for s in alone.statements if s.text][1:] == [text] * 2:
-                    found[1 - vote] = text
+                    found[1 - voting_rule] = text
         return [found.get(label, "x = 0 ;") for label in (0, 1)]
 
 
@@ -103,7 +103,7 @@ def attacked(
                 amount = int(min(amounts[kind][k], LARGEST)) + beyond
                 if not 1 <= amount <= LARGEST:
                     continue
-                edited = worst_edits(text, voter.ballot, label, rivals[label], **{kind: amount})
+                edited = worst_edits(text, voter.vote, label, rivals[label], **{kind: amount})
                 if edited is not None and edited[1].within(**{kind: amount}):
                     yield f"worst {kind}", k, beyond, edited[0]
             if numbers[k] % SEARCHED == 0:

@@ -21,7 +21,7 @@ import torch
 import agnncert as ac
 from agnncert.models.build import build_constant
 from agnncert.training.rule_search import (
-    BallotTable,
+    VoteTable,
     certified,
     certified_accuracy,
     constant_rule,
@@ -41,7 +41,7 @@ DIVISIONS = {
 }
 PARTS = ("train", "val", "test")
 
-Tables = dict[str, BallotTable]
+Tables = dict[str, VoteTable]
 
 
 def division_of(word: str) -> Any:
@@ -52,22 +52,22 @@ def division_of(word: str) -> Any:
 
 
 def tables_of(model: torch.nn.Module, data: Any, division: Any) -> Tables:
-    """Ballots of all three parts, as they are certified."""
+    """Votes of all three parts, as they are certified."""
     y, evidence = data.y.numpy(), ac.certify(model, data, division).evidence
-    whole = BallotTable.of(evidence, y)
+    whole = VoteTable.of(evidence, y)
     return {part: whole.rows(getattr(data, part).numpy()) for part in PARTS}
 
 
-def outcome(tables: Tables, rule: ac.VotingRule, size: int) -> dict[str, Any]:
+def outcome(tables: Tables, voting_rule: ac.VotingRule, size: int) -> dict[str, Any]:
     """What a vote does: the score for which it was chosen, and certified accuracy on validation and test graphs."""
-    marks, fitted = certified(tables["test"], rule, size), joined([tables["train"], tables["val"]])
+    marks, fitted = certified(tables["test"], voting_rule, size), joined([tables["train"], tables["val"]])
     return {
-        "empty": rule.empty,
-        "prior": rule.prior,
-        "score": round(certified_accuracy(fitted, rule, *window(size)), 6),
+        "empty": voting_rule.empty,
+        "prior": voting_rule.prior,
+        "score": round(certified_accuracy(fitted, voting_rule, *window(size)), 6),
         "sizes": SIZES,
         **{
-            f"{part}_certified": [round(certified_accuracy(tables[part], rule, near), 5) for near in SIZES]
+            f"{part}_certified": [round(certified_accuracy(tables[part], voting_rule, near), 5) for near in SIZES]
             for part in ("val", "test")
         },
         "marks": "".join("01"[int(mark)] for mark in marks),

@@ -1,4 +1,4 @@
-"""Node certificates designed for a size: one ballot per neighbour, and prior votes for the prediction without edges.
+"""Node certificates designed for a size: one vote per neighbour, and prior votes for the prediction without edges.
 
     python -m experiments.benchmarks.design_nodes --data .cache/data cora-ml citeseer pubmed amazon-c
 
@@ -25,7 +25,7 @@ import torch
 
 import agnncert as ac
 from agnncert.datasets.splits import inductive_view
-from agnncert.training.rule_search import BallotTable, window
+from agnncert.training.rule_search import VoteTable, window
 from agnncert.training.settings import recipe
 
 SIZES = (*range(11), 12, 15, 20, 30, 50)
@@ -34,7 +34,7 @@ PRIORS = (*range(31), 35, 40, 50, 60, 80, 100, 1000)
 DATASETS = ("cora-ml", "citeseer", "pubmed", "amazon-c")
 DIVISION = ac.PerNeighbour()
 TRAINED_FOR = 2
-# Of the terms of the objective: on these the edgeless one, with more weight, did better on validation nodes.
+# Of the terms of the objective: on these the one without edges, with more weight, did better on validation nodes.
 WEIGHTS = {"cora-ml": 3.0, "citeseer": 3.0, "pubmed": 3.0}
 
 
@@ -46,37 +46,37 @@ def training_graph(data: Any) -> Any:
     return hidden
 
 
-def table_of(model: torch.nn.Module, data: Any, mask: torch.Tensor) -> BallotTable:
-    """Ballots of neighbours, and the predictions without edges."""
+def table_of(model: torch.nn.Module, data: Any, mask: torch.Tensor) -> VoteTable:
+    """Votes of neighbours, and the predictions without edges."""
     rows = np.flatnonzero(mask.numpy())
-    evidence: Any = ac.certify(model, data, DIVISION, rows, rule=ac.VotingRule(prior=1)).evidence
-    return BallotTable.of(evidence, data.y.numpy()[rows])
+    evidence: Any = ac.certify(model, data, DIVISION, rows, voting_rule=ac.VotingRule(prior=1)).evidence
+    return VoteTable.of(evidence, data.y.numpy()[rows])
 
 
-def radii(table: BallotTable, prior: int) -> tuple[Any, Any]:
+def radii(table: VoteTable, prior: int) -> tuple[Any, Any]:
     """Radius of targets that are right, against structure alone and against anything; -1 where they are wrong.
 
     Counted here for all priors at once; ``main`` holds it against the certificate.
     """
     every = np.arange(len(table.truth))
     score = table.counts.copy()
-    score[every, table.edgeless] += np.where(table.edgeless_stable, prior, 0)
+    score[every, table.no_edge] += np.where(table.no_edge_stable, prior, 0)
     own = score[every, table.truth]
     rival = score + (np.arange(table.num_classes) < table.truth[:, None])
     rival[every, table.truth] = -(2**40)
-    margin = own - rival.max(axis=1) - table.conceded - np.where(table.edgeless_stable, 0, prior)
+    margin = own - rival.max(axis=1) - table.conceded - np.where(table.no_edge_stable, 0, prior)
     anything = np.maximum(margin // 2, margin - table.counts[every, table.truth])
     return np.where(margin < 0, -1, margin), np.where(margin < 0, -1, anything)
 
 
-def best_prior(table: BallotTable, size: int) -> tuple[int, float]:
+def best_prior(table: VoteTable, size: int) -> tuple[int, float]:
     """The prior with the best mean certified accuracy around a size, and that; ties go to the larger one."""
     scores = [(float(np.mean([(radii(table, w)[0] >= r).mean() for r in window(size)])), w) for w in PRIORS]
     best = max(scores)
     return best[1], best[0]
 
 
-def trained(graph: Any, name: str, seed: int, kind: str, edgeless_weight: float = 1.0) -> Any:
+def trained(graph: Any, name: str, seed: int, kind: str, no_edge_weight: float = 1.0) -> Any:
     """A model as the recipe of the dataset for votes with a prior has it; an MLP learns without a division.
 
     Features are scaled once and not in every step; the scaling is put into the model afterwards.
@@ -91,7 +91,7 @@ def trained(graph: Any, name: str, seed: int, kind: str, edgeless_weight: float 
         ac.fit(bare, graph, seed=seed, **fit_args)
     else:
         how: Any = {"objective": "certified", "size": TRAINED_FOR, "against": "structure", **fit_args}
-        ac.fit(bare, graph, DIVISION, seed=seed, edgeless_weight=edgeless_weight, **how)
+        ac.fit(bare, graph, DIVISION, seed=seed, no_edge_weight=no_edge_weight, **how)
     scaled.load_state_dict({**scaled.state_dict(), **bare.state_dict()})
     scaled.training_record = bare.training_record
     return scaled.eval()
@@ -104,12 +104,12 @@ def accuracy(model: Any, data: Any) -> float:
 
 
 def votes(
-    data: Any, name: str, protocol: str, seed: int, edgeless_weight: float, fallback: bool
+    data: Any, name: str, protocol: str, seed: int, no_edge_weight: float, fallback: bool
 ) -> Iterator[dict[str, Any]]:
     """Rows of one dataset, protocol and seed."""
     begin = time.perf_counter()
     view = inductive_view(data) if protocol == "inductive" else data
-    gcn = trained(training_graph(view), name, seed, "gcn", edgeless_weight)
+    gcn = trained(training_graph(view), name, seed, "gcn", no_edge_weight)
     seconds = round(time.perf_counter() - begin, 1)
     mlp = trained(training_graph(view), name, seed, "mlp")
     model = ac.Fallback(gcn, mlp).eval() if fallback else gcn
@@ -118,7 +118,7 @@ def votes(
         "trained_for": TRAINED_FOR,
         "best_epoch": gcn.training_record["best_epoch"],
         "seconds": seconds,
-        "accuracy_edgeless": float((on_test.edgeless == on_test.truth).mean()),
+        "accuracy_no_edge": float((on_test.no_edge == on_test.truth).mean()),
         "accuracy_whole_graph": accuracy(model, data),
         "accuracy_mlp": accuracy(mlp, data),
     }
@@ -136,7 +136,7 @@ def votes(
 
 def held_against_certificate(model: Any, data: Any, prior: int, structure: Any, anything: Any) -> None:
     """Asserts that the certificate itself says the same."""
-    certificate = ac.certify(model, data, DIVISION, data.test_mask, rule=ac.VotingRule(prior=prior))
+    certificate = ac.certify(model, data, DIVISION, data.test_mask, voting_rule=ac.VotingRule(prior=prior))
     right = certificate.label == data.y.numpy()[data.test_mask.numpy()]
     for counted, proved in ((structure, certificate.structure_radius), (anything, certificate.radius)):
         assert np.array_equal(counted, np.where(right, proved, -1))
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", default=[0, 1, 2], type=int)
     parser.add_argument("--protocols", nargs="*", default=["inductive", "transductive"])
     parser.add_argument("--without-edges", nargs="*", choices=("gcn", "mlp"), default=["gcn", "mlp"])
-    parser.add_argument("--edgeless", type=float, help="weight of the edgeless term, if not as in WEIGHTS")
+    parser.add_argument("--no-edge", type=float, help="weight of the no-edge term, if not as in WEIGHTS")
     options = parser.parse_args()
     torch.set_num_threads(1)
     done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
@@ -161,8 +161,8 @@ def main() -> None:
         about = {"dataset": name, "protocol": protocol, "seed": seed, "division": "Ninf", "objective": "certified"}
         about["without_edges"] = None if alone == "gcn" else alone
         weight = WEIGHTS.get(name, 1.0)
-        if options.edgeless is not None:
-            weight = about["edgeless_weight"] = options.edgeless
+        if options.no_edge is not None:
+            weight = about["no_edge_weight"] = options.no_edge
         if any(all(row.get(field) == value for field, value in about.items()) for row in done):
             continue
         data = ac.load_dataset(name, root=options.data, seed=seed)
@@ -170,7 +170,7 @@ def main() -> None:
         with options.out.open("a") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
         for row in rows:
-            print(name, protocol, alone, seed, row["size"], row["prior"], f"{row['accuracy_edgeless']:.4f}",
+            print(name, protocol, alone, seed, row["size"], row["prior"], f"{row['accuracy_no_edge']:.4f}",
                 " ".join(f"{s}:{v:.3f}" for s, v in zip(SIZES, row["test_certified"], strict=True) if s <= 5), flush=True)  # fmt: skip
 
 

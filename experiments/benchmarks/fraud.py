@@ -24,9 +24,9 @@ import torch
 
 import agnncert as ac
 from agnncert.certificates.stacked import STEPS
-from agnncert.certificates.votes import under_vote
+from agnncert.certificates.votes import apply_voting_rule
 from agnncert.datasets.splits import set_masks, stratified_split
-from agnncert.training.rule_search import BallotTable
+from agnncert.training.rule_search import VoteTable
 from agnncert.training.study import usual_arguments
 from experiments.benchmarks.fraud_attacks import attacks
 from experiments.benchmarks.stacked import ETHEREUM, ETHEREUM_PARTS
@@ -38,7 +38,7 @@ THREATS = ("come or go", "added", "injected")
 DATASETS = ("ethereum-phishing", "cresci-15", "bitcoin-otc", "tolokers")
 GROUPS = 30  # subgraphs of AGNNCert-E and -N
 EPOCHS = {"ethereum-phishing": 30, "cresci-15": 80, "bitcoin-otc": 80, "tolokers": 20}
-BALANCED = ("tolokers",)  # else all ballots are for the larger class, and votes rank nobody (seen on validation nodes)
+BALANCED = ("tolokers",)  # else all votes are for the larger class, and votes rank nobody (seen on validation nodes)
 PRIORS = (0, 1, 2, 3, 5, 8)  # votes for the prediction without edges
 BY_EDGE: dict[str, Any] = {"edge_values": True, "combine": "mean", "hidden": 64, "weight_decay": 1e-3}
 DESIGNS = {
@@ -203,8 +203,8 @@ def divided(division: Any) -> Callable[..., Scored]:
         score = (counts[:, 1] - counts[:, 0]).astype(np.float64)
 
         def under(cut: int) -> Any:
-            rule = ac.VotingRule("edgeless", (max(cut, 0), max(-cut, 0))).under(evidence.rule, 2)
-            return replace(evidence, votes=under_vote(evidence.votes, rule)[0], vote=rule)
+            voting_rule = ac.VotingRule("no_edge", (max(cut, 0), max(-cut, 0))).under(evidence.theorem, 2)
+            return replace(evidence, votes=apply_voting_rule(evidence.votes, voting_rule)[0], voting_rule=voting_rule)
 
         sweep = {cut: under(cut) for cut in range(-total - 1, total + 1)}
         labels = {cut: one.label_and_radius()[0] for cut, one in sweep.items()}
@@ -228,11 +228,11 @@ def divided(division: Any) -> Callable[..., Scored]:
     return method
 
 
-def attacked(model: Any, data: Any, division: Any, rule: Any, number: int = 8) -> dict[str, int]:
+def attacked(model: Any, data: Any, division: Any, voting_rule: Any, number: int = 8) -> dict[str, int]:
     """Greedy attacks of the library on a few test nodes with edges, within what is certified and beyond it."""
     degree = torch.bincount(data.edge_index[1], minlength=data.num_nodes)
     few = ((degree > 0) & (degree < 50) & data.test_mask).nonzero().view(-1)[:number]
-    certificate = ac.certify(model, data, division, targets=few, rule=rule)
+    certificate = ac.certify(model, data, division, targets=few, voting_rule=voting_rule)
     found = {"within": 0, "flipped within": 0, "beyond": 0, "flipped beyond": 0}
     for size in (1, 3):
         budget = ac.Budget(add_edges=size)
@@ -260,11 +260,11 @@ def per_neighbour(name: str, data: Any, rows: np.ndarray, fraud: np.ndarray, val
     """
     division = ac.PerNeighbour()
     model = fitted(name, data, network(data), division, seed)
-    certificate = ac.certify(model, data, division, targets=rows, rule=ac.VotingRule(prior=1))
-    table = BallotTable.of(certificate.evidence, fraud.astype(np.int64), "structure")
+    certificate = ac.certify(model, data, division, targets=rows, voting_rule=ac.VotingRule(prior=1))
+    table = VoteTable.of(certificate.evidence, fraud.astype(np.int64), "structure")
     votes = (table.counts[:, 1] - table.counts[:, 0]).astype(np.float64)
-    sure = np.where(table.edgeless_stable, 1.0, -1.0)
-    own = np.where(table.edgeless == 1, 1.0, -1.0)
+    sure = np.where(table.no_edge_stable, 1.0, -1.0)
+    own = np.where(table.no_edge == 1, 1.0, -1.0)
 
     def bounds_of(prior: int) -> Callable[[str, int], Bounds]:
         def bounds(threat: str, size: int) -> Bounds:
@@ -275,7 +275,7 @@ def per_neighbour(name: str, data: Any, rows: np.ndarray, fraud: np.ndarray, val
 
     prior = max(PRIORS, key=lambda number: mean_certified_auc(bounds_of(number), fraud, val))
     score, bounds = votes + prior * own, bounds_of(prior)
-    library = ac.certify(model, data, division, targets=rows, rule=ac.VotingRule(prior=prior))
+    library = ac.certify(model, data, division, targets=rows, voting_rule=ac.VotingRule(prior=prior))
     for size in SIZES:  # at threshold 0 the library states the same; it breaks ties for the smaller class
         low, high = bounds("added", size)
         held = library.holds_against(ac.Budget(add_edges=size))

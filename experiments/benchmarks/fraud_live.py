@@ -234,18 +234,18 @@ def main() -> None:
         draw(json.loads(OUT.read_text()))
         return
     table, split = ratings_of(args.root), ac.load_dataset("bitcoin-otc", root=args.root, seed=0)
-    known, division, rule = split.y >= 0, ac.PerNeighbour(), ac.VotingRule()
+    known, division, voting_rule = split.y >= 0, ac.PerNeighbour(), ac.VotingRule()
     model = by_rating(first_graph(table))
     truth = {int(name): int(y) for name, y in zip(split.node_id[known], split.y[known], strict=True)}
     used = table.iloc[: args.first]
     found: dict[str, Any] = json.loads(OUT.read_text()) if OUT.exists() else {}
-    found |= {"model": "the sign of a rating", "division": str(division), "rule": str(rule), "ratings": len(used),
+    found |= {"model": "the sign of a rating", "division": str(division), "rule": str(voting_rule), "ratings": len(used),
               "labelled traders": len(truth)}  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "live.journal" if args.part == "service" else None
-        with LiveGraph(model, first_graph(table), division, rule=rule, journal=journal) as live:
+        with LiveGraph(model, first_graph(table), division, voting_rule=voting_rule, journal=journal) as live:
             found[args.part] = replay(live, used, truth) if args.part == "replay" else through_service(live, used)
-            now, again = live.certificate(), ac.certify(model, live.data(), division, rule=rule)
+            now, again = live.certificate(), ac.certify(model, live.data(), division, voting_rule=voting_rule)
     names = ("label", "structure_radius")
     found[args.part]["equal to certify"] = all(np.array_equal(getattr(now, n), getattr(again, n)) for n in names)
     print({name: value for name, value in found[args.part].items() if name != "quarters"})

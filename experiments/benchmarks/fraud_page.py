@@ -29,7 +29,7 @@ ABOUT = {
     "ethereum-phishing": "890 labelled addresses, half of them phishing; addresses have no features at all. Parts 40/15/45 %, drawn by the seed.",
     "cresci-15": "5,301 accounts, 63 % bots; 64 % of them have no edge, which comes from how they were collected. Parts 30/10/60 %.",
     "bitcoin-otc": "316 labelled traders, 57 % fraudulent; traders have no features. Labels derive partly from ratings, so they are partly circular. Parts 30/10/60 %: about 14 honest validation traders, so a threshold for 1 % is one for none of them.",
-    "tolokers": "11,758 workers, 22 % banned, median degree 30. The source's own splits, one for each seed. GNNs are trained with all classes weighted alike; without that all ballots are for honest workers, and votes rank nobody.",
+    "tolokers": "11,758 workers, 22 % banned, median degree 30. The source's own splits, one for each seed. GNNs are trained with all classes weighted alike; without that all votes are for honest workers, and votes rank nobody.",
 }  # fmt: skip
 Row = dict[str, Any]
 

@@ -18,7 +18,7 @@ from agnncert.graphs.perturbation import Perturbation
 IDS_TO_PAIR = 64  # ids to try in the edge-centric division, where each makes a pair with every target
 
 
-def hubs(
+def targets_per_node(
     problem: Problem, targets: Any, budget: Budget, *, seed: int = 0, features: AdversarialFeatures | None = None
 ) -> list[AttackResult]:
     """Attacks many nodes with one perturbation for each class that they are pushed to.
@@ -36,7 +36,7 @@ def hubs(
     """
     rows = problem.rows(targets)
     before = problem.votes(rows)
-    gaps = np.array([problem.gaps(ballots) for ballots in before]).reshape(len(rows), problem.call.num_classes)
+    gaps = np.array([problem.gaps(votes) for votes in before]).reshape(len(rows), problem.call.num_classes)
     rivals = gaps.argmin(axis=1)
     features = AdversarialFeatures.of(problem, seed) if features is None else features
     results: dict[int, AttackResult] = {}
@@ -54,7 +54,7 @@ def hubs(
             after = problem.recast_whole(rows[here].tolist(), scaled)
             attempts.append(_results(problem, rows[here], scaled, before[here], after))
         best = max(
-            attempts, key=lambda outcome: (sum(r.succeeded for r in outcome), sum(r.ballots_moved for r in outcome))
+            attempts, key=lambda outcome: (sum(r.succeeded for r in outcome), sum(r.votes_moved for r in outcome))
         )
         results.update(zip(here.tolist(), best, strict=True))
     return [results[k] for k in range(len(rows))]
@@ -68,12 +68,12 @@ def _results(
         AttackResult(
             target=ids[row],
             row=row,
-            kind="hubs",
+            kind="targets_per_node",
             perturbation=change,
             cost=cost,
             label_before=problem.winner(old),
             label_after=problem.winner(new),
-            ballots_moved=int((old[: problem.num_groups] != new[: problem.num_groups]).sum()),
+            votes_moved=int((old[: problem.num_groups] != new[: problem.num_groups]).sum()),
         )
         for row, old, new in zip(rows.tolist(), before, after, strict=True)
     ]
@@ -94,8 +94,8 @@ def _join(problem: Problem, rows: IntArray, before: VoteTable, rival: int, budge
     else:
         unused = UnusedIds(problem.graph.node_key, problem.has_ids(), max(IDS_TO_PAIR, count))
         groups = pair_groups(division, unused.ids, problem.graph.node_key[torch.from_numpy(rows)])
-    labels = np.array([[problem.winner(ballots)] for ballots in before])
-    worth = (before == labels).astype(float) + (before != rival)  # what moving each ballot would gain
+    labels = np.array([[problem.winner(votes)] for votes in before])
+    worth = (before == labels).astype(float) + (before != rival)  # what moving each vote would gain
     picked: list[int] = []
     for turn in range(count):
         value = np.take_along_axis(worth, groups.T, axis=1).sum(axis=0)  # [num_ids]

@@ -103,8 +103,8 @@ def watched() -> list[tuple[Any, str, str]]:
         (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "look_again", "look again"),
         (targets, "graph_digest", "digest"), (certifier, "unchanged_digest", "digest"),
         (edge.EdgeCentric, "groups", "hashing"), (node.NodeCentric, "groups", "hashing"),
-        (fast, "by_group", "shuffle"), (fast.Shuffle, "pieces", "layout"), (fast, "_found", "layout"),
-        (fast, "ballots", "casting"), (fast, "edgeless_ballots", "casting"),
+        (fast, "by_group", "shuffle"), (fast.EdgesByGroup, "pieces", "layout"), (fast, "_found", "layout"),
+        (fast, "votes", "casting"), (fast, "no_edge_votes", "casting"),
         (fast, "merged", "tally"), (fast, "covers", "tally"), (certifier, "assemble", "tally"),
     ]  # fmt: skip
 
@@ -270,7 +270,7 @@ def certify_and_save(root: Path, part: int, division: str, groups: int, file: Pa
     right = certificate.label == data.y.numpy()
     return {
         "trained": weights.is_file(), "nodes": data.num_nodes, "edges": data.num_edges // 2, "groups": groups,
-        "ballots": len(certificate.evidence.votes.group), "seconds_open": seconds_open, "seconds": seconds,
+        "votes": len(certificate.evidence.votes.group), "seconds_open": seconds_open, "seconds": seconds,
         "cpu_seconds": sum(clock.cpu.values()), "phases": clock.seconds, "phases_cpu": clock.cpu,
         "peaks_gib": clock.peak, "peak_gib": peak,
         "seconds_save": seconds_save, "cpu_seconds_save": cpu, "peak_save_gib": peak_save,

@@ -28,7 +28,7 @@ def page(rows: dict[str, Row]) -> str:
         "## Certify, save, verify\n\n" + certify_table(at_groups(measured, 80)),
         "## Where the time goes, in seconds of processor\n\n" + phase_table(at_groups(measured, 80)),
         "## Growth over T, in seconds of processor\n\nWith more groups, fewer neighbours of a node share one, so it casts "
-        "more ballots of its own (one for each neighbour at the most): time follows their number, memory hardly does.\n\n"
+        "more votes of its own (one for each neighbour at the most): time follows their number, memory hardly does.\n\n"
         + growth_table(measured),
         "## Training: one epoch, in plain Cluster-GCN epochs (seconds of processor)\n\n" + epoch_table(rows),
         "## One process and Ray on the same machine, T = 80\n\n" + ray_table(rows),
@@ -152,7 +152,7 @@ def growth_table(rows: list[Row]) -> str:
         cells = []
         for number in (20, 80, 320):
             row = found.get((part, division, number))
-            told = "" if row is None else f"{row['ballots'] / 1e6:.1f} million ballots, {row['peak_gib']:.2f} GiB"
+            told = "" if row is None else f"{row['votes'] / 1e6:.1f} million votes, {row['peak_gib']:.2f} GiB"
             cells.append("–" if row is None else f"{row['cpu_seconds']:.1f} s, {told}")
         body.append([size_of(found[part, division, groups]), division, *cells])
     return table(["size", "division", "T = 20", "T = 80", "T = 320"], body)

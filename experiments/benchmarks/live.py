@@ -2,7 +2,7 @@
 
 Every dataset and division runs in a process of its own, so that its peak memory is its own. The mix of events is 45 %
 edges added, 45 % deleted, 10 % features of a node changed; ``all kinds`` adds nodes that come, with three edges, and go.
-A trained model is not needed: what a ballot costs does not depend on its outcome. Last, the same with a journal, which
+A trained model is not needed: what a vote costs does not depend on its outcome. Last, the same with a journal, which
 is flushed to disk at every batch: what that adds is the disk's.
 
     python -m experiments.benchmarks.live [--root FOLDER] [--only pubmed amazon-c] [--events 1000]

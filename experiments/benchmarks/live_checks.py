@@ -53,20 +53,20 @@ def layered(name, data, seed):  # type: ignore[no-untyped-def]
 
 def beginning(rng):  # type: ignore[no-untyped-def]
     """A random live graph, and a name for what it is."""
-    seed, vote = rng.randrange(10**6), rng.choice(VOTES)
+    seed, voting_rule = rng.randrange(10**6), rng.choice(VOTES)
     if rng.random() < 0.3:
         data = [random_graph(rng.randrange(3, 14), rng.randrange(1, 20), seed=seed + k) for k in range(4)]
         division = rng.choice(GRAPH)
-        vote = None if vote is not None and vote.edgeless_prior else vote
+        voting_rule = None if voting_rule is not None and voting_rule.no_edge_prior else voting_rule
         model = rng.choice([graph_model(seed=seed), layered("gin", data, seed % 50)])
         targets = rng.choice([None, [2, 0]])
-        return agnncert_live.LiveGraph(model, data, division, rule=vote, targets=targets), f"graphs, {division}"
+        return agnncert_live.LiveGraph(model, data, division, voting_rule=voting_rule, targets=targets), f"graphs, {division}"
     data = random_graph(rng.randrange(4, 40), rng.randrange(2, 80), seed=seed)
     more = torch.tensor([[rng.randrange(data.num_nodes) for _ in range(6)] for _ in range(2)])
     data.edge_index = torch.cat([data.edge_index, more, more[:, :2]], dim=1)
     division = rng.choice(NODE)
-    if vote is not None and ((division.is_per_neighbour and vote.empty is None) or division.gates_features):
-        vote = None if vote.edgeless_prior else vote
+    if voting_rule is not None and ((division.is_per_neighbour and voting_rule.empty is None) or division.gates_features):
+        voting_rule = None if voting_rule.no_edge_prior else voting_rule
     model = rng.choice(
         [
             node_model(seed=seed),
@@ -79,7 +79,7 @@ def beginning(rng):  # type: ignore[no-untyped-def]
         data.edge_weight = torch.rand(data.num_edges, dtype=torch.float64)
         model = WeightedModel(5, 3).double().eval()
     targets = rng.choice([None, None, [0, data.num_nodes - 1]])
-    return agnncert_live.LiveGraph(model, data, division, rule=vote, targets=targets), f"nodes, {division}"
+    return agnncert_live.LiveGraph(model, data, division, voting_rule=voting_rule, targets=targets), f"nodes, {division}"
 
 
 def check_equal(sequences: int) -> None:

@@ -60,14 +60,14 @@ def measure(name: str, root: str, repeats: int) -> list[dict[str, object]]:
     return rows
 
 
-def fast_votes(call, layout, edgeless=None):  # type: ignore[no-untyped-def]
+def fast_votes(call, layout, no_edge=None):  # type: ignore[no-untyped-def]
     from agnncert.engine import fast
     from agnncert.engine.features import Features
 
     features = Features(layout.graph.x.to(call.dtype), layout.sparse)
-    if edgeless is not None:
-        fast.edgeless_ballots(call, layout.graph, features, edgeless, 1e-6)
-    fast.ballots(call, layout, features, 1e-6)
+    if no_edge is not None:
+        fast.no_edge_votes(call, layout.graph, features, no_edge, 1e-6)
+    fast.votes(call, layout, features, 1e-6)
 
 
 def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
@@ -89,7 +89,7 @@ def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
         memory = peak_gib()
         groups = division.groups(graph)
         sample = range(0, division.num_groups, 10)
-        one = best_of(3, lambda: [naive.node_ballots(call, graph, division, groups, i, 1e-6) for i in sample])
+        one = best_of(3, lambda: [naive.node_votes(call, graph, division, groups, i, 1e-6) for i in sample])
     slow = one * division.num_groups / len(sample)
     whole = end_to_end(model, data, division, repeats)
     training = node_training(model, graph, data, division, repeats)
@@ -174,7 +174,7 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
         memory = peak_gib()
         sample = range(0, len(graphs), max(1, len(graphs) // 40))
         alone = [one_graph(joined, k) for k in sample]
-        one = best_of(2, lambda: [naive.graph_ballots(call, g, division, 1e-6, division.num_groups) for g in alone])
+        one = best_of(2, lambda: [naive.graph_votes(call, g, division, 1e-6, division.num_groups) for g in alone])
     slow = one * len(graphs) / len(sample)
     return {
         "division": str(division), "copies": len(layout.pieces.cell), "seconds_division": divided, "seconds_plain": plain,

@@ -46,7 +46,7 @@ class Rates:
         shuffle: Sorting edges by group, per edge.
         layout: Laying out groups, per edge.
         casting: Per edge.
-        tally: Per listed ballot.
+        tally: Per listed vote.
         save, verify: Per target.
         memory: Bytes per edge, from two sizes.
         fixed: Bytes that any size takes.
@@ -93,17 +93,17 @@ def rates(rows: list[Row], division: str) -> Rates:
 
     return Rates(
         large["cell"], per_edge("checks and order", "digest", "audit"), per_edge("hashing"),
-        per_edge("shuffle"), per_edge("layout"), per_edge("casting", "look again"), phase.get("tally", 0.0) / large["ballots"],
+        per_edge("shuffle"), per_edge("layout"), per_edge("casting", "look again"), phase.get("tally", 0.0) / large["votes"],
         large["cpu_seconds_save"] / large["nodes"], large["cpu_seconds_verify"] / large["nodes"],
         slope, large["peak_gib"] * 2**30 - slope * large["edges"], large["file_mb"] * 1e6 / large["nodes"],
     )  # fmt: skip
 
 
-def ballots_per_target(degree: float, groups: int) -> float:
+def votes_per_target(degree: float, groups: int) -> float:
     """Groups in which a node with so many neighbours has an edge, on average: balls thrown into boxes.
 
     Example:
-        >>> round(ballots_per_target(50, 80), 1)
+        >>> round(votes_per_target(50, 80), 1)
         37.3
     """
     return groups * (1 - (1 - 1 / groups) ** degree)
@@ -133,19 +133,19 @@ class Volume:
         graph: The graph's arrays, as they lie on disk.
         pairs: Every pair of nodes once, to the machine of its group.
         rows: Features of all nodes, projected to the width of a layer, to one machine.
-        ballots: Listed ballots, target and class.
+        votes: Listed votes, target and class.
         group: What laying out one group takes in memory.
     """
 
     graph: float
     pairs: float
     rows: float
-    ballots: float
+    votes: float
     group: float
 
     @classmethod
     def of(cls, nodes: int, edges: int, groups: int = GROUPS) -> "Volume":
-        listed = nodes * ballots_per_target(2 * edges / nodes, groups)
+        listed = nodes * votes_per_target(2 * edges / nodes, groups)
         graph = 32.0 * edges + 4.0 * FEATURES * nodes  # both directions, two numbers of 8 bytes each
         return cls(graph, 16.0 * edges, 4.0 * HIDDEN * nodes, 8.0 * listed, BYTES_PER_EDGE * 2.0 * edges / groups)
 
@@ -153,7 +153,7 @@ class Volume:
 def by_groups(nodes: int, edges: int, machines: int, rate: Rates, groups: int = GROUPS) -> Estimate:
     """Ranges of groups are shared out, and nothing else: a task needs the whole graph, and one machine counts.
 
-    Every machine reads the graph from storage that all of them reach, checks and hashes it, and casts the ballots of its
+    Every machine reads the graph from storage that all of them reach, checks and hashes it, and casts the votes of its
     groups. Casting uses all cores of a machine, the rest one.
     """
     sent, share = Volume.of(nodes, edges, groups), math.ceil(groups / min(machines, groups)) / groups
@@ -165,8 +165,8 @@ def by_groups(nodes: int, edges: int, machines: int, rate: Rates, groups: int = 
         "sorting by group": rate.shuffle * edges,
         "layout": rate.layout * edges * share,
         "casting": rate.casting * edges * share / CORES,
-        "ballots to one machine": sent.ballots * (1 - 1 / machines) / NETWORK,
-        "tally": rate.tally * sent.ballots / 8,
+        "votes to one machine": sent.votes * (1 - 1 / machines) / NETWORK,
+        "tally": rate.tally * sent.votes / 8,
         "saving": rate.save * nodes,
     }
     return Estimate(seconds, rate.fixed + rate.memory * edges)
@@ -175,7 +175,7 @@ def by_groups(nodes: int, edges: int, machines: int, rate: Rates, groups: int = 
 def in_parts(nodes: int, edges: int, machines: int, rate: Rates, groups: int = GROUPS) -> Estimate:
     """Everything is shared out: edges, groups and targets; a machine holds a part of each, and what it needs of nodes.
 
-    Edges travel to the machine of their group, ballots to that of their target. With dozens of edges per node nearly
+    Edges travel to the machine of their group, votes to that of their target. With dozens of edges per node nearly
     every node has an edge in some group of each machine, so each needs the rows of all nodes.
     """
     sent, share = Volume.of(nodes, edges, groups), math.ceil(groups / min(machines, groups)) / groups
@@ -187,8 +187,8 @@ def in_parts(nodes: int, edges: int, machines: int, rate: Rates, groups: int = G
         "rows of nodes to all": sent.rows * others / NETWORK,
         "layout": (rate.shuffle + rate.layout) * edges * share / CORES,
         "casting": rate.casting * edges * share / CORES,
-        "ballots to their targets": sent.ballots * others / machines / NETWORK,
-        "tally": rate.tally * sent.ballots / 8 / cores,
+        "votes to their targets": sent.votes * others / machines / NETWORK,
+        "tally": rate.tally * sent.votes / 8 / cores,
         "saving": rate.save * nodes / cores,
     }
     held = max(rate.memory * edges / machines, sent.group) + (sent.rows if machines > 1 else 0.0)
@@ -230,7 +230,7 @@ def rates_table(both: dict[str, Rates]) -> str:
     names = {
         "prepare": ("checks, order, digest, audit, per edge", 1e9, "ns"), "hashing": ("hashing, per edge", 1e9, "ns"),
         "shuffle": ("sorting by group, per edge", 1e9, "ns"), "layout": ("layout, per edge", 1e9, "ns"), "casting": ("casting, per edge", 1e9, "ns"),
-        "tally": ("tally, per listed ballot", 1e9, "ns"), "save": ("saving, per target", 1e6, "µs"),
+        "tally": ("tally, per listed vote", 1e9, "ns"), "save": ("saving, per target", 1e6, "µs"),
         "verify": ("verifying, per target", 1e6, "µs"), "memory": ("memory, per edge", 1.0, "bytes"),
         "file": ("certificate, per target", 1.0, "bytes"),
     }  # fmt: skip
@@ -272,10 +272,10 @@ def volume_table() -> str:
     for name, (nodes, edges) in GRAPHS.items():
         sent = Volume.of(nodes, edges)
         body.append(
-            [name, *(bytes_text(part) for part in (sent.graph, sent.pairs, sent.rows, sent.ballots, sent.group))]
+            [name, *(bytes_text(part) for part in (sent.graph, sent.pairs, sent.rows, sent.votes, sent.group))]
         )
     return table(
-        ["graph", "on disk", "edges, once", "rows of nodes, to each machine", "ballots", "layout of one group"], body
+        ["graph", "on disk", "edges, once", "rows of nodes, to each machine", "votes", "layout of one group"], body
     )
 
 

@@ -151,7 +151,7 @@ def main() -> None:
         with service.live:
             kept = service.live.number
             expected = ac.certify(
-                service.live.model, service.live.data(), service.live.division, rule=service.live.vote
+                service.live.model, service.live.data(), service.live.division, voting_rule=service.live.voting_rule
             )
             downloaded = ac.load_certificate(Path(place) / "now.cert")
             same = bool((downloaded.label == expected.label).all() and (downloaded.radius == expected.radius).all())

@@ -199,7 +199,7 @@ def node_table(results: Results, protocol: str) -> str:
                         f"{NAMES[dataset]}, {size}",
                         _at(ours, size),
                         _at(ours, size, "test_certified_anything"),
-                        _share(ours, "accuracy_edgeless"),
+                        _share(ours, "accuracy_no_edge"),
                         "MLP" if ours[0].get("without_edges") else "GCN",
                         _mlp(results, dataset, [row["seed"] for row in ours]),
                         _share([row for row in ours if "accuracy_mlp" in row], "accuracy_mlp"),
@@ -290,7 +290,7 @@ def repair_words(results: Results) -> str:
 
 
 def node_words(results: Results, protocol: str) -> str:
-    """What a prior and one ballot per neighbour bring for nodes."""
+    """What a prior and one vote per neighbour bring for nodes."""
     parts = []
     for dataset in NODE_SETS:
         gains = []
@@ -304,12 +304,12 @@ def node_words(results: Results, protocol: str) -> str:
             mlp = _mlp(results, dataset, [row["seed"] for row in rows])
             beside = "" if mlp == NOTHING else f", MLP {mlp}"
             parts.append(
-                f"{NAMES[dataset]} {listed(gains)} (without edges {_share(rows, 'accuracy_edgeless')}{beside})"
+                f"{NAMES[dataset]} {listed(gains)} (without edges {_share(rows, 'accuracy_no_edge')}{beside})"
             )
     if not parts:
         return ""
     return (
-        f"Nodes, {protocol}, one ballot per neighbour and prior votes for the prediction without edges, certified "
+        f"Nodes, {protocol}, one vote per neighbour and prior votes for the prediction without edges, certified "
         f"against edges and nodes that come or go: {'; '.join(parts)}."
     )
 
@@ -361,7 +361,7 @@ def _free(results: Results, dataset: str, protocol: str) -> list[Level]:
     rows = node_rows(results, dataset, protocol, FEW[0])
     known = (
         ("undefended", "whole graph", spread_of(rows, "accuracy_whole_graph")),
-        ("edgeless", "edgeless", spread_of(rows, "accuracy_edgeless")),
+        ("no_edge", "no_edge", spread_of(rows, "accuracy_no_edge")),
         ("mlp", "MLP", results.spread(Setting(dataset, model="mlp"), "accuracy_whole_graph")),
     )
     return [Level(kind, label, spread.mean) for kind, label, spread in known if spread is not None]

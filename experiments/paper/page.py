@@ -148,7 +148,7 @@ def levels_of(results: Results, setting: Setting) -> list[Level]:
     without_edges = "MLP" if dataset_info(setting.dataset).task == "node" else "bag of nodes"
     known = (
         ("mlp", without_edges, results.spread(Setting(setting.dataset, model="mlp"), "accuracy_whole_graph")),
-        ("edgeless", "edgeless", results.spread(setting, "accuracy_edgeless")),
+        ("no_edge", "no_edge", results.spread(setting, "accuracy_no_edge")),
         ("majority", "majority class", results.spread(setting, "accuracy_majority")),
     )
     levels = [Level(kind, label, accuracy.mean) for kind, label, accuracy in known if accuracy is not None]
@@ -260,9 +260,9 @@ def _variations(results: Results) -> Iterator[dict[str, str]]:
 def _objective_words(results: Results) -> list[str]:
     """What the objectives mean, and how much they change."""
     meant = (
-        f"{OBJECTIVES['balanced'].capitalize()} averages each of the terms (whole graph, ballots with an edge, "
+        f"{OBJECTIVES['balanced'].capitalize()} averages each of the terms (whole graph, votes with an edge, "
         f"prediction without edges) by itself; the {OBJECTIVES['paper']} adds up T + 1 losses; {OBJECTIVES['vote']}, for "
-        "graphs, is the loss of the mean of all ballots' probabilities."
+        "graphs, is the loss of the mean of all votes' probabilities."
     )
     changed = [
         prose.variation_words(results, "objective", ("full", objective), what)

@@ -58,7 +58,7 @@ def first_numbers(results: Results) -> dict[str, str] | None:
         return None
     fields = {
         "majority": (graphs, "accuracy_majority"),
-        "differs": (nodes, "vote_differs_from_edgeless"),
+        "differs": (nodes, "vote_differs_from_no_edge"),
         "seconds": (nodes + graphs, "seconds_certification"),
     }
     found = {name: [_main(results, cell, field) for cell in known] for name, (known, field) in fields.items()}
@@ -99,9 +99,9 @@ def _node_claim(results: Results) -> str:
             parts.append(f"{before} at {size - 10} and {at} at {size} on {NAMES[name]}")
     return _if_any(
         parts,
-        f"**Nodes.** The paper states that about {100 * theirs:.0f} % are certified at size {size}. T ballots "
+        f"**Nodes.** The paper states that about {100 * theirs:.0f} % are certified at size {size}. T votes "
         f"withstand at most T/2 changes, so this takes T={2 * size}. There E / N certify {{}}. At "
-        f"{size} itself only one class is left: if all {2 * size} ballots agree, the radius is {size} for the "
+        f"{size} itself only one class is left: if all {2 * size} votes agree, the radius is {size} for the "
         f"class with the smallest index, which wins ties, and {size - 1} for all others.",
     )
 
@@ -139,7 +139,7 @@ def degree_words(results: Results) -> str:
 
 def differs_words(results: Results) -> str:
     """On how many nodes the vote differs from the prediction without edges."""
-    differs = [(_main(results, cell, "vote_differs_from_edgeless"), cell) for cell in cells(results, NODE_SETS)]
+    differs = [(_main(results, cell, "vote_differs_from_no_edge"), cell) for cell in cells(results, NODE_SETS)]
     known = [(value, cell) for value, cell in differs if value is not None]
     if not known:
         return ""
@@ -256,14 +256,14 @@ def bag_words(results: Results) -> str:
 
 
 def cast_words(results: Results) -> str:
-    """How many ballots of a graph are cast at all, which bounds what can be certified."""
+    """How many votes of a graph are cast at all, which bounds what can be certified."""
     parts = []
     for name in GRAPH_SETS:
         rows = results.of(main_setting(name, "edge"))
-        cast = spread_of(rows, "reached_ballots")
+        cast = spread_of(rows, "reached_votes")
         if cast is not None:
             parts.append(f"{cast.mean * rows[0]['setting']['num_groups']:.0f} on {NAMES[name]}")
-    return _if_any(parts, "Of 30 ballots (E) a graph casts on average {}; no more than half of them can be a radius.")
+    return _if_any(parts, "Of 30 votes (E) a graph casts on average {}; no more than half of them can be a radius.")
 
 
 def edge_words(results: Results) -> str:
@@ -319,13 +319,13 @@ def machine_words(results: Results) -> str:
 
 
 def unstable_words(results: Results) -> str:
-    """How many ballots were too close to call."""
-    rows = [row for row in results.rows.values() if "unstable_ballots" in row]
+    """How many votes were too close to call."""
+    rows = [row for row in results.rows.values() if "unstable_votes" in row]
     if not rows:
         return ""
-    most = max(rows, key=lambda row: int(row["unstable_ballots"]))
-    ballots = most["targets"] * most["setting"]["num_groups"]
-    part = f"{most['unstable_ballots']:,} of {ballots:,} ballots ({NAMES[most['setting']['dataset']]})"
+    most = max(rows, key=lambda row: int(row["unstable_votes"]))
+    votes = most["targets"] * most["setting"]["num_groups"]
+    part = f"{most['unstable_votes']:,} of {votes:,} votes ({NAMES[most['setting']['dataset']]})"
     return f"In the worst run these were {part}."
 
 

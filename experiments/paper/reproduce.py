@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 # another order; training amplifies that, and the best epoch on the validation set may then be another one.
 TOLERANCE = 0.02
 
-_SHARES = ("accuracy_whole_graph", "accuracy", "accuracy_edgeless", "accuracy_majority")
+_SHARES = ("accuracy_whole_graph", "accuracy", "accuracy_no_edge", "accuracy_majority")
 _CURVES = ("certified", "certified_neighbours")
 _GUESS = 30.0  # seconds of a run about which nothing is known
 

@@ -29,7 +29,7 @@ from agnncert.datasets.splits import dataset_digest
 from agnncert.divisions.named import DIVISIONS, division_named
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.training.settings import recipe
 from agnncert.training.study import UNDEFENDED, Defence, Study, accuracy
 from agnncert_peers.deletions import BiRS
@@ -49,8 +49,8 @@ GRAPH_SIZES = tuple(range(21))
 EDGES_PER_INJECTED = (1, 5, 20, float("inf"))
 TESTS = ("B2", "sharp", "legacy-unsound")
 
-# GNNCert's ballots read all nodes of a graph, so each can be right by itself: on the validation set of PROTEINS the
-# balanced objective did better than the loss of the vote. Its epochs cost many plain ones, and scoring 900 ballots of
+# GNNCert's votes read all nodes of a graph, so each can be right by itself: on the validation set of PROTEINS the
+# balanced objective did better than the loss of the vote. Its epochs cost many plain ones, and scoring 900 votes of
 # every validation graph costs more than an epoch; hence fewer epochs and fewer evaluations.
 _ALL_NODES = {"objective": "balanced", "epochs": 20, "groups_per_step": 4}
 FIT: dict[str, dict[str, Any]] = {
@@ -156,7 +156,7 @@ def machine() -> dict[str, Any]:
 
 def _certified(study: Study, outcome: Outcome, certificate: Certificate) -> Row:
     evidence: Any = certificate.evidence
-    assert isinstance(evidence, BallotEvidence)  # settings name divisions alone
+    assert isinstance(evidence, VoteEvidence)  # settings name divisions alone
     votes, right = evidence.votes, certificate.label == study.truth
     row: Row = {
         "seconds_certification": round(outcome.seconds_casting, 4),  # of a prepared graph and an audited model
@@ -165,28 +165,28 @@ def _certified(study: Study, outcome: Outcome, certificate: Certificate) -> Row:
         "sizes": list(SIZES),
         "certified": [_share((right & (certificate.radius >= size)).mean()) for size in SIZES],
         "median_radius": float(np.median(certificate.radius)),
-        "unstable_ballots": int((~votes.stable).sum() + (votes.num_unlisted * ~votes.default_stable).sum()),
-        "reached_ballots": round(float(votes.reached.sum() / (votes.num_groups * max(1, votes.num_targets))), 5),
+        "unstable_votes": int((~votes.stable).sum() + (votes.num_unlisted * ~votes.default_stable).sum()),
+        "reached_votes": round(float(votes.reached.sum() / (votes.num_groups * max(1, votes.num_targets))), 5),
     }
     if study.task == "node":
         neighbours = certificate.new_neighbours
         return row | {
-            **edgeless_facts(study, certificate),
+            **no_edge_facts(study, certificate),
             "certified_neighbours": [_share((right & (neighbours >= size)).mean()) for size in SIZES],
         }
     unlimited_edges = certificate.holds_against(Budget(add_edges=math.inf, delete_edges=math.inf))
     return row | {"certified_unlimited_edges": _share((right & unlimited_edges).mean())}
 
 
-def edgeless_facts(study: Study, certificate: Certificate | None) -> Row:
+def no_edge_facts(study: Study, certificate: Certificate | None) -> Row:
     """How much of the vote on nodes is the prediction without edges; empty where there is no such vote."""
     evidence = None if certificate is None else certificate.evidence
-    if certificate is None or not isinstance(evidence, BallotEvidence) or study.task != "node":
+    if certificate is None or not isinstance(evidence, VoteEvidence) or study.task != "node":
         return {}
-    edgeless = evidence.votes.default
+    no_edge = evidence.votes.default
     return {
-        "accuracy_edgeless": _share((edgeless == study.truth).mean()),
-        "vote_differs_from_edgeless": _share((edgeless != certificate.label).mean()),
+        "accuracy_no_edge": _share((no_edge == study.truth).mean()),
+        "vote_differs_from_no_edge": _share((no_edge != certificate.label).mean()),
     }
 
 
@@ -246,7 +246,7 @@ def run_contest(contest: Contest, root: str | Path | None = None, folder: Path |
         "seconds_training": round(outcome.seconds_training, 2),
         "seconds_certification": round(outcome.seconds_certification, 3),
         "seconds_forward": round(outcome.seconds_forward, 5),
-        **edgeless_facts(study, certificate),
+        **no_edge_facts(study, certificate),
     }
 
 
@@ -287,9 +287,9 @@ def _published(certificate: Certificate, threat: Threat) -> Any:
     """What each target withstands by the paper's own rule; None for defences and attacks without such a rule.
 
     Edge-centric: every edge of an injected node counts, so the radius is divided by tau. GNNCert-EN: an edge
-    or a node moves T ballots of T * T, so the radius is divided by T.
+    or a node moves T votes of T * T, so the radius is divided by T.
     """
-    rule = getattr(certificate.evidence, "rule", "")
+    rule = getattr(certificate.evidence, "theorem", "")
     if rule == "edge-centric/node":
         tau = threat.edges_per_injected
         return np.where(certificate.radius < 0, -1, 0 if np.isinf(tau) else certificate.radius // tau)

@@ -167,7 +167,7 @@ def dataset_table(results: Results, dataset: str) -> str:
     rows = [_defended_row(results, setting, sizes) for setting in settings if results.of(setting)]
     rows += _proofless_rows(results, dataset, len(sizes))
     titles = [
-        "model", "accuracy", "paper", *(f"at {size}" for size in sizes), "vote ≠ edgeless",
+        "model", "accuracy", "paper", *(f"at {size}" for size in sizes), "vote ≠ no edges",
         "training", "epochs", "certification",
     ]  # fmt: skip
     return markdown(titles, rows)
@@ -179,7 +179,7 @@ def _defended_row(results: Results, setting: Setting, sizes: Sequence[int]) -> l
     return [
         f"{MODELS[setting.model]}, {LETTER.get(setting.division, 'undefended')}", ours, theirs,
         *(shown(certified_at(rows, size)) for size in sizes),
-        shown(spread_of(rows, "vote_differs_from_edgeless"), percent),
+        shown(spread_of(rows, "vote_differs_from_no_edge"), percent),
         *_training(rows), shown(spread_of(rows, "seconds_certification"), seconds),
     ]  # fmt: skip
 
@@ -197,7 +197,7 @@ def _proofless_rows(results: Results, dataset: str, num_sizes: int) -> list[list
     models = [
         (mlp_name, spread_of(mlp, "accuracy_whole_graph"), _training(mlp)),
         *(
-            (f"edgeless prediction of GCN, {LETTER[division]}", spread_of(rows, "accuracy_edgeless"), untrained)
+            (f"prediction without edges of GCN, {LETTER[division]}", spread_of(rows, "accuracy_no_edge"), untrained)
             for division, rows in defended.items()
         ),
         ("majority class", spread_of(chain(*defended.values()), "accuracy_majority"), untrained),
@@ -215,17 +215,17 @@ def graph_free_table(results: Results) -> str:
     for dataset, division in cells(results, of_task(results, "node")):
         info, main = dataset_info(dataset), main_setting(dataset, division)
         accuracies = (
-            (main, "accuracy"), (main, "accuracy_edgeless"), (Setting(dataset, model="mlp"), "accuracy_whole_graph"),
+            (main, "accuracy"), (main, "accuracy_no_edge"), (Setting(dataset, model="mlp"), "accuracy_whole_graph"),
             (main, "accuracy_whole_graph"), (Setting(dataset), "accuracy_whole_graph"), (main, "accuracy_majority"),
         )  # fmt: skip
         rows.append([
             named(dataset, division), f"{2 * info.edges / info.size:.1f}",
-            shown(results.spread(main, "reached_ballots"), percent),
-            shown(results.spread(main, "vote_differs_from_edgeless"), percent),
+            shown(results.spread(main, "reached_votes"), percent),
+            shown(results.spread(main, "vote_differs_from_no_edge"), percent),
             *(shown(results.spread(*accuracy)) for accuracy in accuracies),
         ])  # fmt: skip
     titles = [
-        "GCN, T=300", "mean degree", "ballots with an edge", "vote ≠ edgeless", "vote", "edgeless", "MLP",
+        "GCN, T=300", "mean degree", "votes with an edge", "vote ≠ no edges", "vote", "no edges", "MLP",
         "same weights, whole graph", "undefended GCN", "majority class",
     ]  # fmt: skip
     return markdown(titles, rows)

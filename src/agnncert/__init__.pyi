@@ -10,7 +10,7 @@ from .auditing.model_audit import audit as audit
 from .certificates.budget import Budget as Budget
 from .certificates.budget import Prices as Prices
 from .certificates.claim import Claim as Claim
-from .certificates.rules import VotingRule as VotingRule
+from .certificates.voting_rule import VotingRule as VotingRule
 from .certifier import certify as certify
 from .datasets.load import load_dataset as load_dataset
 from .datasets.relations import from_hetero as from_hetero

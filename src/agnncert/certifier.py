@@ -1,4 +1,4 @@
-"""``certify``: audit the model, divide the graph, cast the ballots, and state what they prove."""
+"""``certify``: audit the model, divide the graph, cast the votes, and state what they prove."""
 
 import hashlib
 import logging
@@ -13,16 +13,16 @@ import numpy as np
 
 from agnncert.auditing.model_audit import Locality, audited
 from agnncert.certificates.claim import make_claim
-from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.stacked import make_stacked_claim
-from agnncert.certificates.votes import Votes, under_vote
+from agnncert.certificates.votes import Votes, apply_voting_rule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, RandomDefence, require_division
 from agnncert.divisions.node import PerNeighbour
 from agnncert.engine.call import bind, require_order
 from agnncert.engine.casting import EngineName, StoredRanges, cast, pair_facts
-from agnncert.engine.cover import Cover
-from agnncert.engine.fast import Shuffle
+from agnncert.engine.fast import EdgesByGroup
 from agnncert.engine.naive import look_again
+from agnncert.engine.reach import ReachTable
 from agnncert.engine.workers import Workers, versions
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import Targets, prepared
@@ -30,7 +30,7 @@ from agnncert.models.digest import model_digest, settings_of, unchanged_digest
 from agnncert.models.stacked import StackedModel, StackedVotes, require_stacked, stacked_counts
 from agnncert.progress import OnProgress, follow
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.stacked import StackedEvidence
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def certify(
     defence: Any,
     targets: Any = None,
     *,
-    rule: Any = None,
+    voting_rule: Any = None,
     engine: EngineName = "fast",
     tolerance: float | None = None,
     memory_limit: int | str | None = None,
@@ -64,13 +64,13 @@ def certify(
             the result of ``choose_voting_rule`` for the same division. Defaults to ``VotingRule()``.
         engine: "fast" or "naive"; the votes are the same.
         tolerance: How far two computations of a logit may lie apart at least, relative to the largest; that of the
-            audit when not given, and no less. What a ballot shows under shaking counts where it is more.
+            audit when not given, and no less. What a vote shows under shaking counts where it is more.
         memory_limit: About how many bytes one chunk of work may take: a number, or text such as "4GB".
-        checkpoint: What an interrupted run goes on from. Divisions: a folder that keeps ballots as they are cast, and
+        checkpoint: What an interrupted run goes on from. Divisions: a folder that keeps votes as they are cast, and
             is emptied when all of them are. Random defences: a file that keeps the counts.
         workers: Who does the work, such as ``ac.Ray(address="auto")``; this process when not given. The certificate is
             the same.
-        progress: Called after each batch of samples; with a division, before, while and after ballots are cast.
+        progress: Called after each batch of samples; with a division, before, while and after votes are cast.
 
     Returns:
         The certificate, with labels, radii and everything needed to answer other budgets.
@@ -80,20 +80,20 @@ def certify(
         GraphError: The graph cannot be certified as it is.
         SettingsError: A setting makes no sense, or belongs to another kind of defence.
     """
-    division, vote = _chosen(model, defence, rule)
+    division, voting_rule = _chosen(model, defence, voting_rule)
     _require_tolerance(tolerance)
     limit = _bytes(memory_limit)
     require_order(model, data, division)
     if isinstance(division, RandomDefence):
-        casting = {"rule": vote, "tolerance": tolerance, "memory_limit": memory_limit}
+        casting = {"voting_rule": voting_rule, "tolerance": tolerance, "memory_limit": memory_limit}
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(  # type: ignore[no-any-return]
             model, data, targets, engine=engine, checkpoint=checkpoint, workers=workers, progress=progress
         )
     if isinstance(division, StackedVotes):
-        casting = {"rule": vote, "tolerance": tolerance, "memory_limit": memory_limit, "checkpoint": checkpoint,
+        casting = {"voting_rule": voting_rule, "tolerance": tolerance, "memory_limit": memory_limit, "checkpoint": checkpoint,
                    "workers": workers}  # fmt: skip
-        _refuse_given(casting, "stacked votes cast no ballots in subgraphs: these are settings of divisions")
+        _refuse_given(casting, "stacked votes cast no votes in subgraphs: these are settings of divisions")
         return _certify_stacked(model, data, division, targets)
     require_division(division)
     ready = prepared(data, targets, compact=True)
@@ -104,24 +104,24 @@ def certify(
     report.require_fit(division.edges_only, one_at_a_time=engine == "naive")
     tolerance = report.tolerance_from(tolerance)
     call = bind(model, chosen.graph, chosen.task, tried)  # after the audit, which names a layer that makes it fail
-    shuffle = Shuffle(chosen.graph, division, chosen.places) if division.has_disjoint_union else None
-    theorem = division.rule(chosen.task)
-    vote = (vote or VotingRule()).under(theorem, call.num_classes)
-    log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
+    shuffle = EdgesByGroup(chosen.graph, division, chosen.places) if division.has_disjoint_union else None
+    theorem = division.theorem(chosen.task)
+    voting_rule = (voting_rule or VotingRule()).under(theorem, call.num_classes)
+    log.info("casting the votes of %d targets with %s", len(chosen.places), division)
     stored = (
         None if checkpoint is None else StoredRanges(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
     )
-    votes, cover = cast(
+    votes, reach = cast(
         call, chosen.graph, division, chosen.places, engine, tolerance, limit, shuffle=shuffle, workers=workers,
         stored=stored, entries=ready.entries,
-        report_progress=progress and follow(progress, "casting ballots", division.num_groups_in(chosen.graph)),
+        report_progress=progress and follow(progress, "casting votes", division.num_groups_in(chosen.graph)),
     )  # fmt: skip
     if engine == "fast":
         random = np.random.default_rng(seed)
         look_again(votes, call, chosen.graph, division, chosen.places, chosen.ids, shuffle, random)
     del shuffle  # as large as a quarter of the edges
     digest = unchanged_digest(model, settings)
-    certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, digest, vote)
+    certificate = assemble(chosen, division, votes, reach, tolerance, report.locality, digest, voting_rule)
     if stored is not None:
         stored.clear()
     log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
@@ -158,7 +158,7 @@ def audit_own(model: StackedModel, data: Any) -> Locality:
 
 
 def _vote_key(chosen: Targets, division: Division, model: Any, tolerance: float) -> dict[str, Any]:
-    """Everything that ballots depend on: those of another vote must not be mixed with them."""
+    """Everything that votes depend on: those of another vote must not be mixed with them."""
     rows = hashlib.sha256(np.ascontiguousarray(chosen.rows, dtype=np.int64).tobytes()).hexdigest()
     known = {"graph": chosen.digest, "targets": rows, "model": model_digest(model), "division": str(division)}
     return {**known, "tolerance": tolerance, "library": versions()}
@@ -168,30 +168,30 @@ def assemble(
     chosen: Targets,
     division: Division,
     votes: Votes,
-    cover: Cover,
+    reach: ReachTable,
     tolerance: float,
     locality: str,
     digest: str,
-    vote: VotingRule,
+    voting_rule: VotingRule,
 ) -> Certificate:
-    """The certificate that follows from ballots.
+    """The certificate that follows from votes.
 
     Args:
         chosen: The targets and their graph.
         division: The division that was voted on.
-        votes: The ballots as cast.
-        cover: How far nodes reach.
+        votes: The votes as cast.
+        reach: How far nodes reach.
         tolerance: How far two computations of a logit may lie apart.
         locality: How it is known that the model looks along edges only.
         digest: sha256 of the model.
         vote: What empty groups cast, and the prior, with its defaults filled in.
     """
     ids, degree, digests = chosen.id_kind, chosen.degree, chosen.digests
-    name, rule, parameters = str(division), division.rule(chosen.task), division.parameters
+    name, theorem, parameters = str(division), division.theorem(chosen.task), division.parameters
     facts = pair_facts(chosen.graph, division, chosen.places, votes.indptr, votes.group)
-    counted, edgeless = under_vote(votes, vote)
-    evidence = BallotEvidence(
-        counted, rule, cover[0], cover[1].astype(np.int32), ids, parameters, vote, **edgeless, **facts
+    counted, no_edge = apply_voting_rule(votes, voting_rule)
+    evidence = VoteEvidence(
+        counted, theorem, reach[0], reach[1].astype(np.int32), ids, parameters, voting_rule, **no_edge, **facts
     )
     digests |= {"model": digest, "division": hashlib.sha256(name.encode()).hexdigest()}
     claim = make_claim(evidence, name, tolerance=tolerance, digests=digests, locality=locality)
@@ -218,22 +218,24 @@ def _refuse_given(settings: dict[str, Any], why: str) -> None:
         raise SettingsError(f"{given}: {why}; leave them out.")
 
 
-def _chosen(model: Any, defence: Any, rule: Any) -> tuple[Any, Any]:
+def _chosen(model: Any, defence: Any, voting_rule: Any) -> tuple[Any, Any]:
     """Division and voting rule; either argument may be the result of ``choose_voting_rule``, which has both."""
-    choice = next((one for one in (defence, rule) if isinstance(getattr(one, "rule", None), VotingRule)), None)
+    choice = next(
+        (one for one in (defence, voting_rule) if isinstance(getattr(one, "voting_rule", None), VotingRule)), None
+    )
     if choice is None:
-        if rule is not None and not isinstance(rule, VotingRule):
+        if voting_rule is not None and not isinstance(voting_rule, VotingRule):
             example = 'VotingRule(empty="abstain", prior=5)'
-            raise SettingsError(f"rule={rule!r:.60}: expected a VotingRule, such as {example}.")
-        return defence, rule
-    if choice is defence and rule is not None:
+            raise SettingsError(f"rule={voting_rule!r:.60}: expected a VotingRule, such as {example}.")
+        return defence, voting_rule
+    if choice is defence and voting_rule is not None:
         raise SettingsError("the defence brings a voting rule that was chosen: leave rule= out.")
-    if choice is rule and str(defence) != str(choice.division):
+    if choice is voting_rule and str(defence) != str(choice.division):
         raise SettingsError(f"rule= was chosen for {choice.division}, got {defence}: pass choice.division.")
     best = getattr(choice, "best", None)  # a threshold has none
     if best is not None and best.label is not None and model is not choice.model:
         raise SettingsError("the choice is a vote by size alone, with a model of its own: pass choice.model.")
-    return choice.division, choice.rule
+    return choice.division, choice.voting_rule
 
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

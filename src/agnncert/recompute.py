@@ -1,7 +1,7 @@
 """Checks a certificate against the graph and the model that it speaks about: what follows from them is formed again.
 
 With the graph alone: the targets with ids, true classes and degrees, the rule that belongs to the division, and the
-subgraphs in which targets have edges. With the model: whether it is fit, and all ballots, by the fast engine and as
+subgraphs in which targets have edges. With the model: whether it is fit, and all votes, by the fast engine and as
 many as are asked for once more by the plain one. What comes out is what ``certify`` itself would have written.
 """
 
@@ -19,15 +19,15 @@ from agnncert.addons import addon
 from agnncert.auditing.model_audit import AuditReport, audited
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
-from agnncert.certificates.rules import RULES
 from agnncert.certificates.stacked import StackedCounts
-from agnncert.certificates.votes import ABSTAIN, Ballots, Votes, under_vote
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.votes import ABSTAIN, VoteRecord, Votes, apply_voting_rule
 from agnncert.certifier import audit_own
 from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.named import parse_division
-from agnncert.engine.call import Caller, bind
+from agnncert.engine.call import ModelAdapter, bind
 from agnncert.engine.casting import EngineName, cast, structure
-from agnncert.engine.naive import choose_ballots, differing
+from agnncert.engine.naive import choose_votes, differing
 from agnncert.errors import DivisionError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
@@ -54,7 +54,7 @@ def check_against_graph(
     contents: Contents,
     data: Any,
     model: Any,
-    ballots: float,
+    votes: float,
     seed: int = 0,
     division: Any = None,
     progress: OnProgress | None = None,
@@ -76,24 +76,24 @@ def check_against_graph(
     if contents.kind == "samples":
         check = addon("agnncert.recompute", contents.kind, "agnncert_peers", "drawing samples again")
     else:
-        check = {"ballots": _check_ballots, "stacked": _check_stacked}[contents.kind]
-    check(found, contents, ready, model, ballots, seed, division, progress)
+        check = {"votes": _check_votes, "stacked": _check_stacked}[contents.kind]
+    check(found, contents, ready, model, votes, seed, division, progress)
     return found
 
 
-def _check_ballots(
-    found: Found, contents: Contents, ready: Any, model: Any, ballots: float, seed: int, division: Any, progress: Any
+def _check_votes(
+    found: Found, contents: Contents, ready: Any, model: Any, votes: float, seed: int, division: Any, progress: Any
 ) -> None:
-    claim, evidence = contents.claim, Ballots.load(contents.evidence, contents.settings)
-    own = evidence.rule.startswith("custom/")
+    claim, evidence = contents.claim, VoteRecord.load(contents.evidence, contents.settings)
+    own = evidence.theorem.startswith("custom/")
     if division is not None:
         require_division(division)
     try:
         division = parse_division(claim.division) if division is None else division
     except DivisionError as error:
         how = f"{error} Pass the division itself: division=."
-        if model is not None:  # asked about the ballots: silence would pass for a yes
-            found.wrong.append(f"ballots cannot be cast again: {how}")
+        if model is not None:  # asked about the votes: silence would pass for a yes
+            found.wrong.append(f"votes cannot be cast again: {how}")
         found.not_checked.append(f"the subgraphs: {how}")
     loops = division is not None and division.self_loops
     chosen = ready.targets(contents.arrays["row"], loops)
@@ -106,9 +106,9 @@ def _check_ballots(
         found.not_checked.append("how the features were made from a table: the data has no encoding")
     found.compared.append("data")
     if own and not division.edges_only:
-        found.not_checked.append("that a change moves no more ballots than the division states")
+        found.not_checked.append("that a change moves no more votes than the division states")
     if model is None:
-        found.not_checked.append("that the model cast these ballots, and is fit to: give the model")
+        found.not_checked.append("that the model cast these votes, and is fit to: give the model")
         return
     if not found.wrong:
         found.wrong += other_model(contents, model)
@@ -125,25 +125,25 @@ def _check_ballots(
         )
     call = bind(model, chosen.graph, chosen.task, tried)
     engine: EngineName = "naive" if report.needs_naive else "fast"
-    report_progress = progress and follow(progress, "casting ballots again", division.num_groups_in(chosen.graph))
+    report_progress = progress and follow(progress, "casting votes again", division.num_groups_in(chosen.graph))
 
-    def recast(call: Caller, tolerance: float) -> Votes:
+    def recast(call: ModelAdapter, tolerance: float) -> Votes:
         given = {"report_progress": report_progress, "entries": ready.entries}
         return cast(call, chosen.graph, division, chosen.places, engine, tolerance, **given)[0]
 
     here = recast(call, claim.tolerance)
-    found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, report.tolerance)
+    found.wrong += _wrong_votes(evidence, here, call, recast, claim.tolerance, report.tolerance)
     number = len(evidence.votes.group) if division.is_per_neighbour else evidence.num_targets * division.num_groups
-    found.checked.append(f"the model, and all {number:,} ballots, cast again")
+    found.checked.append(f"the model, and all {number:,} votes, cast again")
     found.compared.append("model")
-    if ballots and not found.wrong:
-        pairs = choose_ballots(here, ballots, np.random.default_rng(seed), division.is_per_neighbour)
-        log.info("casting %d ballots once more, one subgraph at a time", len(pairs))
+    if votes and not found.wrong:
+        pairs = choose_votes(here, votes, np.random.default_rng(seed), division.is_per_neighbour)
+        log.info("casting %d votes once more, one subgraph at a time", len(pairs))
         differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places)
         if differ.size:
             target, group = pairs[differ[0]]
             found.wrong.append(
-                f"{differ.size} of {len(pairs)} ballots cast one subgraph at a time differ, first: target "
+                f"{differ.size} of {len(pairs)} votes cast one subgraph at a time differ, first: target "
                 f"{contents.arrays['target'][target]} in subgraph {group} votes {again[differ[0]]}"
             )
         found.checked.append(f"{len(pairs):,} of them once more, one subgraph at a time")
@@ -154,7 +154,7 @@ def wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
     stated, claim = contents.arrays, contents.claim
     if claim.ids != chosen.id_kind:
         yield f'the claim says that nodes are known by "{claim.ids}", the data says by "{chosen.id_kind}"'
-    expected = ("graph", "model", "division") if contents.kind == "ballots" else ("graph", "model")
+    expected = ("graph", "model", "division") if contents.kind == "votes" else ("graph", "model")
     missing = [name for name in expected if name not in claim.digests]
     if missing:
         yield f"the file does not say which {missing[0]} was certified: it has no digest of it"
@@ -182,14 +182,16 @@ _STRENGTH = {"": 0, "test": 1, "construction": 2}  # of the ways in which it is 
 _CALLED = {"target": "id", "truth": "true class", "degree": "degree"}
 
 
-def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen: Targets, seed: int) -> Iterator[str]:
-    rule, parameters = division.rule(chosen.task), division.parameters
+def _wrong_division(
+    claim: Claim, evidence: VoteRecord, division: Division, chosen: Targets, seed: int
+) -> Iterator[str]:
+    theorem, parameters = division.theorem(chosen.task), division.parameters
     if str(division) != claim.division or division.num_groups_in(chosen.graph) != evidence.votes.num_groups:
         yield f"the division {division} is not the one that is named, {claim.division}"
-    elif (evidence.rule, dict(evidence.parameters)) != (rule, parameters):
-        yield f'the division {division} goes with the rule "{rule}" and {parameters or "no parameters"}'
+    elif (evidence.theorem, dict(evidence.parameters)) != (theorem, parameters):
+        yield f'the division {division} goes with the rule "{theorem}" and {parameters or "no parameters"}'
     elif not division.has_disjoint_union and len(evidence.votes.group) < evidence.num_targets * division.num_groups:
-        yield "not every target has a ballot in every subgraph"  # said before as many are laid out to be compared
+        yield "not every target has a vote in every subgraph"  # said before as many are laid out to be compared
     else:
         stored = evidence.tensors()
         for name, derived in structure(chosen.graph, division, chosen.places).items():
@@ -205,7 +207,7 @@ ARCS_LOOKED_AT = 2 * 10**8
 MOST_VISITS = 300_000
 
 
-def _walked(evidence: Ballots, division: Division, chosen: Targets, seed: int) -> Iterator[str]:
+def _walked(evidence: VoteRecord, division: Division, chosen: Targets, seed: int) -> Iterator[str]:
     """What walking along the graph contradicts. Shares no code with the engine, which formed the same facts.
 
     The rest of the structure is compared as a whole; here an error of the code that forms it would show.
@@ -215,34 +217,34 @@ def _walked(evidence: Ballots, division: Division, chosen: Targets, seed: int) -
     place = np.full(graph.num_nodes, -1)
     place[chosen.places] = np.arange(len(chosen.places))
     owner = graph.graph_of_node.numpy() if on_graphs else place
-    ballot = evidence.votes.owner * groups + evidence.votes.group
+    vote = evidence.votes.owner * groups + evidence.votes.group
     divided = group >= 0
     into = divided & (owner[head] >= 0)
-    if not np.isin(owner[head[into]] * groups + group[into], ballot[evidence.votes.reached]).all():
+    if not np.isin(owner[head[into]] * groups + group[into], vote[evidence.votes.reached]).all():
         yield "an edge of a target is in a subgraph whose vote is said to be out of reach"
     links = coo_matrix((np.ones(len(source), dtype=bool), (source, head)), shape=(len(place), len(place))).tocsr()
     if evidence.one_way is not None:
-        edge = np.zeros(int(ballot.max(initial=0)) + 1, dtype=np.int64)  # one edge of each pair, by its vote
+        edge = np.zeros(int(vote.max(initial=0)) + 1, dtype=np.int64)  # one edge of each pair, by its vote
         for end in (head, source):
             seen = owner[end] >= 0
             edge[(owner[end] * groups + group)[seen]] = np.flatnonzero(seen)
-        u, v = source[edge[ballot]], head[edge[ballot]]
+        u, v = source[edge[vote]], head[edge[vote]]
         both = np.asarray(links[u, v]).ravel() & np.asarray(links[v, u]).ravel()
-        if len(ballot) and not np.array_equal(evidence.one_way, ~both):
+        if len(vote) and not np.array_equal(evidence.one_way, ~both):
             yield "pairs are said to have one direction, or both, that do not"
-    if evidence.hubs is not None:
-        near = links + links.T if RULES[evidence.rule].division.by_pair else links
+    if evidence.targets_per_node is not None:
+        near = links + links.T if THEOREMS[evidence.theorem].division.by_pair else links
         counts = np.asarray((near[place < 0][:, place >= 0] > 0).sum(axis=1)).ravel()
-        if sorted(counts[counts > 0].tolist(), reverse=True) != evidence.hubs.tolist():
+        if sorted(counts[counts > 0].tolist(), reverse=True) != evidence.targets_per_node.tolist():
             yield "the nodes with most targets among their neighbours are not those of this graph"
-    if RULES[evidence.rule].uses_cover:
+    if THEOREMS[evidence.theorem].uses_reach:
         some = np.random.default_rng(seed).permutation(evidence.num_targets)
         some = some[: max(1, min(MOST_LOOKED_AT, ARCS_LOOKED_AT // max(1, len(source))))]
         reaches = (
             _on_graphs(source, head, group, owner, some) if on_graphs else _by_walks(evidence, chosen, group, some)
         )
         for target, reach in reaches:
-            row = evidence.cover[evidence.cover_ptr[target] : evidence.cover_ptr[target + 1]]
+            row = evidence.reach[evidence.reach_ptr[target] : evidence.reach_ptr[target + 1]]
             cap = evidence.votes.reached[evidence.votes.indptr[target] : evidence.votes.indptr[target + 1]].sum()
             bound = np.minimum(np.cumsum(np.sort(reach)[::-1]), cap)
             if (bound > row[np.minimum(np.arange(len(bound)), len(row) - 1)]).any():
@@ -261,7 +263,7 @@ def _on_graphs(source: Any, head: Any, group: Any, owner: Any, some: Any) -> Ite
         yield target, np.array([len(subgraphs) for subgraphs in seen.values()], dtype=np.int64)
 
 
-def _by_walks(evidence: Ballots, chosen: Targets, group: Any, some: Any) -> Iterator[tuple[int, Any]]:
+def _by_walks(evidence: VoteRecord, chosen: Targets, group: Any, some: Any) -> Iterator[tuple[int, Any]]:
     """For some nodes: in how many subgraphs each node is met that can be walked to, whichever way edges point."""
     votes, nodes = evidence.votes, chosen.graph.num_nodes
     wanted = np.concatenate([votes.group[votes.indptr[k] : votes.indptr[k + 1]] for k in some.tolist()] or [group[:0]])
@@ -307,17 +309,17 @@ def _wrong_model(contents: Contents, report: AuditReport, edges_only: bool) -> I
         )
 
 
-def _wrong_ballots(
-    evidence: Ballots,
+def _wrong_votes(
+    evidence: VoteRecord,
     cast_here: Votes,
-    call: Caller,
-    again: Callable[[Caller, float], Votes],
+    call: ModelAdapter,
+    again: Callable[[ModelAdapter, float], Votes],
     tolerance: float,
     rounding: float,
 ) -> Iterator[str]:
-    """Compares all ballots and flags; a lead that just suffices here may just not have sufficed on another machine.
+    """Compares all votes and flags; a lead that just suffices here may just not have sufficed on another machine.
 
-    A flag is about the stated tolerance. But what a ballot was that is close to a tie, machines can disagree about only
+    A flag is about the stated tolerance. But what a vote was that is close to a tie, machines can disagree about only
     as far as rounding goes, whatever tolerance somebody asked for.
     """
     if cast_here.num_classes != evidence.votes.num_classes:
@@ -325,16 +327,16 @@ def _wrong_ballots(
         return
 
     def counted(votes: Votes) -> dict[str, Any]:
-        """Default and listed ballots under the vote, and the predictions that its prior follows."""
-        under, edgeless = under_vote(votes, evidence.vote)
-        return {name: getattr(under, name) for pair in list(_BALLOTS.values())[:2] for name in pair} | edgeless
+        """Default and listed votes under the vote, and the predictions that its prior follows."""
+        under, no_edge = apply_voting_rule(votes, evidence.voting_rule)
+        return {name: getattr(under, name) for pair in list(_VOTES.values())[:2] for name in pair} | no_edge
 
     stored, here = evidence.tensors(), counted(cast_here)
-    for kind, (name, flag) in _BALLOTS.items():
+    for kind, (name, flag) in _VOTES.items():
         if name not in here:
             continue
-        stable, sure, ballots, ours = stored[flag], here[flag], stored[name], here[name]
-        differ = (ballots != ours) & (stable | sure | (ballots == ABSTAIN) | (ours == ABSTAIN))
+        stable, sure, votes, ours = stored[flag], here[flag], stored[name], here[name]
+        differ = (votes != ours) & (stable | sure | (votes == ABSTAIN) | (ours == ABSTAIN))
         if differ.any():
             yield f"{differ.sum():,} of {len(differ):,} {kind} are not those that the model casts"
             continue
@@ -342,22 +344,22 @@ def _wrong_ballots(
             strict, lenient = (counted(again(replace(call, strictness=by), tolerance))[flag] for by in (1, -1))
             invented = (stable & ~lenient) | (strict & ~stable)
             if invented.any():
-                yield f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
-        for label in np.unique(ballots[ballots != ours]).tolist():
+                yield f"{invented.sum():,} votes are not as close to a tie, or as far from one, as their flags say"
+        for label in np.unique(votes[votes != ours]).tolist():
             against = counted(again(replace(call, model=_Against(call.model, label), num_classes=2), rounding))
-            beaten = (ballots == label) & (against[name] == 0) & against[flag]
+            beaten = (votes == label) & (against[name] == 0) & against[flag]
             if beaten.any():
-                yield f"{beaten.sum():,} ballots close to a tie are for class {label}, which does not come close"
+                yield f"{beaten.sum():,} votes close to a tie are for class {label}, which does not come close"
 
 
-_BALLOTS = {
-    "default ballots": ("default", "default_stable"),
-    "listed ballots": ("ballot", "stable"),
-    "predictions without edges, which the prior follows,": ("edgeless", "edgeless_stable"),
+_VOTES = {
+    "default votes": ("default", "default_stable"),
+    "listed votes": ("vote", "stable"),
+    "predictions without edges, which the prior follows,": ("no_edge", "no_edge_stable"),
 }
 
 
-def other_classes(stated: int, call: Caller) -> Iterator[str]:
+def other_classes(stated: int, call: ModelAdapter) -> Iterator[str]:
     """What is wrong if the evidence has another number of classes than the model."""
     if stated != call.num_classes:
         yield f"the model has {call.num_classes} classes, the evidence {stated}"

@@ -1,7 +1,7 @@
 """``verify``: which parts of a certificate are true?
 
 From the file alone, ``verifier`` derives every statement again, without torch and in code of its own. Given the graph
-and the model, ``recompute`` casts ballots again.
+and the model, ``recompute`` casts votes again.
 """
 
 import logging
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from agnncert.addons import addon
 from agnncert.certificates.claim import expected_claim
 from agnncert.certificates.file import Contents, read_contents
-from agnncert.certificates.votes import Ballots
+from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import CertificateError, SettingsError
-from agnncert.verifier.check import check_ballot_file
+from agnncert.verifier.check import check_vote_file
 
 if TYPE_CHECKING:
     from agnncert.progress import OnProgress
@@ -82,17 +82,17 @@ def verify(
     Args:
         file: The certificate file.
         data: The graph (or list of graphs) that it speaks about: are targets, degrees and subgraphs those of this one?
-        model: The model: is it fit, and does it cast these ballots? All of them are cast again.
-        recheck: How many ballots to cast once more by the plain engine, chosen at random; ``math.inf`` for all. Needs
+        model: The model: is it fit, and does it cast these votes? All of them are cast again.
+        recheck: How many votes to cast once more by the plain engine, chosen at random; ``math.inf`` for all. Needs
             data and model. A certificate from random samples is drawn again as a whole if this is not 0.
         seed: Seed of that choice.
         division: Your own division, if the certificate was made with one; built-in ones are read from the file.
-        progress: Called while ballots are cast again.
+        progress: Called while votes are cast again.
         extracted: Whether to ask the checker that is extracted from the proofs in Coq as well (``make formal``).
 
     Returns:
         A verdict, which says what was checked and what was not. From the file alone, only its arithmetic can be: anyone
-        can write consistent ballots of no model. A damaged or altered file does not hold; that is not an error.
+        can write consistent votes of no model. A damaged or altered file does not hold; that is not an error.
 
     Raises:
         CertificateError: There is no such file.
@@ -108,7 +108,7 @@ def verify(
     if not file.is_file():
         raise CertificateError(f"there is no file {file}.")
     if (model is not None and data is None) or (recheck and model is None):
-        raise SettingsError("casting ballots again needs both the graph and the model: pass data= and model=.")
+        raise SettingsError("casting votes again needs both the graph and the model: pass data= and model=.")
     compared: tuple[str, ...] = ()
     try:
         contents, wrong = check_file(file)
@@ -132,7 +132,7 @@ def verify(
     except CertificateError as error:
         return Verdict(False, (str(error),), ())
     except MemoryError:
-        return Verdict(False, (f"{file} describes more ballots than there is memory to count them in.",), ())
+        return Verdict(False, (f"{file} describes more votes than there is memory to count them in.",), ())
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         if data is not None:  # the graph or the model may be to blame, and their owner wants to know where
             raise
@@ -153,7 +153,7 @@ def verify(
 
 
 def _check_other(contents: Contents) -> list[str]:
-    """What is wrong with the statements of a file that does not hold ballots."""
+    """What is wrong with the statements of a file that does not hold votes."""
     if contents.kind == "samples":
         found = addon("agnncert.verifier", "samples", "agnncert_peers", "a certificate from random samples")
         return [*found.check_sample_file(contents)]
@@ -169,11 +169,11 @@ def check_file(file: Path) -> tuple[Contents, list[str]]:
         CertificateError: It is no certificate, or its evidence contradicts itself, so that nothing follows from it.
     """
     contents = read_contents(file)
-    if contents.kind != "ballots":
+    if contents.kind != "votes":
         wrong = _check_other(contents)
     else:
-        ballots = Ballots.load(contents.evidence, contents.settings)
-        wrong = check_ballot_file(contents, ballots, expected_claim(contents.claim, ballots))
+        record = VoteRecord.load(contents.evidence, contents.settings)
+        wrong = check_vote_file(contents, record, expected_claim(contents.claim, record))
     if not wrong and contents.excluded:
         from agnncert.verifier.recount_possible import wrong_exclusions  # only here: most files state none
 
@@ -187,9 +187,9 @@ _FILE_ALONE = {
         "whether the targets, ids, true classes and degrees are those of a graph: pass data",
         "whether a model computed these scores and votes, and may be certified: pass data and model",
     ),
-    "ballots": (
+    "votes": (
         "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-        "whether a model cast these ballots, and may be certified: pass data and model",
+        "whether a model cast these votes, and may be certified: pass data and model",
     ),
     "samples": (
         "whether the targets, ids, true classes and degrees are those of a graph: pass data",

@@ -7,7 +7,8 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.claim import make_claim
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence

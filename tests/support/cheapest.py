@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Prices
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import Amounts
 from tests.support.certificates import random_evidence, random_vote

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.file import OPTIONAL
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.named import parse_division
 from agnncert.errors import AgnncertError
 from agnncert.verdict import Verdict, verify

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.proving.evidence import BallotEvidence
 from tests.support import tiny

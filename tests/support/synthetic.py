@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.claim import Claim, make_claim
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.addons import addons
-from agnncert.certificates.rules import EDGES_ONLY
+from agnncert.certificates.theorem_facts import EDGES_ONLY
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE
 from agnncert.training.study import certify_model
 from agnncert_peers import ceilings, possible

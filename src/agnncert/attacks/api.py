@@ -12,8 +12,8 @@ from agnncert.attacks.greedy_search import greedy
 from agnncert.attacks.plain_search import exhaustive, random
 from agnncert.attacks.problem import AttackResult, Problem, best_of
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division
 from agnncert.divisions.named import parse_division
 from agnncert.errors import SettingsError, did_you_mean
@@ -79,8 +79,8 @@ class AttackReport:
     def __str__(self) -> str:
         total, broken = len(self.results), int(self.succeeded.sum())
         kinds = ", ".join(sorted({result.kind for result in self.results}))
-        moved = np.mean([result.ballots_moved for result in self.results]) if total else 0
-        lines = [f"{total} targets attacked ({kinds}): {broken} labels changed, {moved:.1f} ballots moved on average"]
+        moved = np.mean([result.votes_moved for result in self.results]) if total else 0
+        lines = [f"{total} targets attacked ({kinds}): {broken} labels changed, {moved:.1f} votes moved on average"]
         if self.certificate is not None:
             certified, refuted = int(self.certified.sum()), len(self.violations)
             lines.append(f"certified against the budget: {certified} targets; certificates refuted: {refuted}")
@@ -106,7 +106,7 @@ def attack(
     targets: Any = None,
     certificate: Certificate | None = None,
     seed: int = 0,
-    rule: VotingRule | None = None,
+    voting_rule: VotingRule | None = None,
 ) -> AttackReport:
     """Tries to change voted labels within a budget.
 
@@ -140,8 +140,8 @@ def attack(
         division = parse_division(certificate.claim.division)
     if division is None:
         raise SettingsError("attack() needs to know the division: pass it, or the certificate to attack.")
-    rule = certificate.voting_rule if certificate is not None and rule is None else rule
-    problem = Problem(model, data, division, rule)
+    voting_rule = certificate.voting_rule if certificate is not None and voting_rule is None else voting_rule
+    problem = Problem(model, data, division, voting_rule)
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
     if certificate is not None and not np.array_equal(rows, certificate.row):
         raise SettingsError(

@@ -31,7 +31,7 @@ SCALES = (1.0, 10.0, 100.0)
 KEPT_ROWS = 3  # feature rows for each class
 STEPS = 20
 ENOUGH = 5.0  # larger leads, in logits, count as this one
-Candidate = tuple[Edit, list[int]]  # an edit, and the groups whose ballots it may move
+Candidate = tuple[Edit, list[int]]  # an edit, and the groups whose votes it may move
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 # How many of each to try, in the node task.
@@ -217,8 +217,8 @@ class NodeMoves:
         pair of ids. Nodes are injected one by one, each with the id whose edges gain the most in groups that no earlier
         node has changed.
         """
-        # By the group whose ballot it moves, and the node it is joined to: the target, or a neighbour.
-        best = _best_by(lambda attempt: (next(iter(attempt.ballots)), attempt.edit.add_edges[0][1]), new)
+        # By the group whose vote it moves, and the node it is joined to: the target, or a neighbour.
+        best = _best_by(lambda attempt: (next(iter(attempt.votes)), attempt.edit.add_edges[0][1]), new)
         direct = {group: priced for (group, joined), priced in best.items() if joined == row}
         through = {key: priced for key, priced in best.items() if key[1] != row and priced[0] > 0}
         neighbours, unused = sorted({u for _, u in through}), self._unused
@@ -252,8 +252,8 @@ class NodeMoves:
                         parts[group] = tried
             worth[list(parts)] = -1
             edges = tuple(pair for part in parts.values() for pair in part.edit.add_edges)
-            ballots = {group: part.ballots[group] for group, part in parts.items()}
-            yield TriedEdit(replace(parts[first].edit, add_edges=edges, injected_id=int(unused.ids[pick])), ballots)
+            votes = {group: part.votes[group] for group, part in parts.items()}
+            yield TriedEdit(replace(parts[first].edit, add_edges=edges, injected_id=int(unused.ids[pick])), votes)
 
 
 class GraphMoves:
@@ -344,12 +344,12 @@ class GraphMoves:
         available = np.zeros((len(groups), division.num_groups), dtype=bool)  # groups that a node of each id can reach
         available[np.arange(len(groups))[:, None], groups] = True
         gains: dict[int, FloatArray] = {}
-        ballots: dict[tuple[int, int], int] = {}
+        votes: dict[tuple[int, int], int] = {}
         for gain, tried in new:
             assert tried.edit.injected is not None
-            group, ballot = next(iter(tried.ballots.items()))
+            group, vote = next(iter(tried.votes.items()))
             gains.setdefault(tried.edit.injected, np.zeros(division.num_groups))[group] = max(gain, 0)
-            ballots[tried.edit.injected, group] = ballot
+            votes[tried.edit.injected, group] = vote
         for turn in range(min(count, len(groups))):
             values = {row: np.sort(available * gain, axis=1)[:, -most:].sum(1) for row, gain in gains.items()}
             features = max(values, key=lambda row: values[row].max())
@@ -360,7 +360,7 @@ class GraphMoves:
                 continue
             edges = tuple((INJECTED, int(np.flatnonzero(groups[pick] == group)[0])) for group in wanted)
             edit = Edit("inject_nodes", add_edges=edges, injected=features, injected_id=int(unused.ids[pick]))
-            yield TriedEdit(edit, {group: ballots[features, group] for group in wanted})
+            yield TriedEdit(edit, {group: votes[features, group] for group in wanted})
             available[pick] = False
             for left in gains.values():
                 left[wanted] = 0
@@ -389,7 +389,7 @@ def with_ids(
     for new_id, group in zip(unused.ids[:among].tolist(), unused.node_groups(division)[:among].tolist(), strict=True):
         if group in best:
             chosen = best[group][1]
-            others.append(TriedEdit(replace(chosen.edit, injected_id=new_id), chosen.ballots))
+            others.append(TriedEdit(replace(chosen.edit, injected_id=new_id), chosen.votes))
             if unused.any_order:  # one node for each group
                 del best[group]
     return others

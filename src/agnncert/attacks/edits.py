@@ -2,7 +2,7 @@
 
 A greedy attack tries thousands of edits. Each is tried only in the subgraphs that it touches, and only the part of a
 subgraph that the vote depends on is built: in the node task the nodes that can reach the target, in the graph task the
-whole subgraph. ``NodeSubgraphs`` and ``GraphSubgraphs`` build these parts; ``BallotQueue`` runs the model on them in
+whole subgraph. ``NodeSubgraphs`` and ``GraphSubgraphs`` build these parts; ``VoteQueue`` runs the model on them in
 batches. These votes only guide the search: the votes of a result are computed on the attacked graph.
 """
 
@@ -69,15 +69,15 @@ class Edit:
 
 @dataclass(frozen=True)
 class TriedEdit:
-    """An edit and the ballots that it leads to, by group."""
+    """An edit and the votes that it leads to, by group."""
 
     edit: Edit
-    ballots: Mapping[int, int]
+    votes: Mapping[int, int]
 
     def gain(self, before: Sequence[int], label: int, rival: int) -> int:
-        """How many votes ``rival`` gains on ``label``, compared with the ballots ``before`` the edit."""
+        """How many votes ``rival`` gains on ``label``, compared with the votes ``before`` the edit."""
         weight = {label: -1, rival: 1}
-        return sum(weight.get(new, 0) - weight.get(before[group], 0) for group, new in self.ballots.items())
+        return sum(weight.get(new, 0) - weight.get(before[group], 0) for group, new in self.votes.items())
 
 
 def perturbation_of(edits: Sequence[Edit], ids: Sequence[Id], features: Sequence[Sequence[float]]) -> Perturbation:
@@ -105,7 +105,7 @@ def _both_ways(pairs: Iterable[RowPair]) -> list[RowPair]:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """What one ballot depends on.
+    """What one vote depends on.
 
     Attributes:
         nodes: Rows of its nodes; in the node task the target comes first.
@@ -119,7 +119,7 @@ class Subgraph:
 
 
 class NodeSubgraphs:
-    """What the ballots of node targets depend on.
+    """What the votes of node targets depend on.
 
     Args:
         problem: Model, data and a built-in division; node task.
@@ -167,14 +167,14 @@ class NodeSubgraphs:
 
 
 def _hops(model: Any) -> float:
-    """Hops that a ballot depends on: one for each layer, one more for degrees; infinite if no layer can be counted."""
+    """Hops that a vote depends on: one for each layer, one more for degrees; infinite if no layer can be counted."""
     modules = model.modules() if isinstance(model, torch.nn.Module) else ()
     layers = sum(isinstance(module, MessagePassing) for module in modules)
     return layers + 1 if layers else float("inf")
 
 
 class GraphSubgraphs:
-    """What the ballots of one whole graph depend on.
+    """What the votes of one whole graph depend on.
 
     Args:
         problem: Model, data and a built-in division; graph task.
@@ -221,33 +221,33 @@ class GraphSubgraphs:
         return Subgraph(nodes, [False] * len(nodes), placed) if nodes else None
 
 
-class BallotQueue:
+class VoteQueue:
     """Collects edited subgraphs and runs the model on them in batches; ``features`` are what edits give to nodes."""
 
     def __init__(self, problem: Problem, features: Tensor) -> None:
         self.call, self.graph, self.num_nodes = problem.call, problem.graph, int(problem.graph.num_nodes)
         self.features = Features(torch.cat([problem.graph.x, features]).to(self.call.dtype))
         self.changed_value = next(iter(self.graph.edge_values), None)
-        self._ballots: list[int] = []
-        self._waiting: list[tuple[int, int, Subgraph, Edit]] = []  # place of the ballot, first row, subgraph, edit
+        self._votes: list[int] = []
+        self._waiting: list[tuple[int, int, Subgraph, Edit]] = []  # place of the vote, first row, subgraph, edit
         self._num_rows = 0
 
     def add(self, subgraphs: NodeSubgraphs | GraphSubgraphs, group: int, target: int, edit: Edit) -> int:
         """Queues one subgraph and returns the position of its vote in ``cast``."""
         subgraph = subgraphs.edited(group, target, edit)
-        self._ballots.append(ABSTAIN)
+        self._votes.append(ABSTAIN)
         if subgraph is not None:
             if self._num_rows > CHUNK_ROWS:
                 self._run()
-            self._waiting.append((len(self._ballots) - 1, subgraphs.first_row, subgraph, edit))
+            self._waiting.append((len(self._votes) - 1, subgraphs.first_row, subgraph, edit))
             self._num_rows += len(subgraph.nodes)
-        return len(self._ballots) - 1
+        return len(self._votes) - 1
 
     def cast(self) -> list[int]:
         """All votes, in the order in which subgraphs were added."""
         self._run()
-        ballots, self._ballots = self._ballots, []
-        return ballots
+        votes, self._votes = self._votes, []
+        return votes
 
     @torch.no_grad()
     def _run(self) -> None:
@@ -278,9 +278,9 @@ class BallotQueue:
         sizes = torch.diff(first, append=torch.tensor([len(rows)]))
         batch = torch.repeat_interleave(torch.arange(len(first)), sizes) if self.call.task == "graph" else None
         logits = self.call(x, ends[:2], self._values(ends[2], changed), batch)
-        ballots = judge(logits if batch is not None else logits[first], 0.0)[0].tolist()
-        for (place, *_), ballot in zip(self._waiting, ballots, strict=True):
-            self._ballots[place] = ballot
+        votes = judge(logits if batch is not None else logits[first], 0.0)[0].tolist()
+        for (place, *_), vote in zip(self._waiting, votes, strict=True):
+            self._votes[place] = vote
         self._waiting, self._num_rows = [], 0
 
     def _values(self, edge: Tensor, changed: Sequence[tuple[int, Any]]) -> dict[str, Tensor]:

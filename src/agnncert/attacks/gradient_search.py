@@ -50,9 +50,9 @@ def gradient(problem: Problem, targets: Any, budget: Budget | Sequence[Budget], 
     before = problem.votes(rows)
     attacks: list[tuple[int, Perturbation]] = []
     with torch.random.fork_rng(devices=[]):
-        for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
+        for row, votes, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
             torch.manual_seed(seed * 1_000_003 + row)
-            attacks.append((row, _flips(problem, row, problem.winner(ballots), allowed)))
+            attacks.append((row, _flips(problem, row, problem.winner(votes), allowed)))
     return problem.results(attacks, before, "gradient")
 
 
@@ -66,7 +66,7 @@ def _flips(problem: Problem, row: int, label: int, budget: Budget) -> Perturbati
     if target is None and isinstance(division, NodeCentric):
         group = division.node_groups(graph)[pairs]
         pairs = pairs[:, group[0] == group[1]]  # edges between groups are in no subgraph
-    most = 2 * problem.num_groups  # enough to move every ballot of a node
+    most = 2 * problem.num_groups  # enough to move every vote of a node
     count = int(min(budget.add_edges + budget.delete_edges, most, pairs.size(1)))
     if not count:
         return Perturbation()

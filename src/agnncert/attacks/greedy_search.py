@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.attacks.candidates import AdversarialFeatures, GraphMoves, NodeMoves, UnusedIds, with_ids
-from agnncert.attacks.edits import BallotQueue, Edit, TriedEdit, perturbation_of
+from agnncert.attacks.edits import Edit, TriedEdit, VoteQueue, perturbation_of
 from agnncert.attacks.problem import AttackResult, Problem, VoteTable, best_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
@@ -61,12 +61,12 @@ class _Search:
 
     def __init__(self, moves: NodeMoves | GraphMoves) -> None:
         self.problem, self.moves = moves.problem, moves
-        self.queue = BallotQueue(moves.problem, moves.features.features)
+        self.queue = VoteQueue(moves.problem, moves.features.features)
 
     def attack(self, rows: IntArray, before: VoteTable, budgets: Sequence[Budget]) -> list[AttackResult]:
         """One result for each target."""
         targets = rows.tolist()
-        rivals = [_rivals(self.problem, ballots) for ballots in before]
+        rivals = [_rivals(self.problem, votes) for votes in before]
         tried = self._try(targets, rivals, budgets)
         plans = [self._plans(*target) for target in zip(targets, tried, before, rivals, budgets, strict=True)]
         first = [(row, changes[0]) for row, changes in zip(targets, plans, strict=True)]
@@ -81,7 +81,7 @@ class _Search:
     def _try(
         self, rows: Sequence[int], rivals: Sequence[Sequence[int]], budgets: Sequence[Budget]
     ) -> list[list[TriedEdit]]:
-        """Edits of every target with the ballots that they lead to."""
+        """Edits of every target with the votes that they lead to."""
         queued = []
         for row, against, budget in zip(rows, rivals, budgets, strict=True):
             subgraphs = self.moves.subgraphs(row)
@@ -91,9 +91,9 @@ class _Search:
                     for edit, groups in self.moves.candidates(row, against, budget)
                 ]
             )
-        ballots = self.queue.cast()
+        votes = self.queue.cast()
         return [
-            [TriedEdit(edit, {group: ballots[place] for group, place in places.items()}) for edit, places in edits]
+            [TriedEdit(edit, {group: votes[place] for group, place in places.items()}) for edit, places in edits]
             for edits in queued
         ]
 
@@ -101,21 +101,21 @@ class _Search:
         self, row: int, tried: Sequence[TriedEdit], before: VoteTable, rivals: Sequence[int], budget: Budget
     ) -> list[Perturbation]:
         """One perturbation for each rival, the most promising first."""
-        label, gaps, ballots = self.problem.winner(before), self.problem.gaps(before), before.tolist()
+        label, gaps, votes = self.problem.winner(before), self.problem.gaps(before), before.tolist()
         ids = self.problem.ids(row)
         ranked = []
         for rival in rivals:
-            usable = with_ids(self.moves, row, tried, ballots, label, rival, budget)
-            edits, gain = _choose(usable, ballots, label, rival, budget)
+            usable = with_ids(self.moves, row, tried, votes, label, rival, budget)
+            edits, gain = _choose(usable, votes, label, rival, budget)
             edits = self.moves.unused_ids(row).without_gaps(_leave_a_node(edits, len(ids)))
             ranked.append((gain - gaps[rival], perturbation_of(edits, ids, self.moves.features.lists)))
         ranked.sort(key=lambda item: -item[0])
         return [change for _, change in ranked]
 
 
-def _rivals(problem: Problem, ballots: VoteTable) -> list[int]:
+def _rivals(problem: Problem, votes: VoteTable) -> list[int]:
     """The classes closest to winning."""
-    order = np.argsort(problem.gaps(ballots), kind="stable")[:-1]  # the winner comes last
+    order = np.argsort(problem.gaps(votes), kind="stable")[:-1]  # the winner comes last
     return order[:NUM_RIVALS].tolist()  # type: ignore[no-any-return]
 
 
@@ -127,13 +127,13 @@ def _choose(
     Edits without gain use up the rest of the budget: several edits together may do more than each alone.
     """
     left = {"target_features": float(budget.target_features)}
-    priced = [(attempt.gain(before, label, rival), attempt) for attempt in tried if attempt.ballots]
+    priced = [(attempt.gain(before, label, rival), attempt) for attempt in tried if attempt.votes]
     priced = [(gain, attempt) for gain, attempt in priced if gain >= 0]
     priced.sort(key=lambda item: -item[0] / item[1].edit.units)
     groups_taken, nodes_deleted, nodes_used = set[int](), set[int](), set[int]()
     picked, total = [], 0
     for gain, attempt in priced:
-        edit, groups = attempt.edit, attempt.ballots.keys()
+        edit, groups = attempt.edit, attempt.votes.keys()
         if edit.units > left.setdefault(edit.field, getattr(budget, edit.field)) or groups_taken & groups:
             continue
         if nodes_deleted & edit.nodes or nodes_used.intersection(edit.delete_nodes):
@@ -166,11 +166,11 @@ def _greedy_per_neighbour(
     problem: Problem, seed: int, rows: IntArray, before: VoteTable, budgets: Sequence[Budget]
 ) -> list[AttackResult]:
     searches = [_PerNeighbourSearch(problem, seed, *target) for target in zip(rows.tolist(), budgets, strict=True)]
-    votes = problem.recast([(one.row, Perturbation(**step.change)) for one in searches for step in one.steps])
+    after = problem.recast([(one.row, Perturbation(**step.change)) for one in searches for step in one.steps])
     plans, first = [], 0
-    for one, ballots in zip(searches, before, strict=True):
-        alone, first = votes[first : first + len(one.steps)], first + len(one.steps)
-        plans += [(one.row, one.plan(alone, ballots, rival)) for rival in _rivals(problem, ballots)]
+    for one, votes in zip(searches, before, strict=True):
+        alone, first = after[first : first + len(one.steps)], first + len(one.steps)
+        plans += [(one.row, one.plan(alone, votes, rival)) for rival in _rivals(problem, votes)]
     count = len(plans) // len(rows)  # rivals of each target
     results = problem.results(plans, before.repeat(count, axis=0), "greedy")
     return [best_of(results[start : start + count]) for start in range(0, len(plans), count)]

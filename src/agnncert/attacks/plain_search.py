@@ -179,8 +179,8 @@ class _Draws:
 
 
 def _best(problem: Problem, rows: list[int], old: VoteTable, tries: list[Iterator[Perturbation]]) -> list[AttackResult]:
-    """For each target the attack that changed the label, else the one that moved the most ballots."""
-    labels = [problem.winner(ballots) for ballots in old]
+    """For each target the attack that changed the label, else the one that moved the most votes."""
+    labels = [problem.winner(votes) for votes in old]
     scores, best, tried = [(False, 0)] * len(rows), [Perturbation()] * len(rows), [0] * len(rows)
     # Targets take turns, since what is tried against several of them is applied once.
     turns = (pair for turn in itertools.zip_longest(*tries) for pair in enumerate(turn) if pair[1] is not None)

@@ -17,8 +17,8 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, encode_id
-from agnncert.certificates.rules import VotingRule
-from agnncert.certificates.votes import IntArray, under_vote
+from agnncert.certificates.votes import IntArray, apply_voting_rule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
@@ -50,7 +50,7 @@ class AttackResult:
         cost: The smallest budget that allows it.
         label_before: Voted label of the graph as given.
         label_after: Voted label of the attacked graph.
-        ballots_moved: Ballots of the target that differ between the two.
+        votes_moved: Votes of the target that differ between the two.
         tried: Number of attacked graphs that were voted on.
     """
 
@@ -61,7 +61,7 @@ class AttackResult:
     cost: Budget
     label_before: int
     label_after: int
-    ballots_moved: int
+    votes_moved: int
     tried: int = 1
 
     @property
@@ -88,8 +88,8 @@ def cost_of(perturbation: Perturbation, target: Id | None) -> Budget:
 
 
 def best_of(results: Sequence[AttackResult]) -> AttackResult:
-    """The result that changed the label, else the one that moved the most ballots; ``tried`` is added up."""
-    best = max(results, key=lambda result: (result.succeeded, result.ballots_moved))
+    """The result that changed the label, else the one that moved the most votes; ``tried`` is added up."""
+    best = max(results, key=lambda result: (result.succeeded, result.votes_moved))
     return replace(best, tried=sum(result.tried for result in results))
 
 
@@ -108,7 +108,7 @@ class Problem:
         call: The model, bound to it.
     """
 
-    def __init__(self, model: Any, data: Any, division: Division, vote: VotingRule | None = None) -> None:
+    def __init__(self, model: Any, data: Any, division: Division, voting_rule: VotingRule | None = None) -> None:
         require_order(model, data, division)
         if getattr(model, "training", False):
             raise ModelContractError("the model is in training mode, where labels are random: call model.eval().")
@@ -119,7 +119,7 @@ class Problem:
         self.graph = canonical(data, self.loops) if self.task == "node" else canonical_set(data, self.loops)
         self.call = bind(model, self.graph, self.task)
         self._ids = _ids_of(data) if self.task == "node" else []
-        self.vote = (vote or VotingRule()).under(division.rule(self.task), self.call.num_classes)
+        self.voting_rule = (voting_rule or VotingRule()).under(division.theorem(self.task), self.call.num_classes)
         self.per_neighbour = division.is_per_neighbour
 
     @property
@@ -129,7 +129,7 @@ class Problem:
 
     @property
     def num_groups(self) -> int:
-        """Ballots of each target, or the most that one has if every neighbour has a group of its own."""
+        """Votes of each target, or the most that one has if every neighbour has a group of its own."""
         if not self.per_neighbour:
             return self.division.num_groups
         if self.task == "graph":
@@ -201,38 +201,38 @@ class Problem:
         width = values[0].numel()
         return [largest, -largest, 0.0] if values.dim() == 1 else [[sign * largest] * width for sign in (1.0, -1.0)]
 
-    def winner(self, ballots: VoteTable) -> int:
+    def winner(self, votes: VoteTable) -> int:
         """The voted label of one target; ties go to the smaller class."""
-        return int(self.counts(ballots).argmax())
+        return int(self.counts(votes).argmax())
 
-    def counts(self, ballots: VoteTable) -> IntArray:
+    def counts(self, votes: VoteTable) -> IntArray:
         """Votes of one target for each class, those of a prior included, abstentions left out."""
         if self.per_neighbour:
-            return ballots  # scores already
-        cast, followed = ballots[: self.num_groups], ballots[self.num_groups :]
+            return votes  # scores already
+        cast, followed = votes[: self.num_groups], votes[self.num_groups :]
         counts = np.bincount(cast[cast >= 0], minlength=self.call.num_classes)
         return np.asarray(counts + self._prior(1, followed)[0])
 
-    def gaps(self, ballots: VoteTable) -> IntArray:
+    def gaps(self, votes: VoteTable) -> IntArray:
         """For each class how many votes it may gain on the winner without being elected, shape ``[num_classes]``.
 
         The winner's own entry is larger than any gap, so that sorting puts the closest rival first and the winner last.
         """
-        counts, label = self.counts(ballots), self.winner(ballots)
+        counts, label = self.counts(votes), self.winner(votes)
         gaps: IntArray = margins(counts[None], np.array([label]), np.zeros(1, dtype=np.int64))[0]
         gaps[label] = gaps.max() + 1
         return gaps
 
     def votes(self, rows: IntArray) -> VoteTable:
-        """Ballots of some targets in the graph as given, shape ``[len(rows), num_groups]``."""
+        """Votes of some targets in the graph as given, shape ``[len(rows), num_groups]``."""
         if not len(rows):
-            return self._no_ballots()
+            return self._no_votes()
         if self.task == "node":
             return self._cast(self.graph, rows)
         return self._cast(canonical_set([self.data[int(k)] for k in rows], self.loops), np.arange(len(rows)))
 
     def recast(self, attacks: Sequence[RowChange]) -> VoteTable:
-        """Ballots of one target in each of many attacked graphs, shape ``[len(attacks), num_groups]``.
+        """Votes of one target in each of many attacked graphs, shape ``[len(attacks), num_groups]``.
 
         In the node task the attacked graph is cut down to what can reach the target in any subgraph;
         ``recast_whole`` votes on all of it.
@@ -241,10 +241,10 @@ class Problem:
             parts = [self.recast_whole([row], change) for row, change in attacks]
         else:
             parts = [self._cast_side_by_side(batch) for batch in self._batches(attacks)]
-        return np.concatenate([self._no_ballots(), *parts])
+        return np.concatenate([self._no_votes(), *parts])
 
     def recast_whole(self, rows: Sequence[int], change: Perturbation, engine: EngineName = "fast") -> VoteTable:
-        """Ballots of some targets in one attacked graph, all of it, shape ``[len(rows), num_groups]``."""
+        """Votes of some targets in one attacked graph, all of it, shape ``[len(rows), num_groups]``."""
         if self.task == "graph":
             attacked = canonical_set([change.apply(self.data[int(k)]) for k in rows], self.loops)
             return self._cast(attacked, np.arange(len(rows)), engine)
@@ -254,7 +254,7 @@ class Problem:
         return self._cast(canonical(changed, self.loops), where, engine)
 
     def results(self, attacks: Sequence[RowChange], before: VoteTable, kind: str) -> list[AttackResult]:
-        """One result for each attack, voted on the attacked graph; ``before`` are the ballots as they were."""
+        """One result for each attack, voted on the attacked graph; ``before`` are the votes as they were."""
         ids = self._ids if self.task == "node" else list(range(self.num_targets))
         return [
             AttackResult(
@@ -265,7 +265,7 @@ class Problem:
                 cost=cost_of(change, ids[row] if self.task == "node" else None),
                 label_before=self.winner(old),
                 label_after=self.winner(new),
-                ballots_moved=self._moved(old, new),
+                votes_moved=self._moved(old, new),
             )
             for (row, change), old, new in zip(attacks, before, self.recast(attacks), strict=True)
         ]
@@ -279,27 +279,27 @@ class Problem:
         ids = [self._ids[u] for u in rows.tolist()]
         return Data(x=part.x, edge_index=part.edge_index, node_id=ids, **part.edge_values)
 
-    def _no_ballots(self) -> VoteTable:
+    def _no_votes(self) -> VoteTable:
         if self.per_neighbour:
             return np.empty((0, self.call.num_classes), dtype=np.int64)
-        return np.empty((0, self.num_groups + bool(self.vote.edgeless_prior)), dtype=np.int16)
+        return np.empty((0, self.num_groups + bool(self.voting_rule.no_edge_prior)), dtype=np.int16)
 
     def _cast(self, graph: CanonicalGraph, rows: IntArray, engine: EngineName = "fast") -> VoteTable:
-        """Ballots, and in a last column the class that a prior follows; or scores, if neighbours have groups."""
+        """Votes, and in a last column the class that a prior follows; or scores, if neighbours have groups."""
         votes = cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0]
-        counted, followed = under_vote(votes, self.vote)
+        counted, followed = apply_voting_rule(votes, self.voting_rule)
         if self.per_neighbour:
-            return counted.counts + self._prior(len(rows), followed.get("edgeless", np.empty(0)), counted.num_groups)
-        return np.column_stack([counted.dense(), *[followed[name] for name in ("edgeless",) if name in followed]])
+            return counted.counts + self._prior(len(rows), followed.get("no_edge", np.empty(0)), counted.num_groups)
+        return np.column_stack([counted.dense(), *[followed[name] for name in ("no_edge",) if name in followed]])
 
-    def _prior(self, num_targets: int, edgeless: VoteTable, num_groups: int = 0) -> IntArray:
-        """Votes of the prior; ``edgeless`` is empty unless the prior follows it."""
-        known = (edgeless, np.ones(num_targets, dtype=bool)) if len(edgeless) else ()
+    def _prior(self, num_targets: int, no_edge: VoteTable, num_groups: int = 0) -> IntArray:
+        """Votes of the prior; ``no-edge`` is empty unless the prior follows it."""
+        known = (no_edge, np.ones(num_targets, dtype=bool)) if len(no_edge) else ()
         shape = num_targets, self.call.num_classes
-        return Prior.of(self.vote, self.per_neighbour, num_groups, shape, *known).votes
+        return Prior.of(self.voting_rule, self.per_neighbour, num_groups, shape, *known).votes
 
     def _moved(self, old: VoteTable, new: VoteTable) -> int:
-        """Ballots that differ; of scores, at least so many."""
+        """Votes that differ; of scores, at least so many."""
         if self.per_neighbour:
             return int(np.abs(old - new).sum() + 1) // 2
         return int((old[: self.num_groups] != new[: self.num_groups]).sum())
@@ -337,7 +337,7 @@ class Problem:
         altered = [(u, v) for u, v, _ in change.change_edges]
         pairs = [*change.delete_edges, *altered, *((u, u) for u in (*change.delete_nodes, *change.change_features))]
         joined = {row, *self._rows_in(change.add_edges)}
-        if self.per_neighbour:  # a ballot looks at one neighbour
+        if self.per_neighbour:  # a vote looks at one neighbour
             arcs = torch.cat([self._edges_at([row], end) for end in (0, 1)])
             reach = set(self.graph.edge_index[:, arcs].view(-1).tolist())
         else:  # what reaches the target over an added edge reaches an end of an added edge without it

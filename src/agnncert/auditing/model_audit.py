@@ -16,7 +16,7 @@ from torch_geometric.nn import MessagePassing
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.probes import ALL_ATTACKS, Finding, Probes
 from agnncert.divisions.base import Division, require_division
-from agnncert.engine.call import Caller, require_order
+from agnncert.engine.call import ModelAdapter, require_order
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import Task, infer_task
 
@@ -32,7 +32,7 @@ class AuditReport:
         division: The division it was asked about, as printed.
         findings: Everything that breaks the guarantee; empty when the model is fit.
         deviation: Largest relative difference seen between two ways of computing the same logits.
-        tolerance: What ``certify`` always allows for such differences, 32 units of rounding; it watches each ballot for
+        tolerance: What ``certify`` always allows for such differences, 32 units of rounding; it watches each vote for
             larger ones.
         locality: How it is known that the model looks no further than it may: ``"construction"`` if all its modules are
             of classes that were read and are local as they are set (``known_layers``), ``"test"`` if it withstood
@@ -126,7 +126,7 @@ def audit(model: Any, data: Any = None, division: Division | None = None, *, tas
 
 
 @torch.no_grad()
-def audited(model: Any, data: Any, division: Division | None, task: Task) -> tuple[AuditReport, Caller | None]:
+def audited(model: Any, data: Any, division: Division | None, task: Task) -> tuple[AuditReport, ModelAdapter | None]:
     """As ``audit``, of arguments that were checked, and the model as it was called, unless it could not be."""
     findings = [*_inspect(model, task, division), *_counts_of_edges(data)]
     deviation, rounding, call = 0.0, torch.finfo(torch.float32).eps, None
@@ -179,7 +179,7 @@ def _inspect(model: Any, task: Task, division: Division | None) -> Iterator[Find
         if batch_norm and not layer.track_running_stats:
             what, remedy = f"{kind}(track_running_stats=False)", f"Build {kind} with track_running_stats=True."
             yield Finding(place, what, "normalises over all nodes", remedy, leaves)
-        mixes = "mixes all nodes, so one change can alter every ballot"
+        mixes = "mixes all nodes, so one change can alter every vote"
         if kind in _MIXING_NORMS:
             yield Finding(place, kind, mixes, f"Replace {kind} (BatchNorm in eval mode is fine).", leaves)
         if kind == "LayerNorm" and getattr(layer, "mode", None) == "graph":
@@ -189,7 +189,7 @@ def _inspect(model: Any, task: Task, division: Division | None) -> Iterator[Find
             yield Finding(place, kind, "lets every node influence every other", remedy, leaves)
         backwards = isinstance(layer, MessagePassing) and layer.flow == "target_to_source"
         if not edge_centric and (kind in _BOTH_WAYS or backwards):
-            why = "also reads edges that leave a node, so one node can alter many ballots"
+            why = "also reads edges that leave a node, so one node can alter many votes"
             yield Finding(place, kind, why, f"Use EdgeCentric, or replace {kind}.")
 
 

@@ -34,7 +34,7 @@ from agnncert.auditing.probe_graphs import (
 )
 from agnncert.auditing.state import state_of
 from agnncert.divisions.base import Division
-from agnncert.engine.call import Caller, bind
+from agnncert.engine.call import ModelAdapter, bind
 from agnncert.engine.features import Features
 from agnncert.engine.rounding import fresh_copy
 from agnncert.errors import ModelContractError
@@ -149,7 +149,7 @@ class Failed(ModelContractError):  # noqa: N818 - it is caught and becomes a fin
 class Evaluator:
     """Evaluates a model on probe graphs whose features are rows of one table, in the precision of the model."""
 
-    def __init__(self, call: Caller, table: Tensor, most_plain: int = MOST_PLAIN_NUMBERS) -> None:
+    def __init__(self, call: ModelAdapter, table: Tensor, most_plain: int = MOST_PLAIN_NUMBERS) -> None:
         self.call, self.most_plain, self.table = call, most_plain, table.to(call.dtype)
 
     @cached_property
@@ -190,7 +190,7 @@ class Probe:
     """One probe graph, its logits, and the largest difference that rounding explains."""
 
     def __init__(
-        self, evaluator: Evaluator, double: Callable[[], Caller | None], table: Table, graph: ProbeGraph
+        self, evaluator: Evaluator, double: Callable[[], ModelAdapter | None], table: Table, graph: ProbeGraph
     ) -> None:
         self.table, self.graph, self.evaluator = table, graph, evaluator
         self._double_call = double
@@ -614,7 +614,7 @@ class Probes:
         return Probe(Evaluator(self.call, table.x, self.most_plain), lambda: self._double_call, table, graph)
 
     @cached_property
-    def _double_call(self) -> Caller | None:
+    def _double_call(self) -> ModelAdapter | None:
         """The model in double precision, or ``None`` if it cannot be converted."""
         if not isinstance(self.untouched, torch.nn.Module):
             return None

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from agnncert import __version__
-from agnncert.certificates.rules import RULES, Rule, why_not
-from agnncert.certificates.votes import Ballots
+from agnncert.certificates.theorem_facts import THEOREMS, TheoremFacts, why_not
+from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import CertificateError
 
 
@@ -21,14 +21,14 @@ class Claim:
         task: ``"node"`` or ``"graph"``.
         method: Name of the defence, such as ``"agnncert"`` or ``"bi-rs"``.
         division: The division with its settings, as printed; empty if the method divides nothing.
-        num_groups: Number of subgraphs, hence ballots per target; 0 if the method divides nothing.
+        num_groups: Number of subgraphs, hence votes per target; 0 if the method divides nothing.
         guarantee: ``"deterministic"`` or ``"probabilistic"``.
         unit: What one step of the radius counts.
         covers: Changes that the statements speak about.
         assumes: What must be true for the statements to hold.
         not_proved: What a reader might expect, but is not proved.
         ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
-        tolerance: Relative rounding error of a logit; ballots within twice this of a tie count for the rival.
+        tolerance: Relative rounding error of a logit; votes within twice this of a tie count for the rival.
         alpha: Error probability of a probabilistic guarantee, else None.
         alpha_scope: What ``alpha`` is spent on: ``"each target"`` or ``"all targets together"``; else empty.
         digests: SHA-256 of the graph, the model, the division and, if features were made from a table, of its
@@ -121,7 +121,7 @@ _FITS: dict[str, Any] = {
 
 
 def make_claim(
-    ballots: Ballots,
+    record: VoteRecord,
     division: str,
     *,
     tolerance: float = 0.0,
@@ -129,10 +129,10 @@ def make_claim(
     locality: str = "",
     notes: tuple[str, ...] = (),
 ) -> Claim:
-    """The claim that belongs to ballots.
+    """The claim that belongs to votes.
 
     Args:
-        ballots: The ballots, with their rule.
+        votes: The votes, with their rule.
         division: The division with its settings, as printed.
         tolerance: How far apart two evaluations of a score may lie.
         digests: SHA-256 by name; ``"model"`` is quoted in the assumptions.
@@ -140,20 +140,20 @@ def make_claim(
         notes: Further remarks, stored as they are.
     """
     digests = dict(digests or {})
-    facts = RULES[ballots.rule]
+    facts = THEOREMS[record.theorem]
     locality = locality if facts.division.whole_graph else ""
-    words = _Words(facts, ballots, tolerance, digests, locality)
+    words = _Words(facts, record, tolerance, digests, locality)
     return Claim(
         task=facts.task,
         method=facts.division.method,
         division=division,
-        num_groups=ballots.votes.num_groups,
+        num_groups=record.votes.num_groups,
         guarantee="deterministic",
         unit=facts.division.unit,
         covers=tuple(words.covers()),
         assumes=tuple(words.assumes()),
         not_proved=tuple(words.not_proved()),
-        ids=ballots.ids,
+        ids=record.ids,
         tolerance=tolerance,
         digests=digests,
         notes=notes,
@@ -162,17 +162,17 @@ def make_claim(
     )
 
 
-def expected_claim(claim: Claim, ballots: Ballots) -> Claim:
-    """The claim that the ballots of a file allow, about the same division, model and tolerance as the stated one.
+def expected_claim(claim: Claim, record: VoteRecord) -> Claim:
+    """The claim that the votes of a file allow, about the same division, model and tolerance as the stated one.
 
     Raises:
-        CertificateError: The ballots are counted by a rule that does not belong to the division that is named.
+        CertificateError: The votes are counted by a rule that does not belong to the division that is named.
     """
-    reason = why_not(ballots.rule, claim.division, ballots.votes.num_groups, dict(ballots.parameters))
+    reason = why_not(record.theorem, claim.division, record.votes.num_groups, dict(record.parameters))
     if reason:
         raise CertificateError(reason)
     given: dict[str, Any] = {name: getattr(claim, name) for name in ("tolerance", "digests", "locality")}
-    return make_claim(ballots, claim.division, **given)
+    return make_claim(record, claim.division, **given)
 
 
 _PRICE_NAMES = {
@@ -187,20 +187,20 @@ _PRICE_NAMES = {
 }
 
 
-_OWN_BALLOTS = {
-    ("node", False): "One ballot is cast for each neighbour that sends the target messages, from both nodes alone.",
-    ("node", True): "One ballot is cast for each edge of the target, from its two ends alone.",
-    ("graph", False): "One ballot is cast for each node, from its features alone.",
-    ("graph", True): "One ballot is cast for each edge, from its two ends alone.",
+_OWN_VOTES = {
+    ("node", False): "One vote is cast for each neighbour that sends the target messages, from both nodes alone.",
+    ("node", True): "One vote is cast for each edge of the target, from its two ends alone.",
+    ("graph", False): "One vote is cast for each node, from its features alone.",
+    ("graph", True): "One vote is cast for each edge, from its two ends alone.",
 }
 
 
 @dataclass(frozen=True)
 class _Words:
-    """The sentences of a claim about ballots; fields as in :func:`make_claim`."""
+    """The sentences of a claim about votes; fields as in :func:`make_claim`."""
 
-    rule: Rule
-    ballots: Ballots
+    facts: TheoremFacts
+    record: VoteRecord
     tolerance: float
     digests: Mapping[str, str]
     locality: str
@@ -208,86 +208,86 @@ class _Words:
     @property
     def target_features(self) -> bool:
         """Whether the target's own features are covered; if the target is a graph, those of all its nodes are."""
-        priced = not self.rule.prices or "target_features" in self.ballots.parameters
-        return self.rule.task == "graph" or (self.rule.target_features and priced)
+        priced = not self.facts.prices or "target_features" in self.record.parameters
+        return self.facts.task == "graph" or (self.facts.target_features and priced)
 
     @property
     def needs_ids(self) -> bool:
         """Whether there are no ids, but groups depend on them, so that no node may be deleted."""
-        return self.ballots.ids == "row" and not self.rule.per_neighbour
+        return self.record.ids == "row" and not self.facts.per_neighbour
 
     def covers(self) -> Iterator[str]:
         """The changes that are covered."""
-        if self.rule.division.whole_graph:
-            yield from all_changes(self.ballots.ids == "row", self.needs_ids)
-        elif self.rule.division.covers:
-            yield self.rule.division.covers
+        if self.facts.division.whole_graph:
+            yield from all_changes(self.record.ids == "row", self.needs_ids)
+        elif self.facts.division.covers:
+            yield self.facts.division.covers
         else:
-            stated = self.ballots.parameters
+            stated = self.record.parameters
             prices = [
                 f"{words} changes at most {stated[name]}" for name, words in _PRICE_NAMES.items() if name in stated
             ]
-            yield f"Number of ballots: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
+            yield f"Number of votes: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
 
     def assumes(self) -> Iterator[str]:
         """What must be true."""
-        if self.rule.task == "node":
+        if self.facts.task == "node":
             yield "The target is not deleted and keeps its id."
         if not self.target_features:
             yield "The target's own features are unchanged."
-        yield from about_ids(self.ballots.ids == "row", self.needs_ids)
+        yield from about_ids(self.record.ids == "row", self.needs_ids)
         yield from about_encoding(self.digests)
         named = f" with SHA-256 {self.digests['model']}" if "model" in self.digests else ""
-        yield f"The model{named} and the division are the ones that cast these ballots, in evaluation mode."
+        yield f"The model{named} and the division are the ones that cast these votes, in evaluation mode."
         yield from self.about_vote()
-        if self.rule.prices:
-            yield "The division states correctly how many ballots each change can alter."
-        elif self.rule.division.whole_graph:
+        if self.facts.prices:
+            yield "The division states correctly how many votes each change can alter."
+        elif self.facts.division.whole_graph:
             local = "predicts a node from its own features and from nodes whose messages reach it"
-            if self.rule.task == "graph":
+            if self.facts.task == "graph":
                 local = "sees one subgraph at a time: the nodes of that subgraph and no others"
             yield f"On this graph and on every attacked one, the model {local}{LOCALITY[self.locality]}."
-        if self.rule.task == "node" and self.rule.target_features and self.rule.division.whole_graph:
+        if self.facts.task == "node" and self.facts.target_features and self.facts.division.whole_graph:
             yield "No weight or attribute of an edge is computed beforehand from the features of the target."
         if self.tolerance > 0:
             yield (
                 "Recomputing a subgraph on any machine, or the part around the target in any attacked graph, changes "
                 f"no logit by more than {self.tolerance:g} times the largest logit, or four times the change observed "
-                "under random rounding perturbation, whichever is larger. Ballots whose two largest logits are closer "
+                "under random rounding perturbation, whichever is larger. Votes whose two largest logits are closer "
                 "than twice that are counted for the rival."
             )
         else:
-            yield "Evaluating the same subgraph again gives the same ballot, on any machine and in any attacked graph."
+            yield "Evaluating the same subgraph again gives the same vote, on any machine and in any attacked graph."
 
     def about_vote(self) -> Iterator[str]:
-        """How ballots are added up, unless that is as usual."""
-        vote, unusual = self.ballots.vote, self.ballots.vote.empty != self.rule.empty[0]
-        if self.rule.per_neighbour:
-            yield _OWN_BALLOTS[self.rule.task, self.rule.one_way]
+        """How votes are added up, unless that is as usual."""
+        voting_rule, unusual = self.record.voting_rule, self.record.voting_rule.empty != self.facts.empty[0]
+        if self.facts.per_neighbour:
+            yield _OWN_VOTES[self.facts.task, self.facts.one_way]
             yield "An edge that loses one of two directions, or some of its copies, counts as changed, not as deleted."
-        if unusual and self.rule.per_neighbour:
+        if unusual and self.facts.per_neighbour:
             yield (
-                f"A group without edges counts for class {vote.empty}. There can be any number of such groups, "
-                "so each ballot that is cast takes one vote from that class."
+                f"A group without edges counts for class {voting_rule.empty}. There can be any number of such groups, "
+                "so each vote that is cast takes one vote from that class."
             )
         elif unusual:
             empty = "where the target has no edge that brings it a message"
-            if self.rule.task == "graph":
-                empty = f"without {'an edge' if self.rule.uses_cover else 'a node'}"
-            cast = "no ballot" if vote.empty == "abstain" else f"a ballot for class {vote.empty}"
+            if self.facts.task == "graph":
+                empty = f"without {'an edge' if self.facts.uses_reach else 'a node'}"
+            cast = "no vote" if voting_rule.empty == "abstain" else f"a vote for class {voting_rule.empty}"
             yield f"A subgraph {empty} casts {cast}, whatever the model predicts."
-        if vote.edgeless_prior:
+        if voting_rule.no_edge_prior:
             yield (
-                f"The ballots of a target are added to {vote.edgeless_prior:,} votes for its prediction without "
+                f"The votes of a target are added to {voting_rule.no_edge_prior:,} votes for its prediction without "
                 "edges, which depends on the target's own features alone, so that no attack changes them. If that "
                 "prediction is too close to a tie, these votes are counted for the rival."
             )
-        elif vote.class_prior:
-            given = [f"{number:,} for class {k}" for k, number in enumerate(vote.class_prior) if number]
+        elif voting_rule.class_prior:
+            given = [f"{number:,} for class {k}" for k, number in enumerate(voting_rule.class_prior) if number]
             listed = ", ".join(given[:20]) + (f", and so on for {len(given)} classes" if len(given) > 20 else "")
-            yield f"The ballots of every target are added to fixed votes, which no attack changes: {listed}."
-        if vote.prior or unusual:
-            yield "The division, the added votes and what empty groups cast were fixed before any ballot was cast."
+            yield f"The votes of every target are added to fixed votes, which no attack changes: {listed}."
+        if voting_rule.prior or unusual:
+            yield "The division, the added votes and what empty groups cast were fixed before any vote was cast."
 
     def not_proved(self) -> Iterator[str]:
         """What is not proved."""
@@ -297,12 +297,12 @@ class _Words:
             yield "Robustness against changes of the target's own features, which are part of every subgraph."
         if self.needs_ids:
             yield "Robustness against deleted nodes: the data has no node_id, and a deletion renumbers all later rows."
-        if self.rule.by_neighbours and not self.target_features:
+        if self.facts.by_neighbours and not self.target_features:
             yield (
                 "That edges matter for the label: a radius of at least the target's degree means that the label is the "
                 "prediction without any edges."
             )
-        if not self.rule.division.whole_graph:
+        if not self.facts.division.whole_graph:
             yield "Any change that is not listed as covered."
 
 

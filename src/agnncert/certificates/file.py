@@ -28,7 +28,7 @@ from agnncert.storage import Arrays, is_command, read_sealed, write_sealed
 FORMAT = "agnncert-certificate"
 VERSION = 1
 
-KINDS = ("ballots", "samples", "stacked")
+KINDS = ("votes", "samples", "stacked")
 
 _FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "statements")
 ISSUED = ("by", "on", "system", "until")  # what may be stated about the hand-over, as "issued" in the header
@@ -55,7 +55,7 @@ class Contents:
     """What a file says. Types and lengths have been checked, but nothing has been derived.
 
     Attributes:
-        kind: Kind of evidence: ``"ballots"``, ``"samples"`` or ``"stacked"``.
+        kind: Kind of evidence: ``"votes"``, ``"samples"`` or ``"stacked"``.
         settings: Settings of the evidence.
         claim: What is proved, in words.
         budgets: The budgets that the file makes statements about.

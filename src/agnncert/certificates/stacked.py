@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from agnncert import __version__
 from agnncert.certificates.claim import LOCALITY, Claim, about_encoding, about_ids, all_changes
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import CertificateError
 
 IntArray = npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ LARGEST_SCORE = 2**14 * STEPS
 MOST_NEW = 2**16  # more new neighbours than this count as any number
 LARGEST_SUM = 2**61  # every number that is computed stays below, so that int64 is exact
 DTYPES = {"prior": np.int64, "gate": np.int64, "indptr": np.int64, "which": np.int64, "table": np.int32,
-          "hubs": np.int32}  # fmt: skip
+          "targets_per_node": np.int32}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class StackedCounts:
         indptr: Neighbours of target ``j`` are ``indptr[j]:indptr[j + 1]``, shape ``[n + 1]``.
         which: Row of ``table`` with the vote of each neighbour, shape ``[m]``.
         table: Different votes, not negative, at most S in a row, shape ``[u, C]``.
-        hubs: How many targets each node is a neighbour of, largest first; nodes with none are left out.
+        targets_per_node: How many targets each node is a neighbour of, largest first; nodes with none are left out.
         gated: Whether gates are computed, so that another machine may round them differently. If not, all are S or 0.
         by_edge: Whether votes read values of the edge, so that an edge with other values votes differently.
         pseudo: Pseudo-count of a mean; 0 for a sum.
@@ -61,7 +61,7 @@ class StackedCounts:
     indptr: IntArray
     which: IntArray
     table: npt.NDArray[np.int32]
-    hubs: npt.NDArray[np.int32]
+    targets_per_node: npt.NDArray[np.int32]
     gated: bool = False
     by_edge: bool = False
     pseudo: int = 0
@@ -82,7 +82,7 @@ class StackedCounts:
             if getattr(self, name).dtype != dtype:
                 return f"{name} is of type {getattr(self, name).dtype}, expected {np.dtype(dtype)}"
         shapes = self.prior.ndim == self.table.ndim == 2 and self.prior.shape == self.gate.shape
-        flat = self.indptr.ndim == self.which.ndim == self.hubs.ndim == 1
+        flat = self.indptr.ndim == self.which.ndim == self.targets_per_node.ndim == 1
         if not shapes or not flat or self.table.shape[1:] != self.prior.shape[1:] or self.num_classes < 2:
             return "arrays have shapes that do not belong together"
         ends = self.indptr
@@ -96,8 +96,12 @@ class StackedCounts:
             return "a score is out of range"
         if self.gate.max(initial=0) > LARGEST_GATE:
             return "a gate is out of range"
-        hubs = self.hubs
-        if hubs.sum(dtype=np.int64) != len(self.which) or hubs.min(initial=1) < 1 or (np.diff(hubs) > 0).any():
+        targets_per_node = self.targets_per_node
+        if (
+            targets_per_node.sum(dtype=np.int64) != len(self.which)
+            or targets_per_node.min(initial=1) < 1
+            or (np.diff(targets_per_node) > 0).any()
+        ):
             return "the numbers of targets that nodes are neighbours of do not fit the lists of neighbours"
         return self._wrong_settings()
 
@@ -142,9 +146,14 @@ class StackedCounts:
         """The counts of some targets. Hubs are replaced by placeholders, which only the file check reads."""
         ends = np.concatenate([[0], np.cumsum(self.degree[rows])])
         listed = np.arange(ends[-1]) + np.repeat(self.indptr[rows] - ends[:-1], self.degree[rows])
-        hubs = np.ones(len(listed), dtype=np.int32)  # only their sum is checked, and none is used
+        targets_per_node = np.ones(len(listed), dtype=np.int32)  # only their sum is checked, and none is used
         return replace(
-            self, prior=self.prior[rows], gate=self.gate[rows], which=self.which[listed], hubs=hubs, indptr=ends
+            self,
+            prior=self.prior[rows],
+            gate=self.gate[rows],
+            which=self.which[listed],
+            targets_per_node=targets_per_node,
+            indptr=ends,
         )
 
     @property
@@ -205,7 +214,7 @@ def make_stacked_claim(
         division="",
         num_groups=0,
         guarantee="deterministic",
-        unit=RULES["per-neighbour/node"].division.unit,
+        unit=THEOREMS["per-neighbour/node"].division.unit,
         covers=tuple(all_changes(by_row, keeps_nodes=False)),
         assumes=(
             *before,

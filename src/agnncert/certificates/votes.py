@@ -1,8 +1,8 @@
-"""Ballots: what every target voted in every subgraph, and checks that no impossible ballots are counted.
+"""Votes: what every target voted in every subgraph, and checks that no impossible votes are counted.
 
-A target without an edge in a subgraph casts the same ballot there as in every other such subgraph. So a target's
-``num_groups`` ballots are one *default* and a short list of exceptions (:class:`Votes`); a graph of millions of nodes
-with hundreds of subgraphs stays small. :class:`Ballots` adds what a rule needs to count them. Both only hold data:
+A target without an edge in a subgraph casts the same vote there as in every other such subgraph. So a target's
+``num_groups`` votes are one *default* and a short list of exceptions (:class:`Votes`); a graph of millions of nodes
+with hundreds of subgraphs stays small. :class:`VoteRecord` adds what a rule needs to count them. Both only hold data:
 ``theorems`` proves with it, ``recount`` counts again.
 """
 
@@ -16,7 +16,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError, SettingsError, did_you_mean
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,19 +29,19 @@ ABSTAIN = -1
 
 @dataclass(frozen=True)
 class Votes:
-    """One ballot per target and subgraph; ``n`` targets, ``m`` listed ballots.
+    """One vote per target and subgraph; ``n`` targets, ``m`` listed votes.
 
     Attributes:
-        num_groups: Number of subgraphs T, hence ballots per target.
+        num_groups: Number of subgraphs T, hence votes per target.
         num_classes: Number of classes.
-        default: Ballot cast in every group that is not listed (a class, or ``ABSTAIN``), shape ``[n]``.
-        default_stable: Whether that ballot is far enough from a tie to be the same on every machine, ``[n]``.
-        indptr: Listed ballots of target ``j`` are ``indptr[j]:indptr[j + 1]``, shape ``[n + 1]``.
-        group: Subgraph of each listed ballot, ascending within a target, shape ``[m]``.
-        ballot: The class voted for, or ``ABSTAIN``, shape ``[m]``.
+        default: Vote cast in every group that is not listed (a class, or ``ABSTAIN``), shape ``[n]``.
+        default_stable: Whether that vote is far enough from a tie to be the same on every machine, ``[n]``.
+        indptr: Listed votes of target ``j`` are ``indptr[j]:indptr[j + 1]``, shape ``[n + 1]``.
+        group: Subgraph of each listed vote, ascending within a target, shape ``[m]``.
+        vote: The class voted for, or ``ABSTAIN``, shape ``[m]``.
         stable: As ``default_stable``, shape ``[m]``.
-        reached: Whether the graph as it is reaches this ballot, shape ``[m]``: in the node task the target has an edge
-            in that subgraph (``S_v``); in the node-centric graph task the subgraph can hold an edge. A ballot that is
+        reached: Whether the graph as it is reaches this vote, shape ``[m]``: in the node task the target has an edge
+            in that subgraph (``S_v``); in the node-centric graph task the subgraph can hold an edge. A vote that is
             not reached moves only when something is *added*.
     """
 
@@ -50,7 +51,7 @@ class Votes:
     default_stable: BoolArray
     indptr: IntArray
     group: npt.NDArray[np.int32]
-    ballot: npt.NDArray[np.int16]
+    vote: npt.NDArray[np.int16]
     stable: BoolArray
     reached: BoolArray
 
@@ -61,20 +62,20 @@ class Votes:
 
     @property
     def owner(self) -> IntArray:
-        """Target of each listed ballot, shape ``[m]``."""
+        """Target of each listed vote, shape ``[m]``."""
         return np.repeat(np.arange(self.num_targets), self.indptr[1:] - self.indptr[:-1])
 
     def tally(self, listed: BoolArray | None = None, default: BoolArray | None = None) -> IntArray:
         """Votes per target and class (abstentions left out), shape ``[n, num_classes]``.
 
         Args:
-            listed: Which listed ballots to count, shape ``[m]``; all when not given.
-            default: Whether to count each target's unlisted ballots, shape ``[n]``; all when not given.
+            listed: Which listed votes to count, shape ``[m]``; all when not given.
+            default: Whether to count each target's unlisted votes, shape ``[n]``; all when not given.
         """
-        listed = np.ones(len(self.ballot), dtype=bool) if listed is None else listed
+        listed = np.ones(len(self.vote), dtype=bool) if listed is None else listed
         default = np.ones(self.num_targets, dtype=bool) if default is None else default
-        cast = listed & (self.ballot >= 0)
-        place = self.owner[cast] * self.num_classes + self.ballot[cast]
+        cast = listed & (self.vote >= 0)
+        place = self.owner[cast] * self.num_classes + self.vote[cast]
         counts = np.bincount(place, minlength=self.num_targets * self.num_classes)
         counts = counts.reshape(self.num_targets, self.num_classes)
         voting = np.flatnonzero(default & (self.default >= 0))
@@ -88,13 +89,13 @@ class Votes:
 
     @property
     def num_unlisted(self) -> IntArray:
-        """How many groups cast the default ballot, shape ``[n]``."""
+        """How many groups cast the default vote, shape ``[n]``."""
         return self.num_groups - (self.indptr[1:] - self.indptr[:-1])
 
     def dense(self) -> npt.NDArray[np.int16]:
-        """The full table of ballots, shape ``[n, num_groups]``; meant for tests and small graphs."""
+        """The full table of votes, shape ``[n, num_groups]``; meant for tests and small graphs."""
         table = np.repeat(self.default[:, None], self.num_groups, axis=1)
-        table[self.owner, self.group] = self.ballot
+        table[self.owner, self.group] = self.vote
         return table
 
 
@@ -103,60 +104,60 @@ DTYPES = {
     "default_stable": np.bool_,
     "indptr": np.int64,
     "group": np.int32,
-    "ballot": np.int16,
+    "vote": np.int16,
     "stable": np.bool_,
     "reached": np.bool_,
-    "cover_ptr": np.int64,
-    "cover": np.int32,
+    "reach_ptr": np.int64,
+    "reach": np.int32,
 }
-EDGELESS = {"edgeless": np.int16, "edgeless_stable": np.bool_}  # there if a prior follows them
-OF_PAIRS = {"one_way": np.bool_, "hubs": np.int32}  # there if the rule names them
+NO_EDGE = {"no_edge": np.int16, "no_edge_stable": np.bool_}  # there if a prior follows them
+OF_PAIRS = {"one_way": np.bool_, "targets_per_node": np.int32}  # there if the rule names them
 MOST_PER_NEIGHBOUR = 2**31 - 1  # where every neighbour has one, as many as an array of int32 can number
 SIZES = {"num_groups": 2**24, "num_classes": np.iinfo(np.int16).max}  # largest numbers that a verifier accepts
 LARGEST_PARAMETER = 2**53  # whole numbers up to here are exact in floating point
 
 
 @dataclass(frozen=True)
-class Ballots:
+class VoteRecord:
     """Votes, the rule of the division that cast them, and what else that rule needs. Checked on construction.
 
     Attributes:
-        votes: The ballots.
-        rule: Which theorem applies, a key of :data:`~agnncert.certificates.rules.RULES`.
-        cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
-        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last entry, which is the number
-            of reached ballots, holds for more nodes too. Edge-centric rules need it, others leave it empty.
+        votes: The votes.
+        rule: Which theorem applies, a key of :data:`~agnncert.certificates.theorem_facts.RULES`.
+        reach_ptr: Row of target ``j`` in ``reach`` is ``reach_ptr[j]:reach_ptr[j + 1]``, shape ``[n + 1]``.
+        reach: Entry k - 1 of a row bounds the votes that the worst k nodes reach; the last entry, which is the number
+            of reached votes, holds for more nodes too. Edge-centric rules need it, others leave it empty.
         ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
-        parameters: Whole numbers that the rule needs: the sides of GNNCert-EN's grid, or the ballots that one unit of
+        parameters: Whole numbers that the rule needs: the sides of GNNCert-EN's grid, or the votes that one unit of
             each budget field moves in a user's own division.
         vote: What empty groups cast, and with how many votes each class starts.
-        edgeless: Prediction of each target without edges, shape ``[n]``; only if the prior follows it.
-        edgeless_stable: Whether it is far enough from a tie to be the same on every machine, shape ``[n]``.
-        one_way: Whether the pair of each listed ballot has one direction only, shape ``[m]``; only where every pair has
+        no-edge: Prediction of each target without edges, shape ``[n]``; only if the prior follows it.
+        no_edge_stable: Whether it is far enough from a tie to be the same on every machine, shape ``[n]``.
+        one_way: Whether the pair of each listed vote has one direction only, shape ``[m]``; only where every pair has
             a group of its own.
-        hubs: Of how many targets each node that is none is a neighbour, the largest numbers first and no zeros; only in
+        targets_per_node: Of how many targets each node that is none is a neighbour, the largest numbers first and no zeros; only in
             the node task where every neighbour has a group of its own.
     """
 
     votes: Votes
-    rule: str
-    cover_ptr: IntArray
-    cover: npt.NDArray[np.int32]
+    theorem: str
+    reach_ptr: IntArray
+    reach: npt.NDArray[np.int32]
     ids: str = "node_id"
     parameters: Mapping[str, int] = field(default_factory=dict)
-    vote: VotingRule = field(default_factory=VotingRule)
-    edgeless: npt.NDArray[np.int16] | None = None
-    edgeless_stable: BoolArray | None = None
+    voting_rule: VotingRule = field(default_factory=VotingRule)
+    no_edge: npt.NDArray[np.int16] | None = None
+    no_edge_stable: BoolArray | None = None
     one_way: BoolArray | None = None
-    hubs: npt.NDArray[np.int32] | None = None
+    targets_per_node: npt.NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         _check_settings(self)
         try:
-            object.__setattr__(self, "vote", self.vote.under(self.rule, self.votes.num_classes))
+            object.__setattr__(self, "voting_rule", self.voting_rule.under(self.theorem, self.votes.num_classes))
         except SettingsError as error:
             raise CertificateError(f"the vote does not fit the rule: {error}") from error
-        _check_types(self.tensors(), _expected(self.rule, self.vote))
+        _check_types(self.tensors(), _expected(self.theorem, self.voting_rule))
         _check_votes(self.votes)
         _check_reached(self)
         _check_constants(self)
@@ -170,93 +171,98 @@ class Ballots:
     @property
     def task(self) -> str:
         """``"node"`` or ``"graph"``."""
-        return RULES[self.rule].task
+        return THEOREMS[self.theorem].task
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of the votes and of the cover table, and whatever else the vote and the rule need."""
-        named = {name: getattr(self if name.startswith("cover") else self.votes, name) for name in DTYPES}
-        extra = {name: getattr(self, name) for name in (*EDGELESS, *OF_PAIRS)}
+        """The arrays of the votes and of the reach table, and whatever else the vote and the rule need."""
+        named = {name: getattr(self if name.startswith("reach") else self.votes, name) for name in DTYPES}
+        extra = {name: getattr(self, name) for name in (*NO_EDGE, *OF_PAIRS)}
         return named | {name: array for name, array in extra.items() if array is not None}
 
     def settings(self) -> dict[str, Any]:
         """The rule with its parameters, the vote and its size."""
         sizes = {name: getattr(self.votes, name) for name in SIZES}
-        facts = {"rule": self.rule, "ids": self.ids, "parameters": dict(self.parameters), "vote": self.vote.to_json()}
+        facts = {
+            "theorem": self.theorem,
+            "ids": self.ids,
+            "parameters": dict(self.parameters),
+            "voting_rule": self.voting_rule.to_json(),
+        }
         return facts | sizes
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Ballots from :meth:`tensors` and :meth:`settings`, which come from a file and are not trusted.
+        """Votes from :meth:`tensors` and :meth:`settings`, which come from a file and are not trusted.
 
         Raises:
-            CertificateError: The ballots or the rule are not ones that this library can have written.
+            CertificateError: The votes or the rule are not ones that this library can have written.
         """
-        expected = ("rule", "ids", "parameters", "vote", *SIZES)
+        expected = ("theorem", "ids", "parameters", "voting_rule", *SIZES)
         if sorted(settings) != sorted(expected) or not isinstance(settings["parameters"], dict):
             raise CertificateError(f"settings are {reprlib.repr(dict(settings))}: expected {', '.join(expected)}.")
         sizes = {name: settings[name] for name in SIZES}
-        _check_sizes(settings["rule"], sizes)
-        vote = VotingRule.from_json(settings["vote"], settings["rule"], settings["num_classes"])
-        names = _expected(settings["rule"], vote)
+        _check_sizes(settings["theorem"], sizes)
+        voting_rule = VotingRule.from_json(settings["voting_rule"], settings["theorem"], settings["num_classes"])
+        names = _expected(settings["theorem"], voting_rule)
         if sorted(tensors) != sorted(names):
             raise CertificateError(f"arrays are {reprlib.repr(sorted(tensors))}: expected {', '.join(sorted(names))}.")
-        votes: dict[str, Any] = {name: tensors[name] for name in DTYPES if not name.startswith("cover")}
+        votes: dict[str, Any] = {name: tensors[name] for name in DTYPES if not name.startswith("reach")}
         return cls(
             votes=Votes(**votes, **sizes),
-            rule=settings["rule"],
-            cover_ptr=tensors["cover_ptr"],
-            cover=tensors["cover"],
+            theorem=settings["theorem"],
+            reach_ptr=tensors["reach_ptr"],
+            reach=tensors["reach"],
             ids=settings["ids"],
             parameters=settings["parameters"],
-            vote=vote,
-            **{name: tensors[name] for name in (*EDGELESS, *OF_PAIRS) if name in names},
+            voting_rule=voting_rule,
+            **{name: tensors[name] for name in (*NO_EDGE, *OF_PAIRS) if name in names},
         )
 
 
-def _expected(rule: str, vote: VotingRule) -> dict[str, Any]:
-    """Names and types of the arrays that belong to ballots."""
-    of_pairs = {name: dtype for name, dtype in OF_PAIRS.items() if getattr(RULES[rule], name)}
-    return DTYPES | (EDGELESS if vote.edgeless_prior else {}) | of_pairs
+def _expected(theorem: str, voting_rule: VotingRule) -> dict[str, Any]:
+    """Names and types of the arrays that belong to votes."""
+    of_pairs = {name: dtype for name, dtype in OF_PAIRS.items() if getattr(THEOREMS[theorem], name)}
+    return DTYPES | (NO_EDGE if voting_rule.no_edge_prior else {}) | of_pairs
 
 
-def under_vote(votes: Votes, vote: VotingRule) -> tuple[Votes, dict[str, npt.NDArray[Any]]]:
-    """Ballots as a vote counts them, and the edgeless predictions if its prior follows them.
+def apply_voting_rule(votes: Votes, voting_rule: VotingRule) -> tuple[Votes, dict[str, npt.NDArray[Any]]]:
+    """Votes as a vote counts them, and the predictions without edges if its prior follows them.
 
     Args:
-        votes: Ballots as the engines cast them: in the node task an empty group casts the edgeless prediction.
+        votes: Votes as the engines cast them: in the node task an empty group casts the prediction without edges.
         vote: The vote, spelled out.
     """
-    edgeless = {"edgeless": votes.default, "edgeless_stable": votes.default_stable} if vote.edgeless_prior else {}
-    if vote.constant is None:
-        return votes, edgeless
-    constant = np.full(votes.num_targets, vote.constant, dtype=np.int16)
-    return replace(votes, default=constant, default_stable=np.ones(votes.num_targets, dtype=bool)), edgeless
+    no_edge = {"no_edge": votes.default, "no_edge_stable": votes.default_stable} if voting_rule.no_edge_prior else {}
+    if voting_rule.constant is None:
+        return votes, no_edge
+    constant = np.full(votes.num_targets, voting_rule.constant, dtype=np.int16)
+    return replace(votes, default=constant, default_stable=np.ones(votes.num_targets, dtype=bool)), no_edge
 
 
-def _check_sizes(rule: Any, sizes: Mapping[str, Any]) -> None:
-    if not isinstance(rule, str) or rule not in RULES:
-        raise CertificateError(f"unknown rule {reprlib.repr(rule)}: {did_you_mean(str(rule)[:40], RULES)}")
+def _check_sizes(theorem: Any, sizes: Mapping[str, Any]) -> None:
+    if not isinstance(theorem, str) or theorem not in THEOREMS:
+        raise CertificateError(f"unknown rule {reprlib.repr(theorem)}: {did_you_mean(str(theorem)[:40], THEOREMS)}")
     for what, most in SIZES.items():
-        most = MOST_PER_NEIGHBOUR if what == "num_groups" and RULES[rule].per_neighbour else most
+        most = MOST_PER_NEIGHBOUR if what == "num_groups" and THEOREMS[theorem].per_neighbour else most
         if type(sizes[what]) is not int or not 1 <= sizes[what] <= most:
             given = reprlib.repr(sizes[what])
             raise CertificateError(f"{what} is {given}: expected a whole number from 1 to {most:,}.")
 
 
-def _check_settings(ballots: Ballots) -> None:
-    name, parameters = ballots.rule, ballots.parameters
-    _check_sizes(name, {what: getattr(ballots.votes, what) for what in SIZES})
-    if ballots.ids not in ("node_id", "row"):
-        raise CertificateError(f'unknown kind of ids {reprlib.repr(ballots.ids)}: expected "node_id" or "row".')
-    rule = RULES[name]
-    known = (*rule.parameters, *rule.prices)
-    missing = [what for what in rule.parameters if what not in parameters]
+def _check_settings(record: VoteRecord) -> None:
+    name, parameters = record.theorem, record.parameters
+    _check_sizes(name, {what: getattr(record.votes, what) for what in SIZES})
+    if record.ids not in ("node_id", "row"):
+        raise CertificateError(f'unknown kind of ids {reprlib.repr(record.ids)}: expected "node_id" or "row".')
+    facts = THEOREMS[name]
+    known = (*facts.parameters, *facts.prices)
+    missing = [what for what in facts.parameters if what not in parameters]
     odd = [what for what, value in parameters.items() if what not in known or not _is_parameter(value)]
     if missing or odd:
         given = reprlib.repr(dict(parameters)) if parameters else "none"
         raise CertificateError(f'parameters of the rule "{name}" are {given}: expected {", ".join(known) or "none"}.')
-    if rule.parameters and math.prod(parameters.values()) != ballots.votes.num_groups:
-        raise CertificateError(f"a grid of {dict(parameters)} does not make {ballots.votes.num_groups} groups.")
+    if facts.parameters and math.prod(parameters.values()) != record.votes.num_groups:
+        raise CertificateError(f"a grid of {dict(parameters)} does not make {record.votes.num_groups} groups.")
 
 
 def _check_types(arrays: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -273,36 +279,36 @@ def _check_types(arrays: dict[str, Any], expected: dict[str, Any]) -> None:
 def _check_votes(votes: Votes) -> None:
     _check_rows("indptr", votes.indptr, votes.num_targets, len(votes.group))
     _check_length("default_stable", len(votes.default_stable), votes.num_targets)
-    for name in ("ballot", "stable", "reached"):
+    for name in ("vote", "stable", "reached"):
         _check_length(name, len(getattr(votes, name)), len(votes.group))
     _check_range("group", votes.group, 0, votes.num_groups - 1)
-    for name in ("ballot", "default"):
+    for name in ("vote", "default"):
         _check_range(name, getattr(votes, name), ABSTAIN, votes.num_classes - 1)
     if not _ascends(votes.group, votes.indptr):
-        raise CertificateError('"group" does not ascend within a target: a ballot would be counted twice.')
+        raise CertificateError('"group" does not ascend within a target: a vote would be counted twice.')
 
 
-def _check_reached(ballots: Ballots) -> None:
-    """Refuses ``reached`` flags and cover tables that contradict the rule or each other."""
-    votes, rule, ptr, cover = ballots.votes, RULES[ballots.rule], ballots.cover_ptr, ballots.cover
+def _check_reached(record: VoteRecord) -> None:
+    """Refuses ``reached`` flags and reach tables that contradict the rule or each other."""
+    votes, facts, ptr, reach = record.votes, THEOREMS[record.theorem], record.reach_ptr, record.reach
     elsewhere = np.searchsorted(votes.indptr, np.flatnonzero(~votes.reached), side="right") - 1  # hardly ever many
     num_unreached = np.bincount(elsewhere, minlength=votes.num_targets)
     reached, unreached = np.diff(votes.indptr) - num_unreached, int(num_unreached.max(initial=0))
-    if rule.most_unreached == 0 and unreached:
-        raise CertificateError(f'the rule "{ballots.rule}" lists only ballots that are reached; others were found.')
-    if rule.most_unreached is not None and unreached > rule.most_unreached:
-        raise CertificateError("a target has one group of its own; several unreached ballots were found.")
-    _check_rows("cover_ptr", ptr, ballots.num_targets, len(cover))
-    if not rule.uses_cover:
-        if len(cover):
-            raise CertificateError(f'the rule "{ballots.rule}" has no cover table; one was found.')
+    if facts.most_unreached == 0 and unreached:
+        raise CertificateError(f'the rule "{record.theorem}" lists only votes that are reached; others were found.')
+    if facts.most_unreached is not None and unreached > facts.most_unreached:
+        raise CertificateError("a target has one group of its own; several unreached votes were found.")
+    _check_rows("reach_ptr", ptr, record.num_targets, len(reach))
+    if not facts.uses_reach:
+        if len(reach):
+            raise CertificateError(f'the rule "{record.theorem}" has no reach table; one was found.')
         return
     has_row, last = ptr[1:] > ptr[:-1], np.zeros(votes.num_targets, dtype=np.int32)
-    last[has_row] = cover[ptr[1:][has_row] - 1]
+    last[has_row] = reach[ptr[1:][has_row] - 1]
     if (last != reached).any():
-        raise CertificateError('the last entry of each row of "cover" must be the number of reached ballots.')
-    if (cover < 0).any() or not _ascends(cover, ptr, strictly=False):
-        raise CertificateError('"cover" decreases within a target: more nodes cannot reach fewer ballots.')
+        raise CertificateError('the last entry of each row of "reach" must be the number of reached votes.')
+    if (reach < 0).any() or not _ascends(reach, ptr, strictly=False):
+        raise CertificateError('"reach" decreases within a target: more nodes cannot reach fewer votes.')
 
 
 def _ascends(values: npt.NDArray[Any], ptr: IntArray, strictly: bool = True) -> bool:
@@ -313,26 +319,28 @@ def _ascends(values: npt.NDArray[Any], ptr: IntArray, strictly: bool = True) -> 
     return bool(fine.all())
 
 
-def _check_constants(ballots: Ballots) -> None:
-    """Refuses ballots of empty groups, and edgeless predictions, that contradict the vote."""
-    votes, vote = ballots.votes, ballots.vote
-    if vote.constant is not None and (votes.default != vote.constant).any():
-        raise CertificateError("empty groups are said to cast one and the same ballot, but others were found.")
-    if ballots.edgeless is None or ballots.edgeless_stable is None:
+def _check_constants(record: VoteRecord) -> None:
+    """Refuses votes of empty groups, and predictions without edges, that contradict the vote."""
+    votes, voting_rule = record.votes, record.voting_rule
+    if voting_rule.constant is not None and (votes.default != voting_rule.constant).any():
+        raise CertificateError("empty groups are said to cast one and the same vote, but others were found.")
+    if record.no_edge is None or record.no_edge_stable is None:
         return
-    for name in EDGELESS:
-        _check_length(name, len(getattr(ballots, name)), votes.num_targets)
-    _check_range("edgeless", ballots.edgeless, 0, votes.num_classes - 1)
-    same = (ballots.edgeless == votes.default) & (ballots.edgeless_stable == votes.default_stable)
-    if vote.constant is None and not same.all():
-        raise CertificateError("empty groups are said to cast the edgeless prediction, but they do not.")
+    for name in NO_EDGE:
+        _check_length(name, len(getattr(record, name)), votes.num_targets)
+    _check_range("no_edge", record.no_edge, 0, votes.num_classes - 1)
+    same = (record.no_edge == votes.default) & (record.no_edge_stable == votes.default_stable)
+    if voting_rule.constant is None and not same.all():
+        raise CertificateError("empty groups are said to cast the prediction without edges, but they do not.")
 
 
-def _check_pairs(ballots: Ballots) -> None:
-    if ballots.one_way is not None:
-        _check_length("one_way", len(ballots.one_way), len(ballots.votes.group))
-    if ballots.hubs is not None and ((np.diff(ballots.hubs) > 0).any() or (ballots.hubs[-1:] < 1).any()):
-        raise CertificateError('"hubs" must descend, and end before the first zero.')
+def _check_pairs(record: VoteRecord) -> None:
+    if record.one_way is not None:
+        _check_length("one_way", len(record.one_way), len(record.votes.group))
+    if record.targets_per_node is not None and (
+        (np.diff(record.targets_per_node) > 0).any() or (record.targets_per_node[-1:] < 1).any()
+    ):
+        raise CertificateError('"targets_per_node" must descend, and end before the first zero.')
 
 
 def _check_rows(name: str, ptr: IntArray, num_rows: int, total: int) -> None:

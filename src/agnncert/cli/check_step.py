@@ -11,8 +11,8 @@ import numpy as np
 from agnncert.attacks.api import KINDS, attack
 from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, IntArray
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.inputs import (
     fresh_model,
@@ -38,7 +38,7 @@ from agnncert.models.digest import model_digest
 from agnncert.models.stacked import GraphFree, StackedModel, StackedVotes
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.training.study import Study
 from agnncert.verdict import Verdict, verify
 
@@ -205,12 +205,12 @@ def attack_run(
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
         if isinstance(study.defence, StackedVotes):
             raise SettingsError(
-                "these attacks move ballots, and stacked votes cast none: examples/bots.py attacks such a model, by "
+                "these attacks move votes, and stacked votes cast none: examples/bots.py attacks such a model, by "
                 "joining the accounts whose votes help most."
             )
         # What was certified counts, which need not be what the run began with.
-        division, rule = parse_division(certificate.claim.division), _rule_of(certificate)
-        study = replace(study, defence=division, model=voter, vote=rule)
+        division, voting_rule = parse_division(certificate.claim.division), _rule_of(certificate)
+        study = replace(study, defence=division, model=voter, voting_rule=voting_rule)
         settings = replace(settings, sizes=settings.sizes or ",".join(map(str, usual_sizes(certificate))))
         folder.begin("attack", settings.table(), folder.data)
         rounds = _rounds(study, certificate, settings)
@@ -242,7 +242,7 @@ def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) ->
         if len(chosen):
             fallen = attack(
                 study.new_model(), study.data, study.division, budget=budget, kind=settings.kind,
-                targets=certificate.row[chosen], seed=settings.seed, rule=certificate.voting_rule,
+                targets=certificate.row[chosen], seed=settings.seed, voting_rule=certificate.voting_rule,
             ).succeeded  # fmt: skip
         rounds.append(_round(size, correct, total, holds, chosen, fallen))
     return tuple(rounds)
@@ -251,9 +251,13 @@ def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) ->
 def _rule_of(certificate: Certificate) -> VotingRule | None:
     """The voting rule of a certificate; None if it is the default one, about which results say nothing."""
     evidence = certificate.evidence
-    if not isinstance(evidence, BallotEvidence):
+    if not isinstance(evidence, VoteEvidence):
         return None
-    return None if evidence.vote == VotingRule().under(evidence.rule, evidence.votes.num_classes) else evidence.vote
+    return (
+        None
+        if evidence.voting_rule == VotingRule().under(evidence.theorem, evidence.votes.num_classes)
+        else evidence.voting_rule
+    )
 
 
 def _sample(free: BoolArray, holds: BoolArray, wanted: int, random: np.random.Generator) -> IntArray:

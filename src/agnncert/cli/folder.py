@@ -323,13 +323,13 @@ def card_text(
     settings, data, choice = folder.settings, folder.data, folder.read_json(VOTE)
     made = {**settings.get("certify", {}), **settings.get("train", {})}
     chosen: dict[str, Any] = next((one for one in choice.get("candidates", []) if one.get("chosen")), {})
-    rule = chosen or made
+    voting_rule = chosen or made
     parts = {
         "model": made.get("model"), **made.get("set", {}), "division": made.get("division"),
         "size that votes are trained for": made.get("size"), "stacked votes": made.get("stacked"),
         "subgraphs": made.get("groups"), "vote chosen for size": choice.get("size"),
         "what decides": chosen.get("decides"), "certified with": chosen.get("division"),
-        "empty subgraphs cast": rule.get("empty"), "threshold (votes given in advance)": rule.get("prior", "none"),
+        "empty subgraphs cast": voting_rule.get("empty"), "threshold (votes given in advance)": voting_rule.get("prior", "none"),
         "classes weighted equally in training": made.get("balance_classes"), "seed": made.get("seed", 0),
         "weights": folder.weights.name,
     }  # fmt: skip

@@ -25,8 +25,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from agnncert.addons import addon
-from agnncert.certificates.rules import LARGEST_CLASS
 from agnncert.certificates.votes import IntArray
+from agnncert.certificates.voting_rule import LARGEST_CLASS
 from agnncert.cli import place_of
 from agnncert.cli.folder import ENCODING, VOTE, RunFolder
 from agnncert.cli.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
@@ -508,12 +508,17 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
 def row_origin(settings: ModelSettings, study: Study, about: dict[str, Any]) -> dict[str, Any]:
     """Data, model, division and seed, as every row of results names them."""
     known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed, "model": settings.model}
-    return {**known, "division": f"{study.defence}" if study.vote is None else f"{study.defence}, {study.vote}"}
+    return {
+        **known,
+        "division": f"{study.defence}" if study.voting_rule is None else f"{study.defence}, {study.voting_rule}",
+    }
 
 
 def _study(ready: CanonicalData, settings: CertifySettings, division: Any, model: Any) -> Study:
-    rule = settings.rule(class_names(ready.data))
-    return Study(ready, targets_of(ready, settings.targets), division, model, seed=settings.seed, vote=rule)
+    voting_rule = settings.voting_rule(class_names(ready.data))
+    return Study(
+        ready, targets_of(ready, settings.targets), division, model, seed=settings.seed, voting_rule=voting_rule
+    )
 
 
 def settings_of_folder(
@@ -580,8 +585,8 @@ def model_of_run(folder: RunFolder, data: Any, named: ModelSettings, root: str |
 
 def who_votes(folder: RunFolder, model: Any, data: Any) -> Any:
     """The model that was certified: stacked votes with their threshold, or a constant if that was chosen for a size."""
-    vote = folder.read_json(VOTE)
-    chosen, scores = vote.get("constant"), vote.get("scores")
+    voting_rule = folder.read_json(VOTE)
+    chosen, scores = voting_rule.get("constant"), voting_rule.get("scores")
     if isinstance(model, StackedModel) and scores is not None:
         if not (isinstance(scores, list) and [type(one) for one in scores] == [float] * model.num_classes):
             raise SettingsError(f"{folder.path / VOTE} is damaged: certify again.")

@@ -88,7 +88,7 @@ def train_run(
     asked, ready = settings, CanonicalData.of(load_data(settings))
     about = describe(ready, settings)
     settings, division = make_division(_resolved(settings, ready), ready.task, ready.data)
-    table, rule = settings.table(), settings.rule(about["class_names"])
+    table, voting_rule = settings.table(), settings.voting_rule(about["class_names"])
     folder = open_run(out, run_name(about, settings), "train", table, about["digest"], fresh)
     with folder.recording():
         folder.begin("train", table, about)
@@ -97,7 +97,7 @@ def train_run(
         if rows and folder.weights.is_file():
             log.info("%s has been trained already (--fresh trains it again)", folder)
             return Trained(folder, settings, {row["measure"]: row["value"] for row in rows})
-        study = _study(settings, ready, division, vote=rule)
+        study = _study(settings, ready, division, voting_rule=voting_rule)
         log.info("training %s for at most %d epochs", settings.model, settings.fit["epochs"])
         model, record = _fit(study, folder, "model", "training", on_progress)
         best = f", best after epoch {record['best_epoch']}" if "best_epoch" in record else ""
@@ -285,16 +285,21 @@ def _with_chosen_rule(study: Study, settings: CertifySettings, folder: RunFolder
         limits: dict[str, Any] = {"false_positive_rate": settings.false_positive_rate, "alerts": settings.alerts}
         point = choose_threshold(study.new_model(), study.data, division, size=size, protocol=protocol, **limits)
         log.info("%s", point)
-        chosen = {"decides": "threshold", "division": str(point.division), **point.rule.to_json(), "chosen": True}
+        chosen = {
+            "decides": "threshold",
+            "division": str(point.division),
+            **point.voting_rule.to_json(),
+            "chosen": True,
+        }
         about = {"size": size, "text": str(point), "constant": None, "candidates": [chosen]}
         folder.write(VOTE, json.dumps(about, indent=2) + "\n")
-        return replace(study, vote=point.rule)
+        return replace(study, voting_rule=point.voting_rule)
     how: dict[str, Any] = {"against": settings.against or "any", "protocol": protocol}
     how["measure"] = settings.measure or _usual_measure(study)
     choice = choose_voting_rule(study.new_model(), study.data, division, size, **how)
     log.info("%s", choice)
     folder.write(VOTE, json.dumps(_choice_table(choice), indent=2) + "\n")
-    return replace(study, defence=choice.division, model=choice.model, vote=choice.rule)
+    return replace(study, defence=choice.division, model=choice.model, voting_rule=choice.voting_rule)
 
 
 def _with_threshold(study: Study, settings: CertifySettings, folder: RunFolder) -> Study:
@@ -330,10 +335,10 @@ def _usual_measure(study: Study) -> str:
 def _choice_table(choice: RuleChoice) -> dict[str, Any]:
     """A choice in JSON's terms; ``constant`` describes the model that votes, if it is not that of the run."""
     best = choice.best
-    constant = None if best.label is None else {"label": best.label, "classes": len(best.rule.class_prior)}
+    constant = None if best.label is None else {"label": best.label, "classes": len(best.voting_rule.class_prior)}
     candidates = [
         {
-            "decides": one.name, "division": str(one.division), **one.rule.to_json(), "chosen": one is best,
+            "decides": one.name, "division": str(one.division), **one.voting_rule.to_json(), "chosen": one is best,
             "accuracy": one.accuracy, "certified_accuracy": one.certified_accuracy,
         }
         for one in choice.candidates
@@ -351,7 +356,7 @@ def _certify(
         how["memory_limit"] = 1_000_000 * settings.memory
     keeps = settings.engine == "fast" and not settings.edges_only and isinstance(study.defence, Division)
     if keeps:  # finished parts are kept if the command is interrupted
-        how["checkpoint"] = folder.path / "ballots"
+        how["checkpoint"] = folder.path / "votes"
     certificate, seconds, _ = certify_model(study, study.new_model(), on_progress, **how)
     total, known = certificate.num_targets, int(certificate.labelled.sum())
     if certificate.truth is not None and not known:

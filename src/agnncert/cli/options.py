@@ -58,8 +58,8 @@ Groups = Annotated[
 Empty = Annotated[
     str | None,
     typer.Option(
-        metavar="VOTE", show_default="edgeless for nodes, abstain for graphs",
-        help="Vote of empty subgraphs: edgeless (the prediction without edges), abstain, or a class (name or number).",
+        metavar="VOTE", show_default="no_edge for nodes, abstain for graphs",
+        help="Vote of empty subgraphs: no-edge (the prediction without edges), abstain, or a class (name or number).",
     ),
 ]  # fmt: skip
 Prior = Annotated[

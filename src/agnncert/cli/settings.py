@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.named import AGNNCERT, STACKED
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.measures import MEASURES
@@ -20,7 +20,7 @@ from agnncert.training.settings import SETTINGS, checked
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight", "time")
 PARTS = ("test", "val", "train", "all")
 COMMANDS = ("train", "certify", "verify", "audit", "attack", "compare")  # those that have a table in a settings file
-EMPTY_WORDS = ("edgeless", "abstain")
+EMPTY_WORDS = ("no_edge", "abstain")
 # Settings of ``fit`` that are not settings of a run in their own right.
 FIT = tuple(name for name in SETTINGS if name not in ("size", "against", "seed"))
 
@@ -89,9 +89,7 @@ class ModelSettings(DataSettings):
         if self.division == STACKED:
             unused = [n for n in ("groups", "hash", "empty", "prior") if getattr(self, n) is not None]
             if unused:
-                raise SettingsError(
-                    f"stacked votes divide no graph and cast no ballots: leave out {', '.join(unused)}."
-                )
+                raise SettingsError(f"stacked votes divide no graph and cast no votes: leave out {', '.join(unused)}.")
         elif self.division is not None and self.stacked:
             raise SettingsError(f"stacked.{next(iter(self.stacked))} belongs to --division stacked.")
 
@@ -100,7 +98,7 @@ class ModelSettings(DataSettings):
         """Whether the voting rule is set."""
         return self.empty is not None or self.prior is not None
 
-    def rule(self, names: Sequence[str] | None) -> VotingRule | None:
+    def voting_rule(self, names: Sequence[str] | None) -> VotingRule | None:
         """The voting rule; None for the default one.
 
         Args:

@@ -81,7 +81,7 @@ class Division(ABC):
         """
         return self.family is not None and not self.gates_features and not self.edges_only
 
-    def rule(self, task: Task) -> str:
+    def theorem(self, task: Task) -> str:
         """Name of the theorem that applies, a key of ``RULES``. A division of your own is known by its unit costs."""
         return f"custom/{task}"
 
@@ -154,14 +154,14 @@ class DisjointUnion:
     """All subgraphs at once, as one disjoint union of ``p`` copies of nodes and ``m`` edges, ordered by cell.
 
     A *cell* is one subgraph: its group in the node task, ``graph * num_groups + group`` in the graph task. Copies that
-    would neither cast a ballot of their own nor send a message are left out.
+    would neither cast a vote of their own nor send a message are left out.
 
     Attributes:
         cell: Subgraph of each copy, ascending, shape ``[p]``.
         node: Which node it is a copy of, shape ``[p]``.
         edge_index: Edges between copies, shape ``[2, m]``.
         edge: Which edge of the graph each one is, shape ``[m]``.
-        votes: Whether the copy casts a ballot that may differ from the node's default, shape ``[p]``.
+        votes: Whether the copy casts a vote that may differ from the node's default, shape ``[p]``.
         reached: Whether the copy has an edge through which a change can reach it (graph task: whether its subgraph can
             have an edge at all), shape ``[p]``.
         blank: Whether the copy's features are hidden, shape ``[p]``, or ``None`` if none are.
@@ -302,6 +302,6 @@ def require_covered(change: Perturbation, graph: CanonicalGraph, target: int | N
         raise NotCovered("the change deletes the target itself: no certificate speaks of a node that is gone.")
     if own in keys_of(change.change_features) and not target_features:
         raise NotCovered(
-            "the change alters the target's own features, which take part in every ballot of the target. "
+            "the change alters the target's own features, which take part in every vote of the target. "
             "GatedNodeCentric covers this."
         )

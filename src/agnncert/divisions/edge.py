@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.certificates.rules import EDGES_ONLY
+from agnncert.certificates.theorem_facts import EDGES_ONLY
 from agnncert.divisions.base import (
     BuiltInDivision,
     DisjointUnion,
@@ -92,9 +92,9 @@ class EdgeCentric(EdgeDivision):
         """With ``edges_only``, one vote per changed edge."""
         return MappingProxyType(EDGES_ONLY if self.edges_only else {})
 
-    def rule(self, task: Task) -> str:
+    def theorem(self, task: Task) -> str:
         """The edge-centric theorem of the task; with ``edges_only`` the rule that uses nothing but ``unit_costs``."""
-        return super().rule(task) if self.edges_only else f"edge-centric/{task}"
+        return super().theorem(task) if self.edges_only else f"edge-centric/{task}"
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every directed edge; both directions of a pair share it."""
@@ -134,7 +134,7 @@ class PerEdge(EdgeDivision):
     def __str__(self) -> str:
         return f"edge-centric(T=inf{', self-loops kept' if self.self_loops else ''})"
 
-    def rule(self, task: Task) -> str:
+    def theorem(self, task: Task) -> str:
         """The theorem for one vote per pair of nodes."""
         return f"per-pair/{task}"
 

@@ -102,7 +102,7 @@ class NodeCentric(NodeDivision):
         loops = ", self-loops kept" if self.self_loops else ""
         return f"node-centric(T={self.num_groups}, hash={self.hash}, key=u64le{gated}{loops})"
 
-    def rule(self, task: Task) -> str:
+    def theorem(self, task: Task) -> str:
         """The node-centric theorem of the task."""
         return f"node-centric/{task}"
 
@@ -139,9 +139,9 @@ class GatedNodeCentric(NodeCentric):
 
     gates_features = True
 
-    def rule(self, task: Task) -> str:
+    def theorem(self, task: Task) -> str:
         """The theorem for gated features, which is about nodes."""
-        return "gated/node" if task == "node" else super().rule(task)
+        return "gated/node" if task == "node" else super().theorem(task)
 
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """As in :class:`NodeCentric`, without features of other groups; nodes of those that have no edge abstain."""
@@ -182,7 +182,7 @@ class PerNeighbour(NodeDivision):
     def __str__(self) -> str:
         return "node-centric(T=inf)"
 
-    def rule(self, task: Task) -> str:
+    def theorem(self, task: Task) -> str:
         """The theorem for one vote per neighbour."""
         return f"per-neighbour/{task}"
 

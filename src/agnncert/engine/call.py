@@ -1,6 +1,6 @@
 """Why a model cannot be called: each reason that can be told is told before, or in place of, torch's own words.
 
-How a module is called: what its ``forward`` takes, what it must return, and which ballots follow from its logits.
+How a module is called: what its ``forward`` takes, what it must return, and which votes follow from its logits.
 """
 
 import inspect
@@ -170,12 +170,12 @@ MAIN_MEMORY = torch.device("cpu")
 
 
 @dataclass(frozen=True)
-class Caller:
+class ModelAdapter:
     """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
 
     Graphs stay in main memory: what one call needs travels to the model's ``device``, and its logits come back.
 
-    ``strictness`` is for comparisons with another machine: 1 asks a little more of a stable ballot, -1 a little less.
+    ``strictness`` is for comparisons with another machine: 1 asks a little more of a stable vote, -1 a little less.
 
     A model gets copies of its own. One that writes into its inputs (``x.relu_()``, ``edge_weight.data.clamp_()``) would
     else alter the graph for every later call, and the user's data with it; such writes leave no trace to look for.
@@ -190,7 +190,7 @@ class Caller:
     takes_size: bool = False  # graph task: batch_size, the number of graphs
     device: torch.device = MAIN_MEMORY
     copies: bool = True  # False: inputs were made for one call, and nobody looks at them afterwards
-    _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
+    _shaken: "dict[Shake, ModelAdapter]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
         self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
@@ -232,7 +232,7 @@ class Caller:
                 "it knows), and as few edges as none at all."
             ) from error
 
-    def shaken(self, shake: Shake, shaken_model: Callable[[Any, Shake], Any]) -> "Caller":
+    def shaken(self, shake: Shake, shaken_model: Callable[[Any, Shake], Any]) -> "ModelAdapter":
         """The same with a shaken model, which is made once."""
         if shake not in self._shaken:
             self._shaken[shake] = replace(self, model=shaken_model(self.model, shake))
@@ -260,7 +260,9 @@ def no_edges(graph: CanonicalGraph, takes: tuple[str, ...]) -> tuple[Tensor, dic
     return torch.empty(2, 0, dtype=torch.int64), {name: getattr(graph, name)[:0] for name in takes}
 
 
-def bind(model: Callable[..., Any], graph: CanonicalGraph, task: Task, tried: Caller | None = None) -> Caller:
+def bind(
+    model: Callable[..., Any], graph: CanonicalGraph, task: Task, tried: ModelAdapter | None = None
+) -> ModelAdapter:
     """Tries the model on one node of the (canonical) graph, and explains what does not fit.
 
     Args:
@@ -287,7 +289,7 @@ def bind(model: Callable[..., Any], graph: CanonicalGraph, task: Task, tried: Ca
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
     x = graph.x[:1].to(dtype)
-    caller = Caller(model, task, takes, dtype, num_classes=0, takes_size=sized, device=device)
+    caller = ModelAdapter(model, task, takes, dtype, num_classes=0, takes_size=sized, device=device)
     signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
     try:
         with torch.no_grad():
@@ -313,7 +315,7 @@ def bind(model: Callable[..., Any], graph: CanonicalGraph, task: Task, tried: Ca
         raise ModelContractError(
             f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.{_TWO_CLASSES}"
         )
-    return Caller(model, task, takes, dtype, int(logits.size(1)), takes_size=sized, device=device)
+    return ModelAdapter(model, task, takes, dtype, int(logits.size(1)), takes_size=sized, device=device)
 
 
 def _require_held(graph: CanonicalGraph, takes: tuple[str, ...], dtype: torch.dtype) -> None:
@@ -332,7 +334,7 @@ _TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."
 
 
 @torch.no_grad()
-def _runs_on_two(caller: Caller, graph: CanonicalGraph) -> bool:
+def _runs_on_two(caller: ModelAdapter, graph: CanonicalGraph) -> bool:
     """Whether a model that failed on one node can be run on two that are joined."""
     x = graph.x[:1].to(caller.dtype).repeat(2, 1)
     values = {name: value[:1].repeat(2, *[1] * (value.dim() - 1)) for name, value in caller.edge_values(graph).items()}

@@ -19,10 +19,10 @@ import torch
 from agnncert.certificates.votes import IntArray, Votes
 from agnncert.divisions.base import Division
 from agnncert.engine import fast, naive
-from agnncert.engine.call import Caller
-from agnncert.engine.cover import Cover, SmallComponents
-from agnncert.engine.fast import RangeVotes, Shuffle, abstaining, cast_range, covers, list_range, merged, no_cover
+from agnncert.engine.call import ModelAdapter
+from agnncert.engine.fast import EdgesByGroup, RangeVotes, abstaining, cast_range, covers, list_range, merged, no_reach
 from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.reach import ReachTable, SmallComponents
 from agnncert.engine.workers import Workers
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import CanonicalGraph
@@ -36,12 +36,12 @@ ENGINES: tuple[EngineName, ...] = ("fast", "naive")
 FORMAT = "agnncert-votes"
 VERSION = 1
 PARTS_PER_WORKER = 4  # so that one that is slow, or dies, does not keep the others waiting for long
-_ARRAYS = ("size", "owner", "reached", "ballot", "stable", "reach")
+_ARRAYS = ("size", "owner", "reached", "vote", "stable", "reach")
 
 
 @torch.no_grad()
 def cast(
-    call: Caller,
+    call: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
@@ -49,21 +49,21 @@ def cast(
     tolerance: float | None = None,
     memory_limit: int | None = None,
     report_progress: ReportProgress | None = None,
-    shuffle: Shuffle | None = None,
+    shuffle: EdgesByGroup | None = None,
     workers: Workers | None = None,
     stored: "StoredRanges | None" = None,
     entries: Entries | None = None,
-) -> tuple[Votes, Cover]:
-    """Votes of the targets, and their cover tables (empty where the division needs none).
+) -> tuple[Votes, ReachTable]:
+    """Votes of the targets, and their reach tables (empty where the division needs none).
 
     Args:
         call: The model, bound to the graph.
         graph: A canonical graph; in the graph task the joined targets.
         division: How to divide it.
         rows: Node task: rows of the targets. Graph task: all graphs of ``graph``, in order.
-        engine: "fast" or "naive"; the ballots are the same.
+        engine: "fast" or "naive"; the votes are the same.
         tolerance: Relative distance that two computations of the same logits may lie apart at least; ``None`` spares
-            the work of finding out which ballots are stable, where nobody asks.
+            the work of finding out which votes are stable, where nobody asks.
         memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
         report_progress: Called now and then with the fraction of the votes that has been cast.
         shuffle: The graph's edges by group, if these have been found before.
@@ -84,8 +84,8 @@ def cast(
         report_progress(0.0)
     if not division.has_disjoint_union:
         votes = _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, report_progress)
-        return votes, no_cover(len(rows))
-    shuffle = shuffle or Shuffle(graph, division, rows)
+        return votes, no_reach(len(rows))
+    shuffle = shuffle or EdgesByGroup(graph, division, rows)
     if engine == "naive":
         parts = [list_range(shuffle, groups) for groups in shuffle.ranges(memory_limit)]
         votes = _naive_votes(call, shuffle, merged(parts, shuffle, call.num_classes), tolerance, report_progress)
@@ -94,12 +94,12 @@ def cast(
     sparse = SparseRows.of(x, entries if x is graph.x else None) if known is None else known.sparse
     features, default = Features(x, sparse, most_kept=memory_limit), None
     if not shuffle.on_graphs and not division.gates_features:
-        default = fast.edgeless_ballots(call, graph, features, rows, tolerance, memory_limit)
+        default = fast.no_edge_votes(call, graph, features, rows, tolerance, memory_limit)
     parts = _cast_all_ranges(call, shuffle, features, tolerance, memory_limit, report_progress, workers, stored)
     del features  # and with them the projections, before votes are sorted
     votes = merged(parts, shuffle, call.num_classes, default)
-    # Cover tables need nothing else of the ranges, and merged votes are large.
-    parts = [replace(part, owner=part.owner[:0].copy(), reached=None, ballot=None, stable=None) for part in parts]
+    # Reach tables need nothing else of the ranges, and merged votes are large.
+    parts = [replace(part, owner=part.owner[:0].copy(), reached=None, vote=None, stable=None) for part in parts]
     return votes, covers(parts, shuffle, votes)
 
 
@@ -108,28 +108,28 @@ def structure(
 ) -> dict[str, npt.NDArray[Any]]:
     """What ``cast`` finds out about the graph alone, by the names that evidence uses; arguments as there."""
     if division.has_disjoint_union:
-        shuffle = Shuffle(graph, division, rows)
+        shuffle = EdgesByGroup(graph, division, rows)
         parts = [list_range(shuffle, groups) for groups in shuffle.ranges(memory_limit)]
         votes = merged(parts, shuffle)
-        cover_ptr, table = covers(parts, shuffle, votes)
+        reach_ptr, table = covers(parts, shuffle, votes)
     else:
-        votes, (cover_ptr, table) = _every_group(len(rows), division.num_groups), no_cover(len(rows))
+        votes, (reach_ptr, table) = _every_group(len(rows), division.num_groups), no_reach(len(rows))
     listed = {name: getattr(votes, name) for name in ("indptr", "group", "reached")}
     pairs = pair_facts(graph, division, rows, votes.indptr, votes.group)
-    return {**listed, "cover_ptr": cover_ptr, "cover": table, **pairs}
+    return {**listed, "reach_ptr": reach_ptr, "reach": table, **pairs}
 
 
 def pair_facts(
     graph: CanonicalGraph, division: Division, rows: IntArray, indptr: IntArray, group: npt.NDArray[np.int32]
 ) -> dict[str, npt.NDArray[Any]]:
-    """The arrays ``one_way`` and ``hubs`` of the evidence, as far as its rule needs them.
+    """The arrays ``one_way`` and ``targets_per_node`` of the evidence, as far as its rule needs them.
 
     Args:
         graph: A canonical graph; in the graph task the joined targets.
         division: How it is divided.
         rows: Node task: rows of the targets.
-        indptr: Where the listed ballots of each target begin.
-        group: Group of each listed ballot.
+        indptr: Where the listed votes of each target begin.
+        group: Group of each listed vote.
     """
     if not division.is_per_neighbour:
         return {}
@@ -139,12 +139,12 @@ def pair_facts(
         owner = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         facts["one_way"] = _one_way(graph, division, owner, group.astype(np.int64))
     if graph.task == "node":
-        facts["hubs"] = _hubs(graph, edge_centric, torch.from_numpy(rows))
+        facts["targets_per_node"] = _targets_per_node(graph, edge_centric, torch.from_numpy(rows))
     return facts
 
 
 def _one_way(graph: CanonicalGraph, division: Division, owner: IntArray, group: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether the pair of each ballot has arcs in one direction only, so that a new direction would alter it."""
+    """Whether the pair of each vote has arcs in one direction only, so that a new direction would alter it."""
     source, head = graph.edge_index
     cell, most = division.groups(graph), division.num_groups_in(graph)
     wanted = torch.from_numpy(group)
@@ -157,7 +157,7 @@ def _one_way(graph: CanonicalGraph, division: Division, owner: IntArray, group: 
     return (up ^ down)[wanted].numpy()
 
 
-def _hubs(graph: CanonicalGraph, both_ways: bool, targets: torch.Tensor) -> npt.NDArray[np.int32]:
+def _targets_per_node(graph: CanonicalGraph, both_ways: bool, targets: torch.Tensor) -> npt.NDArray[np.int32]:
     """Of how many targets each other node is a neighbour, the largest numbers first; zeros are left out.
 
     If the attacker spares the targets, only the other nodes can be deleted or given other features.
@@ -174,32 +174,36 @@ def _hubs(graph: CanonicalGraph, both_ways: bool, targets: torch.Tensor) -> npt.
 
 
 def _naive_votes(
-    call: Caller, shuffle: Shuffle, votes: Votes, tolerance: float | None, report_progress: ReportProgress | None
+    call: ModelAdapter,
+    shuffle: EdgesByGroup,
+    votes: Votes,
+    tolerance: float | None,
+    report_progress: ReportProgress | None,
 ) -> Votes:
     """Listed votes cast by the naive engine; also checks that every vote that is not listed equals the default."""
     graph, division, rows = shuffle.graph, shuffle.division, shuffle.rows
     default = abstaining(len(rows))
-    ballots, stable = naive.table(call, graph, division, rows, tolerance, report_progress)
+    table, stable = naive.table(call, graph, division, rows, tolerance, report_progress)
     if not shuffle.on_graphs and not division.gates_features:
-        vote, sure = naive.edgeless_ballots(call, graph, tolerance)
+        vote, sure = naive.no_edge_votes(call, graph, tolerance)
         default = vote[rows], sure[rows]
     owner = votes.owner
-    unlisted = np.ones(ballots.shape, dtype=bool)
+    unlisted = np.ones(table.shape, dtype=bool)
     unlisted[owner, votes.group] = False
-    differs = unlisted & (ballots != default[0][:, None]) & stable & default[1][:, None]
+    differs = unlisted & (table != default[0][:, None]) & stable & default[1][:, None]
     if differs.any():
         target, group = np.argwhere(differs)[0]
         raise ModelContractError(
-            f"target {rows[target]} votes {ballots[target, group]} in subgraph {group}, where it has no edge, but "
+            f"target {rows[target]} votes {table[target, group]} in subgraph {group}, where it has no edge, but "
             f"{default[0][target]} without any edges: the model looks beyond the edges of a node, and nothing can be "
             "proved about it."
         )
-    ballot, sure = ballots[owner, votes.group], stable[owner, votes.group]
-    return replace(votes, default=default[0], default_stable=default[1], ballot=ballot, stable=sure)
+    vote, sure = table[owner, votes.group], stable[owner, votes.group]
+    return replace(votes, default=default[0], default_stable=default[1], vote=vote, stable=sure)
 
 
 def _all_listed(
-    call: Caller,
+    call: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
@@ -210,11 +214,11 @@ def _all_listed(
 ) -> Votes:
     """A user's own division: only its subgraphs are known, so every vote is listed."""
     if engine == "fast":
-        ballots, stable = fast.custom_table(call, graph, division, rows, tolerance, memory_limit)
+        table, stable = fast.custom_table(call, graph, division, rows, tolerance, memory_limit)
     else:
-        ballots, stable = naive.table(call, graph, division, rows, tolerance, report_progress)
-    votes = _every_group(len(rows), ballots.shape[1], call.num_classes)
-    return replace(votes, ballot=ballots.reshape(-1), stable=stable.reshape(-1))
+        table, stable = naive.table(call, graph, division, rows, tolerance, report_progress)
+    votes = _every_group(len(rows), table.shape[1], call.num_classes)
+    return replace(votes, vote=table.reshape(-1), stable=stable.reshape(-1))
 
 
 def _every_group(num_targets: int, num_groups: int, num_classes: int = 0) -> Votes:
@@ -225,8 +229,8 @@ def _every_group(num_targets: int, num_groups: int, num_classes: int = 0) -> Vot
 
 
 def _cast_all_ranges(
-    call: Caller,
-    shuffle: Shuffle,
+    call: ModelAdapter,
+    shuffle: EdgesByGroup,
     features: Features,
     tolerance: float | None,
     memory_limit: int | None,
@@ -260,7 +264,7 @@ def _cast_all_ranges(
     return votes
 
 
-def parts_of(shuffle: Shuffle, memory_limit: int | None, kept: Sequence[RangeVotes], at_least: int) -> list[range]:
+def parts_of(shuffle: EdgesByGroup, memory_limit: int | None, kept: Sequence[RangeVotes], at_least: int) -> list[range]:
     """The groups that are not in ``kept``, in ranges that fit into memory, ``at_least`` so many if it can be."""
     if shuffle.num_groups == 0:
         return [range(0)]
@@ -282,14 +286,14 @@ class _Job:
     start: IntArray
     division: Division
     rows: IntArray
-    call: Caller
+    call: ModelAdapter
     digest: str
     tolerance: float | None
     memory_limit: int | None
 
     @classmethod
-    def of(cls, call: Caller, shuffle: Shuffle, tolerance: float | None, memory_limit: int | None) -> "_Job":
-        """The job of casting the ballots of a graph."""
+    def of(cls, call: ModelAdapter, shuffle: EdgesByGroup, tolerance: float | None, memory_limit: int | None) -> "_Job":
+        """The job of casting the votes of a graph."""
         fields = vars(shuffle.graph)
         arrays = {name: value.detach().cpu().numpy() for name, value in fields.items() if torch.is_tensor(value)}
         plain = {name: value for name, value in fields.items() if name not in arrays}
@@ -311,7 +315,7 @@ class _Job:
             )
         fields: dict[str, Any] = {name: _tensor(array) for name, array in self.arrays.items()}
         graph = CanonicalGraph(**fields, **self.plain)
-        shuffle = Shuffle(graph, self.division, self.rows, by_group=(_tensor(self.edges), self.start))
+        shuffle = EdgesByGroup(graph, self.division, self.rows, by_group=(_tensor(self.edges), self.start))
         x = graph.x.to(self.call.dtype)
         features = Features(x, SparseRows.of(x), most_kept=self.memory_limit)
         given = {"features": features, "tolerance": self.tolerance, "memory_limit": self.memory_limit}
@@ -337,7 +341,7 @@ class StoredRanges:
 
     Args:
         folder: The folder; made if it is not there.
-        key: Everything that the ballots depend on, as JSON values.
+        key: Everything that the votes depend on, as JSON values.
 
     Raises:
         SettingsError: The folder holds votes of another run.
@@ -347,9 +351,7 @@ class StoredRanges:
         self.folder = folder
         self.key = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         if folder.exists() and not folder.is_dir():
-            raise SettingsError(
-                f"checkpoint={str(folder)!r}: a division keeps its ballots in a folder; this is a file."
-            )
+            raise SettingsError(f"checkpoint={str(folder)!r}: a division keeps its votes in a folder; this is a file.")
         folder.mkdir(parents=True, exist_ok=True)
 
     def load(self) -> list[RangeVotes]:
@@ -376,7 +378,7 @@ class StoredRanges:
         header, arrays = read_sealed(file, FORMAT, VERSION, "file of votes", SettingsError)
         if header.get("key") != self.key:
             raise SettingsError(
-                f"{self.folder} holds ballots of another vote (another graph, model, division, targets or tolerance): "
+                f"{self.folder} holds votes of another vote (another graph, model, division, targets or tolerance): "
                 "delete the folder, or name another."
             )
         small = None

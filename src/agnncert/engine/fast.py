@@ -1,7 +1,7 @@
-"""The fast engine: the ballots of ``naive`` for the price of a few forward passes.
+"""The fast engine: the votes of ``naive`` for the price of a few forward passes.
 
 A node without an edge in a subgraph votes there as it votes without any edge. So only copies of nodes *with* an edge
-are evaluated, all subgraphs side by side in one disjoint union, and all other ballots are the edgeless prediction. The
+are evaluated, all subgraphs side by side in one disjoint union, and all other votes are the prediction without edges. The
 union is cut between subgraphs into chunks that do not depend on each other.
 
 A vote never needs all subgraphs side by side, either: it goes range by range, some groups at a time. What is kept of a
@@ -21,17 +21,17 @@ from torch import Tensor
 
 from agnncert.certificates.votes import ABSTAIN, BoolArray, IntArray, Votes
 from agnncert.divisions.base import DisjointUnion, Division
-from agnncert.engine import cover
-from agnncert.engine.call import Caller, no_edges
-from agnncert.engine.cover import Cover, SmallComponents
+from agnncert.engine import reach as reach_tables
+from agnncert.engine.call import ModelAdapter, no_edges
 from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.reach import ReachTable, SmallComponents
 from agnncert.engine.rounding import Predictions, guarded
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.progress import ReportProgress
 
 # Copies per chunk when no memory limit is given: hidden layers of a chunk then stay in the processor's cache.
 CHUNK_ROWS = 6144
-EDGELESS_ROWS = 2**17  # targets without edges that are evaluated together, likewise
+NO_EDGE_ROWS = 2**17  # targets without edges that are evaluated together, likewise
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def plan(graph: CanonicalGraph, division: Division, dtype: torch.dtype = torch.f
     return Plan(graph, division.disjoint_union(graph, division.groups(graph)), SparseRows.of(graph.x.to(dtype)))
 
 
-def chunk_rows(call: Caller, graph: CanonicalGraph, memory_limit: int | None) -> int:
+def chunk_rows(call: ModelAdapter, graph: CanonicalGraph, memory_limit: int | None) -> int:
     """How many copies fit a memory limit (bytes), supposing that a dozen tensors of the widest layer live at once."""
     if memory_limit is None:
         return CHUNK_ROWS
@@ -89,16 +89,16 @@ def chunk_rows(call: Caller, graph: CanonicalGraph, memory_limit: int | None) ->
     return int(max(1, memory_limit // (12 * width * call.dtype.itemsize)))
 
 
-def edgeless_ballots(
-    call: Caller,
+def no_edge_votes(
+    call: ModelAdapter,
     graph: CanonicalGraph,
     features: Features,
     rows: IntArray,
     tolerance: float | None,
     memory_limit: int | None = None,
 ) -> Predictions:
-    """Ballots of the targets without edges, some of them at a time."""
-    step = EDGELESS_ROWS if memory_limit is None else chunk_rows(call, graph, memory_limit)
+    """Votes of the targets without edges, some of them at a time."""
+    step = NO_EDGE_ROWS if memory_limit is None else chunk_rows(call, graph, memory_limit)
     none = no_edges(graph, call.takes)
     parts = [
         guarded(call, tolerance, features.rows(torch.from_numpy(rows[first : first + step])), *none)
@@ -107,10 +107,10 @@ def edgeless_ballots(
     return np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts])
 
 
-def ballots(
-    call: Caller, layout: Plan, features: Features, tolerance: float | None, memory_limit: int | None = None
+def votes(
+    call: ModelAdapter, layout: Plan, features: Features, tolerance: float | None, memory_limit: int | None = None
 ) -> Predictions:
-    """The ballot of each node in each subgraph where it has an edge; in the graph task, of each subgraph with nodes."""
+    """The vote of each node in each subgraph where it has an edge; in the graph task, of each subgraph with nodes."""
     on_graphs = layout.graph.task == "graph"
     parts = []
     for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit)):
@@ -122,7 +122,7 @@ def ballots(
     return np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts])
 
 
-def inputs(call: Caller, layout: Plan, chunk: Chunk) -> tuple[Tensor, Tensor | None, Tensor, dict[str, Tensor]]:
+def inputs(call: ModelAdapter, layout: Plan, chunk: Chunk) -> tuple[Tensor, Tensor | None, Tensor, dict[str, Tensor]]:
     """What the model is called on for one chunk: node of each row, rows that are blank, edges, and their values."""
     pieces = layout.pieces
     blank = None if pieces.blank is None else pieces.blank[chunk.copies]
@@ -131,17 +131,17 @@ def inputs(call: Caller, layout: Plan, chunk: Chunk) -> tuple[Tensor, Tensor | N
 
 
 def custom_table(
-    call: Caller,
+    call: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     tolerance: float | None,
     memory_limit: int | None,
 ) -> Predictions:
-    """Ballots of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
+    """Votes of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
     on_graphs = graph.task == "graph"
-    ballots = np.full((len(rows), division.num_groups), ABSTAIN, dtype=np.int16)
-    stable = np.ones(ballots.shape, dtype=bool)
+    votes = np.full((len(rows), division.num_groups), ABSTAIN, dtype=np.int16)
+    stable = np.ones(votes.shape, dtype=bool)
     limit = chunk_rows(call, graph, memory_limit)
     for places, parts in _packed(_subgraphs(graph, division, rows), limit):
         x, edge_index, values, batch = side_by_side(call, parts)
@@ -149,17 +149,19 @@ def custom_table(
         starts = torch.searchsorted(batch, torch.arange(len(parts))).tolist()
         for k, ((row, alike), start) in enumerate(zip(places, starts, strict=True)):
             if on_graphs:
-                ballots[row, alike], stable[row, alike] = vote[k], sure[k]
+                votes[row, alike], stable[row, alike] = vote[k], sure[k]
                 continue
             here = rows + start
             abstain = parts[k].abstain
             silent = np.zeros(len(rows), dtype=bool) if abstain is None else abstain.numpy()[rows]
-            ballots[:, alike] = np.where(silent, ABSTAIN, vote[here])[:, None]
+            votes[:, alike] = np.where(silent, ABSTAIN, vote[here])[:, None]
             stable[:, alike] = (silent | sure[here])[:, None]
-    return ballots, stable
+    return votes, stable
 
 
-def side_by_side(call: Caller, parts: Sequence[CanonicalGraph]) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
+def side_by_side(
+    call: ModelAdapter, parts: Sequence[CanonicalGraph]
+) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
     """Features, edges and edge values of several graphs in one, as a model takes them, and the graph of each node."""
     sizes = torch.tensor([part.x.size(0) for part in parts])
     starts = (torch.cumsum(sizes, 0) - sizes).tolist()
@@ -215,7 +217,7 @@ def near_targets(pieces: DisjointUnion, graph: CanonicalGraph, rows: IntArray) -
 
 def _near(pieces: DisjointUnion, targets: Tensor) -> DisjointUnion:
     """The part of a union that lies in one component with some copy of a target."""
-    label = torch.from_numpy(cover.components(pieces))
+    label = torch.from_numpy(reach_tables.components(pieces))
     wanted = torch.zeros(int(label.max()) + 1 if len(label) else 0, dtype=torch.bool)
     wanted[label[torch.isin(pieces.node, targets)]] = True
     keep = wanted[label]
@@ -235,7 +237,7 @@ BYTES_PER_EDGE = 128  # that laying out a subgraph takes, about: ends, copies, a
 EDGES_AT_ONCE = 2**21  # of a range of groups when no memory limit is given: a quarter of a gigabyte
 
 
-class Shuffle:
+class EdgesByGroup:
     """The edges of a graph by group.
 
     Args:
@@ -345,12 +347,12 @@ class RangeVotes:
 
     Attributes:
         groups: The groups.
-        size: Number of listed ballots of each group, shape ``[len(groups)]``.
-        owner: Target of each ballot, shape ``[m]``.
+        size: Number of listed votes of each group, shape ``[len(groups)]``.
+        owner: Target of each vote, shape ``[m]``.
         reached: Whether a change can reach it through an edge, shape ``[m]``; ``None`` if that is so of all.
-        ballot: The class voted for, shape ``[m]``; ``None`` before the model is called.
+        vote: The class voted for, shape ``[m]``; ``None`` before the model is called.
         stable: Whether it is beyond numerical doubt, shape ``[m]``; likewise ``None``.
-        small: Edge-centric, node task: the small components, from which cover tables are made.
+        small: Edge-centric, node task: the small components, from which reach tables are made.
         reach: Edge-centric, graph task: in how many subgraphs each node has an edge, shape ``[num_nodes]``.
     """
 
@@ -358,15 +360,15 @@ class RangeVotes:
     size: IntArray
     owner: npt.NDArray[np.int32]
     reached: BoolArray | None = None
-    ballot: npt.NDArray[np.int16] | None = None
+    vote: npt.NDArray[np.int16] | None = None
     stable: BoolArray | None = None
     small: SmallComponents | None = None
     reach: npt.NDArray[np.int32] | None = None
 
 
 def cast_range(
-    call: Caller,
-    shuffle: Shuffle,
+    call: ModelAdapter,
+    shuffle: EdgesByGroup,
     groups: range,
     features: Features,
     tolerance: float | None = None,
@@ -387,16 +389,16 @@ def cast_range(
     union = shuffle.pieces(groups)
     listed, copy = _found(shuffle, groups, union)
     layout = Plan(shuffle.graph, union, features.sparse, report_progress)
-    ballot, stable = ballots(call, layout, features, tolerance, memory_limit)
-    return replace(listed, ballot=ballot[copy], stable=stable[copy])
+    vote, stable = votes(call, layout, features, tolerance, memory_limit)
+    return replace(listed, vote=vote[copy], stable=stable[copy])
 
 
-def list_range(shuffle: Shuffle, groups: range) -> RangeVotes:
+def list_range(shuffle: EdgesByGroup, groups: range) -> RangeVotes:
     """The votes of a range of groups before the model is called: which targets have one, and who reaches whom."""
     return _found(shuffle, groups, shuffle.pieces(groups))[0]
 
 
-def _found(shuffle: Shuffle, groups: range, union: DisjointUnion) -> tuple[RangeVotes, IntArray]:
+def _found(shuffle: EdgesByGroup, groups: range, union: DisjointUnion) -> tuple[RangeVotes, IntArray]:
     """The votes of a range before the model is called, and the copy (graph task: subgraph) that casts each of them."""
     num_nodes, reach, small = len(shuffle.graph.x), None, None
     edge_centric, own_groups = shuffle.division.family == "edge-centric", shuffle.division.is_per_neighbour
@@ -410,7 +412,7 @@ def _found(shuffle: Shuffle, groups: range, union: DisjointUnion) -> tuple[Range
         owner = targets_of(shuffle.rows, num_nodes)[union.node.numpy()]
         copy = np.flatnonzero(union.votes.numpy() & (owner >= 0))
         owner, group, reached = owner[copy], union.cell.numpy()[copy], union.reached.numpy()[copy]
-        small = cover.small_components(union) if edge_centric and not own_groups else None
+        small = reach_tables.small_components(union) if edge_centric and not own_groups else None
     size = np.bincount(group - groups.start, minlength=len(groups))
     shown = None if reached.all() else reached
     return RangeVotes(groups, size, owner.astype(np.int32), shown, small=small, reach=reach), copy
@@ -424,7 +426,7 @@ def targets_of(rows: IntArray, num_nodes: int) -> npt.NDArray[np.int32]:
 
 
 def merged(
-    parts: Sequence[RangeVotes], shuffle: Shuffle, num_classes: int = 0, default: Predictions | None = None
+    parts: Sequence[RangeVotes], shuffle: EdgesByGroup, num_classes: int = 0, default: Predictions | None = None
 ) -> Votes:
     """The votes of all ranges, sorted by target and group.
 
@@ -458,7 +460,7 @@ def merged(
         here = np.arange(len(order)) + np.repeat(place - (np.cumsum(count) - count), count)
         place += count
         votes.group[here] = np.repeat(np.arange(part.groups.start, part.groups.stop, dtype=np.int32), part.size)[order]
-        for name in ("reached", "ballot", "stable"):
+        for name in ("reached", "vote", "stable"):
             values = getattr(part, name)
             if values is not None:
                 getattr(votes, name)[here] = values[order]
@@ -466,7 +468,7 @@ def merged(
 
 
 def abstaining(number: int) -> Predictions:
-    """Ballots for nobody, beyond doubt."""
+    """Votes for nobody, beyond doubt."""
     return np.full(number, ABSTAIN, dtype=np.int16), np.ones(number, dtype=bool)
 
 
@@ -482,19 +484,19 @@ def _in_order(parts: Sequence[RangeVotes], num_groups: int) -> list[RangeVotes]:
     return parts
 
 
-def covers(parts: Sequence[RangeVotes], shuffle: Shuffle, votes: Votes) -> Cover:
-    """The cover tables of the targets; empty where the division needs none."""
+def covers(parts: Sequence[RangeVotes], shuffle: EdgesByGroup, votes: Votes) -> ReachTable:
+    """The reach tables of the targets; empty where the division needs none."""
     division, rows = shuffle.division, shuffle.rows
     if division.family != "edge-centric" or (division.is_per_neighbour and not shuffle.on_graphs):
-        return no_cover(len(rows))  # … or a node reaches one vote of a target, its own
+        return no_reach(len(rows))  # … or a node reaches one vote of a target, its own
     parts, cap = _in_order(parts, shuffle.num_groups), np.diff(votes.indptr)
     if shuffle.on_graphs:
         reach = np.sum([part.reach for part in parts if part.reach is not None], axis=0)
-        return cover.cover_of_graphs(reach, shuffle.graph.graph_of_node.numpy(), cap)
+        return reach_tables.reach_of_graphs(reach, shuffle.graph.graph_of_node.numpy(), cap)
     small = [part.small for part in parts if part.small is not None]
-    return cover.cover_of_nodes(small, targets_of(rows, len(shuffle.graph.x)), cap)
+    return reach_tables.reach_of_nodes(small, targets_of(rows, len(shuffle.graph.x)), cap)
 
 
-def no_cover(num_targets: int) -> Cover:
+def no_reach(num_targets: int) -> ReachTable:
     """Empty tables."""
     return np.zeros(num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)

@@ -1,6 +1,6 @@
 """The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed.
 
-It also casts ballots of the fast engine a second time: some before a certificate is signed, more when it is verified.
+It also casts votes of the fast engine a second time: some before a certificate is signed, more when it is verified.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -13,8 +13,8 @@ import torch
 
 from agnncert.certificates.votes import ABSTAIN, IntArray, Votes
 from agnncert.divisions.base import Division
-from agnncert.engine.call import Caller, no_edges
-from agnncert.engine.fast import Shuffle
+from agnncert.engine.call import ModelAdapter, no_edges
+from agnncert.engine.fast import EdgesByGroup
 from agnncert.engine.rounding import Predictions, guarded
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import CanonicalGraph, one_graph
@@ -22,22 +22,22 @@ from agnncert.progress import ReportProgress
 
 
 def table(
-    call: Caller,
+    call: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     tolerance: float | None,
     report_progress: ReportProgress | None = None,
 ) -> Predictions:
-    """Ballots of all targets in all subgraphs, shape ``[num_targets, num_groups]``; arguments as in ``cast``."""
+    """Votes of all targets in all subgraphs, shape ``[num_targets, num_groups]``; arguments as in ``cast``."""
     most, columns = division.num_groups_in(graph), []
     if graph.task == "graph":
         for row in _followed(rows, report_progress):
-            columns.append(graph_ballots(call, one_graph(graph, row), division, tolerance, most))
+            columns.append(graph_votes(call, one_graph(graph, row), division, tolerance, most))
         return np.stack([b for b, _ in columns]), np.stack([s for _, s in columns])
     groups = division.groups(graph)
     for index in _followed(range(most), report_progress):
-        columns.append(node_ballots(call, graph, division, groups, index, tolerance))
+        columns.append(node_votes(call, graph, division, groups, index, tolerance))
     return np.stack([b[rows] for b, _ in columns], axis=1), np.stack([s[rows] for _, s in columns], axis=1)
 
 
@@ -48,58 +48,63 @@ def _followed(items: Sequence[int] | IntArray, report_progress: ReportProgress |
             report_progress(done / len(items))
 
 
-def node_ballots(
-    call: Caller, graph: CanonicalGraph, division: Division, groups: torch.Tensor, index: int, tolerance: float | None
+def node_votes(
+    call: ModelAdapter,
+    graph: CanonicalGraph,
+    division: Division,
+    groups: torch.Tensor,
+    index: int,
+    tolerance: float | None,
 ) -> Predictions:
-    """Ballot of every node in one subgraph."""
-    return ballots_in(call, division.subgraph(graph, groups, index), tolerance)
+    """Vote of every node in one subgraph."""
+    return votes_in(call, division.subgraph(graph, groups, index), tolerance)
 
 
-def ballots_in(call: Caller, part: CanonicalGraph, tolerance: float | None) -> Predictions:
-    """Ballot of every node of a subgraph."""
-    ballots, stable = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part))
+def votes_in(call: ModelAdapter, part: CanonicalGraph, tolerance: float | None) -> Predictions:
+    """Vote of every node of a subgraph."""
+    votes, stable = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part))
     if part.abstain is not None:
         silent = part.abstain.numpy()
-        ballots[silent], stable[silent] = ABSTAIN, True
-    return ballots, stable
+        votes[silent], stable[silent] = ABSTAIN, True
+    return votes, stable
 
 
-def edgeless_ballots(call: Caller, graph: CanonicalGraph, tolerance: float | None) -> Predictions:
+def no_edge_votes(call: ModelAdapter, graph: CanonicalGraph, tolerance: float | None) -> Predictions:
     """What every node votes where it has no edge."""
     return guarded(call, tolerance, graph.x.to(call.dtype), *no_edges(graph, call.takes))
 
 
-def graph_ballots(
-    call: Caller,
+def graph_votes(
+    call: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     tolerance: float | None,
     most: int,
     only: Collection[int] | None = None,
 ) -> Predictions:
-    """Ballots of one graph in ``most`` subgraphs, some of which it may not have; or in some, and nothing elsewhere."""
+    """Votes of one graph in ``most`` subgraphs, some of which it may not have; or in some, and nothing elsewhere."""
     groups = division.groups(graph)
-    ballots = np.full(most, ABSTAIN, dtype=np.int16)
+    votes = np.full(most, ABSTAIN, dtype=np.int16)
     stable = np.ones(most, dtype=bool)
     for index in range(most) if only is None else only:
         part = division.subgraph(graph, groups, index)
         if part.x.size(0) == 0:
-            continue  # nothing to read out: no ballot
+            continue  # nothing to read out: no vote
         alone = torch.zeros(part.x.size(0), dtype=torch.int64)
         vote, sure = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone)
-        ballots[index], stable[index] = vote[0], sure[0]
-    return ballots, stable
+        votes[index], stable[index] = vote[0], sure[0]
+    return votes, stable
 
 
 UNLISTED = 256  # targets that are asked whether or not they have an edge in a subgraph
 FEW_PASSES, MANY_PASSES, NODES_AGAIN = 3, 24, 500_000
 
 
-def choose_ballots(votes: Votes, number: float, random: np.random.Generator, own_groups: bool = False) -> IntArray:
-    """As many pairs (target, group): half among the listed ballots, which are few and matter most, half among all.
+def choose_votes(votes: Votes, number: float, random: np.random.Generator, own_groups: bool = False) -> IntArray:
+    """As many pairs (target, group): half among the listed votes, which are few and matter most, half among all.
 
     Args:
-        votes: The ballots.
+        votes: The votes.
         number: How many; ``math.inf`` for all.
         random: Where chance comes from.
         own_groups: Whether every neighbour has a group of its own. Then nearly all groups are empty for a target and
@@ -119,7 +124,7 @@ def choose_ballots(votes: Votes, number: float, random: np.random.Generator, own
 
 
 def _choose_cast(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
-    """Ballots that are cast, and for some targets that of a group which is empty for them: one in four, if any."""
+    """Votes that are cast, and for some targets that of a group which is empty for them: one in four, if any."""
     listed = np.stack([votes.owner, votes.group.astype(np.int64)], axis=1)
     free = np.flatnonzero(votes.num_unlisted)  # targets with an empty group
     wanted = int(min(number, len(listed) + len(free)))
@@ -142,20 +147,20 @@ def choose_few(
 ) -> IntArray:
     """Some dozens of pairs (target, group) or more, for the price of a few passes.
 
-    In the node task one pass over a subgraph gives the ballots of all targets in it, so these are taken from as few
-    subgraphs as have some dozens of listed ones, and beside them the ballots of some hundred targets that have no edge
-    there; in the graph task each ballot is a small pass of its own.
+    In the node task one pass over a subgraph gives the votes of all targets in it, so these are taken from as few
+    subgraphs as have some dozens of listed ones, and beside them the votes of some hundred targets that have no edge
+    there; in the graph task each vote is a small pass of its own.
 
     Args:
-        votes: The ballots.
+        votes: The votes.
         on_graphs: Whether this is the graph task.
         random: Where chance comes from.
-        own_groups: Whether every neighbour has a group of its own: a subgraph then has hardly any listed ballots, and
+        own_groups: Whether every neighbour has a group of its own: a subgraph then has hardly any listed votes, and
             more of them are evaluated.
         num_nodes: Nodes of the graph, by which it is judged how many more are affordable.
     """
     if on_graphs:
-        return choose_ballots(votes, 48, random, own_groups)
+        return choose_votes(votes, 48, random, own_groups)
     most = max(FEW_PASSES, min(MANY_PASSES, NODES_AGAIN // max(1, num_nodes))) if own_groups else FEW_PASSES
     listed = np.bincount(votes.group, minlength=votes.num_groups)
     groups = random.permutation(np.flatnonzero(listed == 0 if not listed.any() else listed))
@@ -170,15 +175,15 @@ def choose_few(
 
 def look_again(
     votes: Votes,
-    call: Caller,
+    call: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     ids: npt.NDArray[Any],
-    shuffle: Shuffle | None,
+    shuffle: EdgesByGroup | None,
     random: np.random.Generator,
 ) -> None:
-    """Casts some ballots again, on the very graph that is certified; arguments as in ``differing``.
+    """Casts some votes again, on the very graph that is certified; arguments as in ``differing``.
 
     Raises:
         ModelContractError: One of them differs; the message names the target by its id.
@@ -188,7 +193,7 @@ def look_again(
     if differ.size:
         target, group = pairs[differ[0]]
         raise ModelContractError(
-            f"{differ.size} of {len(pairs)} ballots are others when subgraphs are evaluated one at a time: target "
+            f"{differ.size} of {len(pairs)} votes are others when subgraphs are evaluated one at a time: target "
             f"{ids[target]} votes {again[differ[0]]} in subgraph {group} alone, and otherwise beside other "
             "subgraphs. So the model looks beyond the edges of a node, and nothing can be proved about it."
         )
@@ -198,16 +203,16 @@ def look_again(
 def differing(
     votes: Votes,
     pairs: IntArray,
-    call: Caller,
+    call: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
-    shuffle: Shuffle | None = None,
+    shuffle: EdgesByGroup | None = None,
 ) -> tuple[IntArray, npt.NDArray[np.int16]]:
-    """Casts the ballots of some pairs again.
+    """Casts the votes of some pairs again.
 
     Args:
-        votes: The ballots as they were cast.
+        votes: The votes as they were cast.
         pairs: Targets and groups.
         call: The model, bound to the graph.
         graph: The canonical graph.
@@ -224,7 +229,7 @@ def differing(
 
 
 def _stored(votes: Votes, pairs: IntArray) -> Predictions:
-    """The ballots of some pairs (target, group) as they stand in the votes, and whether they are stable."""
+    """The votes of some pairs (target, group) as they stand in the votes, and whether they are stable."""
     named = np.zeros(votes.num_groups, dtype=bool)
     named[pairs[:, 1]] = True
     listed = np.flatnonzero(named[votes.group])  # of a few groups, as a rule
@@ -233,16 +238,21 @@ def _stored(votes: Votes, pairs: IntArray) -> Predictions:
     wanted = pairs[:, 0] * votes.num_groups + pairs[:, 1]
     place = np.searchsorted(key[:-1], wanted)
     is_listed = key[place] == wanted
-    ballot, stable = votes.default[pairs[:, 0]], votes.default_stable[pairs[:, 0]]  # copies: indexed by an array
+    vote, stable = votes.default[pairs[:, 0]], votes.default_stable[pairs[:, 0]]  # copies: indexed by an array
     place = listed[place[is_listed]]
-    ballot[is_listed], stable[is_listed] = votes.ballot[place], votes.stable[place]
-    return ballot, stable
+    vote[is_listed], stable[is_listed] = votes.vote[place], votes.stable[place]
+    return vote, stable
 
 
 def _cast(
-    call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray, pairs: IntArray, shuffle: Shuffle | None
+    call: ModelAdapter,
+    graph: CanonicalGraph,
+    division: Division,
+    rows: IntArray,
+    pairs: IntArray,
+    shuffle: EdgesByGroup | None,
 ) -> npt.NDArray[np.int16]:
-    """Ballots of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
+    """Votes of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
     on_graphs = graph.task == "graph"
     again = np.empty(len(pairs), dtype=np.int16)
     by = pairs[:, 0] if on_graphs else pairs[:, 1]
@@ -251,8 +261,8 @@ def _cast(
         here = by == index
         if on_graphs:
             place, most = pairs[here, 1], division.num_groups_in(graph)
-            ballots, _ = graph_ballots(call, one_graph(graph, index), division, None, most, set(place.tolist()))
-            again[here] = ballots[place]
+            votes, _ = graph_votes(call, one_graph(graph, index), division, None, most, set(place.tolist()))
+            again[here] = votes[place]
         else:
             inside = groups if shuffle is None else shuffle.groups_of([index])
             again[here] = _in_subgraph(call, graph, division, inside, index, rows[pairs[here, 0]])
@@ -260,20 +270,20 @@ def _cast(
 
 
 def _in_subgraph(
-    call: Caller, graph: CanonicalGraph, division: Division, groups: Any, index: int, targets: IntArray
+    call: ModelAdapter, graph: CanonicalGraph, division: Division, groups: Any, index: int, targets: IntArray
 ) -> npt.NDArray[np.int16]:
-    """Ballots of some nodes in one subgraph, which is evaluated alone, and without nodes that matter to nobody.
+    """Votes of some nodes in one subgraph, which is evaluated alone, and without nodes that matter to nobody.
 
     Somebody's own division, or one that proves something about edges alone, may have a model that mixes all nodes: then
     no node is left out.
     """
     part = division.subgraph(graph, groups, index)
     if not division.has_disjoint_union:
-        return np.asarray(ballots_in(call, part, None)[0][targets])
+        return np.asarray(votes_in(call, part, None)[0][targets])
     shown = torch.zeros(len(graph.x), dtype=torch.bool)
     shown[torch.from_numpy(targets)] = True
     shown[part.edge_index.flatten().long()] = True
     few = part.with_nodes(shown.nonzero().view(-1), torch.arange(part.num_edges))
     place = torch.cumsum(shown, 0)[torch.from_numpy(targets)] - 1
-    ballots, _ = ballots_in(replace(call, copies=False), few, None)
-    return np.asarray(ballots[place.numpy()])
+    votes, _ = votes_in(replace(call, copies=False), few, None)
+    return np.asarray(votes[place.numpy()])

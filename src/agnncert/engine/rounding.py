@@ -1,8 +1,8 @@
-"""The guard against rounding: every ballot is computed twice, and must lead by more than the second time moves it.
+"""The guard against rounding: every vote is computed twice, and must lead by more than the second time moves it.
 
 How far rounding moves a score depends on the very numbers that are added: entries of 1e8 that cancel leave an error of
 several units behind, whatever was measured on other rows. So the error is not bounded once for all rows but watched at
-every ballot. The second computation takes nodes and edges in the opposite order and *shakes* the model: each weight,
+every vote. The second computation takes nodes and edges in the opposite order and *shakes* the model: each weight,
 feature and edge value moves by some units of rounding, up or down at random. Computing the same sums in another order
 (another batch, matrix product, number of threads or machine) amounts to moving their terms by units of rounding, so a
 lead that outlasts the shaking outlasts all of these. ``docs/proofs.md`` has the argument, and what it assumes.
@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 from torch_geometric.inspector import Inspector
 
-from agnncert.engine.call import Caller
+from agnncert.engine.call import ModelAdapter
 from agnncert.engine.features import IN_CACHE, Features, LazyRows, Shake, is_code
 from agnncert.errors import ModelContractError
 
 SHAKE = 16.0  # units of rounding by which numbers are moved: more than sums of some thousand terms gather
-SAFETY = 4.0  # times the movement seen that a ballot must withstand
+SAFETY = 4.0  # times the movement seen that a vote must withstand
 DOUBT = 2.0**-10  # movement, relative to the largest score, from which on one look is not enough
 MORE_LOOKS = 4
 
@@ -32,18 +32,18 @@ Predictions = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes
 
 
 def guarded(
-    call: Caller,
+    call: ModelAdapter,
     tolerance: float | None,
     x: Tensor,
     edge_index: Tensor,
     values: Mapping[str, Tensor],
     batch: Tensor | None = None,
 ) -> Predictions:
-    """The ballots of one call of the model, and whether each is the same however it is computed.
+    """The votes of one call of the model, and whether each is the same however it is computed.
 
     Args:
         call: The model.
-        tolerance: Relative distance by which two computations may always differ. ``None``: nobody asks which ballots
+        tolerance: Relative distance by which two computations may always differ. ``None``: nobody asks which votes
             are stable, so the model is called once, and those count as stable that are no ties.
         x: Features.
         edge_index: Edges.
@@ -57,7 +57,7 @@ def guarded(
 
 
 def watched(
-    call: Caller, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
+    call: ModelAdapter, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The logits of one call of the model, and how far shaking moves those of each row; arguments as in `guarded`."""
     logits = call(x, edge_index, values, batch)
@@ -80,14 +80,14 @@ def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, str
     votes, sure = [np.empty(0, dtype=np.int16)], [np.empty(0, dtype=bool)]
     for part in row_blocks(logits):
         block = logits[part]
-        best, ballot = block.max(dim=1)
-        runner_up = block.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
+        best, vote = block.max(dim=1)
+        runner_up = block.scatter(1, vote[:, None], -torch.inf).amax(dim=1)
         scale = row_scale(block)
         # Comparisons with NaN are false: a logit that is not finite is never stable.
         apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
         if deviation is not None:
             apart = torch.maximum(apart, (1 + strictness / 8) * deviation[part])
-        votes.append(ballot.numpy().astype(np.int16))
+        votes.append(vote.numpy().astype(np.int16))
         sure.append(((best - runner_up > 2 * apart) & (scale < torch.inf)).numpy())
     return np.concatenate(votes), np.concatenate(sure)
 
@@ -103,7 +103,7 @@ def row_scale(logits: Tensor) -> Tensor:
     return logits.abs().amax(dim=1).clamp(min=1.0)
 
 
-def _moved(call: Caller, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> Tensor:
+def _moved(call: ModelAdapter, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> Tensor:
     """How far the scores of each row lie from those of the shaken model, which sees everything in reverse."""
     x, edge_index, values, batch = inputs
     shake = Shake(SHAKE * torch.finfo(call.dtype).eps, seed)

@@ -1,4 +1,4 @@
-"""``model_digest``: which module cast the ballots; its weights, and every setting that it keeps."""
+"""``model_digest``: which module cast the votes; its weights, and every setting that it keeps."""
 
 import enum
 import hashlib
@@ -23,7 +23,7 @@ def model_digest(model: Any, settings: Mapping[str, str] | None = None) -> str:
     """sha256 of a module: its classes, all settings that its layers keep, and all weights and buffers.
 
     A tensor that a layer keeps as a plain attribute is left out: such tensors are results of the last call as often as
-    they are settings. Nothing here protects against a forger, who can state any digest; ballots that are cast again do.
+    they are settings. Nothing here protects against a forger, who can state any digest; votes that are cast again do.
 
     Args:
         model: The module, or any callable.

@@ -433,7 +433,7 @@ def stacked_counts(model: StackedModel, chosen: Targets) -> dict[str, Any]:
     return {
         **{name: part.numpy() for name, part in counted.items()},
         "indptr": pairs.indptr.numpy(),
-        "hubs": np.sort(joined[joined > 0])[::-1].astype(np.int32),
+        "targets_per_node": np.sort(joined[joined > 0])[::-1].astype(np.int32),
         "gated": model.defence.gated or model.defence.combine == "mean",
         "by_edge": bool(model.edge_channels),
         "pseudo": pseudo,

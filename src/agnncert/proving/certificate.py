@@ -21,11 +21,12 @@ from agnncert.certificates.budget import COUNTS, Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
-from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.stacked import STEPS
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
-from agnncert.proving.evidence import BallotEvidence, Evidence
+from agnncert.proving.evidence import Evidence, VoteEvidence
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.proving.stacked import StackedEvidence
 from agnncert.storage import visible
@@ -138,13 +139,13 @@ class Certificate:
                 raise CertificateError(
                     f'"{name}" has shape {value.shape}: expected one entry for each target, ({self.num_targets},).'
                 )
-        if isinstance(self.evidence, BallotEvidence):
-            ballots = self.evidence
-            facts = {"task": RULES[ballots.rule].task, "ids": ballots.ids, "num_groups": ballots.votes.num_groups}
+        if isinstance(self.evidence, VoteEvidence):
+            record = self.evidence
+            facts = {"task": THEOREMS[record.theorem].task, "ids": record.ids, "num_groups": record.votes.num_groups}
             for name, value in facts.items():
                 claimed = getattr(self.claim, name)
                 if claimed != value:
-                    raise CertificateError(f"the claim says {name}={claimed!r}, the ballots say {value!r}.")
+                    raise CertificateError(f"the claim says {name}={claimed!r}, the votes say {value!r}.")
         for name in ("target", "row"):
             values = getattr(self, name)
             ordered = np.sort(values) if values.dtype == np.int64 else values  # np.unique takes many times as long
@@ -181,8 +182,8 @@ class Certificate:
 
     @property
     def voting_rule(self) -> VotingRule | None:
-        """What empty groups cast, and the prior; None if there are no ballots but random samples."""
-        return self.evidence.vote if isinstance(self.evidence, BallotEvidence) else None
+        """What empty groups cast, and the prior; None if there are no votes but random samples."""
+        return self.evidence.voting_rule if isinstance(self.evidence, VoteEvidence) else None
 
     @overload
     def certified_accuracy(self, truth: Any = None, sizes: float = 0) -> float: ...
@@ -301,7 +302,7 @@ class Certificate:
         :meth:`holds_against` is True. A field of the budget that nothing is proved about makes all classes possible.
         Row sums are the sizes of certified prediction sets.
 
-        For ballots the answer is exact in the votes: some change of ballots within the limits of the division makes
+        For votes the answer is exact in the votes: some change of votes within the limits of the division makes
         each possible class win. For stacked votes and random samples, it is a bound: a class may be named that no
         attack reaches (``docs/proofs.md``, Theorem 12).
 
@@ -580,8 +581,8 @@ def load_certificate(path: str | Path) -> Certificate:
 
 
 def _evidence_class(kind: str) -> type[Evidence]:
-    if kind == BallotEvidence.kind:
-        return BallotEvidence
+    if kind == VoteEvidence.kind:
+        return VoteEvidence
     if kind == StackedEvidence.kind:
         return StackedEvidence
     found: type[Evidence] = addon("agnncert.evidence", kind, "agnncert_peers", "a certificate from random samples")

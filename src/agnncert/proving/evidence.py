@@ -3,7 +3,7 @@
 A certificate is evidence plus a claim in words. All its statements (labels, radii, budgets, collective bounds) are
 derived from its evidence, and a file stores the evidence, so that a reader can derive them again. Two kinds exist:
 
-    BallotEvidence (here)         one ballot per target and subgraph; deterministic
+    VoteEvidence (here)         one vote per target and subgraph; deterministic
     SampleEvidence (samples.py)   class counts under random noise; holds with a stated probability
 """
 
@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget, Prices
-from agnncert.certificates.rules import RULES
-from agnncert.certificates.votes import Ballots, BoolArray, FloatArray, IntArray, Votes
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord, Votes
 from agnncert.proving.per_neighbour import (
     PER_NEIGHBOUR,
     new_needed,
@@ -42,15 +42,15 @@ from agnncert.proving.prices import (
 )
 from agnncert.proving.theorems import (
     Amounts,
+    Counts,
     Facts,
+    Limits,
     Prior,
-    Reach,
-    Tally,
     certified_radius,
     largest_amount,
+    limits_of,
     most_affordable,
     neighbours_needed,
-    reach_of,
     tally,
     withstands,
 )
@@ -177,10 +177,10 @@ ENTRIES_AT_ONCE = 2**17  # targets times classes to look at together: they stay 
 
 
 @dataclass(frozen=True)
-class BallotEvidence(Ballots, Evidence):
-    """Ballots, and the answers that the theorem of their rule gives; fields as in :class:`Ballots`."""
+class VoteEvidence(VoteRecord, Evidence):
+    """Votes, and the answers that the theorem of their rule gives; fields as in :class:`VoteRecord`."""
 
-    kind: ClassVar[str] = "ballots"
+    kind: ClassVar[str] = "votes"
 
     @property
     def counts(self) -> IntArray:
@@ -191,10 +191,10 @@ class BallotEvidence(Ballots, Evidence):
         return counts
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Winner of each vote, and how many ballots may change before another class can win."""
+        """Winner of each vote, and how many votes may change before another class can win."""
 
-        def decide(counted: Tally, facts: Facts) -> IntArray:
-            return np.stack([counted.label, radius_of(self.rule, counted, facts)], axis=1)
+        def decide(counted: Counts, facts: Facts) -> IntArray:
+            return np.stack([counted.label, radius_of(self.theorem, counted, facts)], axis=1)
 
         label, radius = self._each(decide, np.int64, 2).T.copy()
         return label, radius
@@ -205,16 +205,16 @@ class BallotEvidence(Ballots, Evidence):
 
     @property
     def _per_neighbour(self) -> bool:
-        return RULES[self.rule].per_neighbour
+        return THEOREMS[self.theorem].per_neighbour
 
     def holds(self, budget: Budget) -> BoolArray:
         """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
         return self._each(lambda counted, facts: self._withstands(counted, Amounts.of(budget), facts), np.bool_)
 
-    def _withstands(self, counted: Tally, attack: Amounts, facts: Facts) -> BoolArray:
+    def _withstands(self, counted: Counts, attack: Amounts, facts: Facts) -> BoolArray:
         if self._per_neighbour:
-            return withstands_touches(counted, PER_NEIGHBOUR[self.rule](attack, facts), facts)
-        return withstands(counted, self._reach(attack, facts))
+            return withstands_touches(counted, PER_NEIGHBOUR[self.theorem](attack, facts), facts)
+        return withstands(counted, self._limits(attack, facts))
 
     def possible(self, at: Budget | float) -> BoolArray:
         """Which classes an attack can make win, shape ``[n, num_classes]``; all where nothing is proved (Theorem 12).
@@ -223,31 +223,31 @@ class BallotEvidence(Ballots, Evidence):
         it a bound, and so does a size where every neighbour has its own group.
         """
 
-        def find(counted: Tally, facts: Facts) -> BoolArray:
+        def find(counted: Counts, facts: Facts) -> BoolArray:
             if not isinstance(at, Budget):
                 return possible_by_number(counted, at, facts if self._per_neighbour else None)
             if self._per_neighbour:
-                return possible_touches(counted, PER_NEIGHBOUR[self.rule](Amounts.of(at), facts), facts)
-            return possible_classes(counted, self._reach(Amounts.of(at), facts))
+                return possible_touches(counted, PER_NEIGHBOUR[self.theorem](Amounts.of(at), facts), facts)
+            return possible_classes(counted, self._limits(Amounts.of(at), facts))
 
         return self._each(find, np.bool_, self.votes.num_classes)
 
     def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
         """A price that every attack costs at least which changes the label of a target, shape ``[n]`` (Theorem 13)."""
         price_of = None
-        if self.rule.startswith(("gnncert", "custom")):
-            price_of = price_of_number(self.rule, prices, self.parameters, self.votes.num_groups)
+        if self.theorem.startswith(("gnncert", "custom")):
+            price_of = price_of_number(self.theorem, prices, self.parameters, self.votes.num_groups)
 
-        def find(counted: Tally, facts: Facts) -> FloatArray:
+        def find(counted: Counts, facts: Facts) -> FloatArray:
             best = np.full(len(counted.label), self._price_of_uncovered(prices, facts))
             for k in range(self.votes.num_classes) if label is None else [label]:
                 rival = Rival.of(counted, k)
                 if price_of is not None:
                     price = cheapest_of_number(rival, price_of)
                 elif self._per_neighbour:
-                    price = cheapest_of_own(rival, self.rule, prices, counted, facts)
+                    price = cheapest_of_own(rival, self.theorem, prices, counted, facts)
                 else:
-                    ways = [cheapest_in_tiers(rival, offer, facts) for offer in offers(self.rule, prices)]
+                    ways = [cheapest_in_tiers(rival, offer, facts) for offer in offers(self.theorem, prices)]
                     price = np.min(ways, axis=0)
                 price = np.where(rival.lacking <= 0, 0.0, price)
                 price[counted.label == k] = np.inf if label is None else 0.0
@@ -261,8 +261,8 @@ class BallotEvidence(Ballots, Evidence):
 
         def covers(budget: Budget) -> bool:
             attack = Amounts.of(budget)
-            reach = PER_NEIGHBOUR[self.rule](attack, facts) if self._per_neighbour else self._reach(attack, facts)
-            return bool(reach.covered.all())
+            limits = PER_NEIGHBOUR[self.theorem](attack, facts) if self._per_neighbour else self._limits(attack, facts)
+            return bool(limits.covered.all())
 
         return min([math.inf, *(p for budget, p in priced_budgets(prices) if p < math.inf and not covers(budget))])
 
@@ -270,11 +270,11 @@ class BallotEvidence(Ballots, Evidence):
         """The largest amount of ``field`` that each target is certified against on top of ``rest``, shape ``[n]``."""
         return self._each(lambda counted, facts: self._largest(counted, facts, field, rest), np.float64)
 
-    def _largest(self, counted: Tally, facts: Facts, field: str, rest: Budget) -> FloatArray:
+    def _largest(self, counted: Counts, facts: Facts, field: str, rest: Budget) -> FloatArray:
         deletes_all = rest.delete_edges == math.inf and not (rest.inject_nodes or rest.target_features)
-        if field == "add_edges" and deletes_all and RULES[self.rule].by_neighbours and not self._per_neighbour:
-            # All reached ballots can change anyway; an added edge matters only as a new neighbour.
-            return neighbours_needed(counted, self._reach(Amounts.of(rest.but(add_edges=math.inf)), facts)) - 1
+        if field == "add_edges" and deletes_all and THEOREMS[self.theorem].by_neighbours and not self._per_neighbour:
+            # All reached votes can change anyway; an added edge matters only as a new neighbour.
+            return neighbours_needed(counted, self._limits(Amounts.of(rest.but(add_edges=math.inf)), facts)) - 1
 
         def holds(amounts: FloatArray) -> BoolArray:
             return self._withstands(counted, Amounts.of(rest, field, amounts), facts)
@@ -302,7 +302,7 @@ class BallotEvidence(Ballots, Evidence):
         return self._broken(budget, ~holds & among, prices[among], touches[among])
 
     def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
-        """Everything that a file states in addition to labels and radii; ballots are counted once."""
+        """Everything that a file states in addition to labels and radii; votes are counted once."""
         holds, prices, touches, largest = self._answers(budgets, rest)
         broken = [self._broken(b, ~holds[k], prices[k], touches[k]) for k, b in enumerate(budgets)]
         return holds, tuple(broken), largest
@@ -313,14 +313,14 @@ class BallotEvidence(Ballots, Evidence):
         holds, prices, touches = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
         largest = np.zeros(self.num_targets)
 
-        def answer(part: slice, counted: Tally, facts: Facts) -> None:
+        def answer(part: slice, counted: Counts, facts: Facts) -> None:
             if rest is not None:
                 largest[part] = self._largest(counted, facts, "add_edges", rest)
             for k, budget in enumerate(budgets):
                 holds[k, part] = self._withstands(counted, Amounts.of(budget), facts)
                 if self.task == "node":
                     prices[k, part] = self._prices(counted, facts, budget)
-                if self.hubs is not None:
+                if self.targets_per_node is not None:
                     touches[k, part] = self._touch_prices(counted, facts, budget)
 
         self._for_each_block(answer)
@@ -335,40 +335,46 @@ class BallotEvidence(Ballots, Evidence):
             touched = budget.delete_nodes + min(budget.change_features + 1, float(fails.sum()))
             budget = _sparing_targets(budget)
         broken = most_affordable(prices, 2 * budget.add_edges + budget.injected_edges)
-        if self.hubs is not None and not touched:  # a change at one pair touches its two ends and no other target
+        if (
+            self.targets_per_node is not None and not touched
+        ):  # a change at one pair touches its two ends and no other target
             edges = budget.add_edges + budget.delete_edges + budget.change_edges
-            hubs = self.hubs[: int(min(len(self.hubs), budget.delete_nodes + budget.change_features))]
-            broken = min(broken, most_affordable(touches, 2 * edges + budget.injected_edges + float(hubs.sum())))
+            targets_per_node = self.targets_per_node[
+                : int(min(len(self.targets_per_node), budget.delete_nodes + budget.change_features))
+            ]
+            broken = min(
+                broken, most_affordable(touches, 2 * edges + budget.injected_edges + float(targets_per_node.sum()))
+            )
         return int(min(len(prices), touched + broken))
 
-    def _prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
+    def _prices(self, counted: Counts, facts: Facts, budget: Budget) -> FloatArray:
         """The fewest new neighbours with which each target breaks; inf if nothing within the budget breaks it."""
         attack = Amounts.of(_sparing_targets(budget))
         if self._per_neighbour:
-            return new_needed(counted, PER_NEIGHBOUR[self.rule](attack, facts), facts)
-        reach = self._reach(attack, facts)
-        if RULES[self.rule].by_neighbours:
-            return neighbours_needed(counted, reach)
-        return np.where(withstands(counted, reach), np.inf, 0.0)  # no edge has to be shared: all may move at once
+            return new_needed(counted, PER_NEIGHBOUR[self.theorem](attack, facts), facts)
+        limits = self._limits(attack, facts)
+        if THEOREMS[self.theorem].by_neighbours:
+            return neighbours_needed(counted, limits)
+        return np.where(withstands(counted, limits), np.inf, 0.0)  # no edge has to be shared: all may move at once
 
-    def _touch_prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
+    def _touch_prices(self, counted: Counts, facts: Facts, budget: Budget) -> FloatArray:
         """The fewest new, lost and altered neighbours with which each target breaks."""
-        return touches_needed(counted, PER_NEIGHBOUR[self.rule](Amounts.of(_sparing_targets(budget)), facts), facts)
+        return touches_needed(counted, PER_NEIGHBOUR[self.theorem](Amounts.of(_sparing_targets(budget)), facts), facts)
 
-    def _reach(self, attack: Amounts, facts: Facts) -> Reach:
-        return reach_of(self.rule, attack, facts, stable_ids=self.ids == "node_id")
+    def _limits(self, attack: Amounts, facts: Facts) -> Limits:
+        return limits_of(self.theorem, attack, facts, stable_ids=self.ids == "node_id")
 
-    def _each(self, answer: Callable[[Tally, Facts], npt.NDArray[Any]], dtype: Any, *more: int) -> npt.NDArray[Any]:
+    def _each(self, answer: Callable[[Counts, Facts], npt.NDArray[Any]], dtype: Any, *more: int) -> npt.NDArray[Any]:
         """One answer for each target, ``[n]``; or several, ``[n, *more]``."""
         answers = np.zeros((self.num_targets, *more), dtype=dtype)
 
-        def put(part: slice, counted: Tally, facts: Facts) -> None:
+        def put(part: slice, counted: Counts, facts: Facts) -> None:
             answers[part] = answer(counted, facts)
 
         self._for_each_block(put)
         return answers
 
-    def _for_each_block(self, work: Callable[[slice, Tally, Facts], None]) -> None:
+    def _for_each_block(self, work: Callable[[slice, Counts, Facts], None]) -> None:
         """Has work done on some targets at a time: which ones, their votes counted, and what a theorem needs to know.
 
         Several blocks at once if there are many: numpy lets other threads run.
@@ -384,17 +390,17 @@ class BallotEvidence(Ballots, Evidence):
         return [slice(k, min(k + step, self.num_targets)) for k in range(0, self.num_targets, step)]
 
     @cached_property
-    def _whole(self) -> tuple[Tally, Facts]:
+    def _whole(self) -> tuple[Counts, Facts]:
         """Counts and facts of all targets, where these are one block; kept for further questions."""
         return self._block(slice(0, self.num_targets))
 
-    def _block(self, part: slice) -> tuple[Tally, Facts]:
+    def _block(self, part: slice) -> tuple[Counts, Facts]:
         votes = _part_of(self.votes, part)
-        first, last = self.cover_ptr[part.start], self.cover_ptr[part.stop]
+        first, last = self.reach_ptr[part.start], self.reach_ptr[part.stop]
         facts = Facts(
             num_reached=_num_reached(votes),
-            cover_ptr=self.cover_ptr[part.start : part.stop + 1] - first,
-            cover=self.cover[first:last],
+            reach_ptr=self.reach_ptr[part.start : part.stop + 1] - first,
+            reach=self.reach[first:last],
             parameters=self.parameters,
             **self._of_pairs(votes, part),
         )
@@ -402,15 +408,15 @@ class BallotEvidence(Ballots, Evidence):
 
     def _prior(self, part: slice) -> Prior:
         shape = part.stop - part.start, self.votes.num_classes
-        edgeless = None if self.edgeless is None else self.edgeless[part]
-        stable = None if self.edgeless_stable is None else self.edgeless_stable[part]
-        return Prior.of(self.vote, self._per_neighbour, self.votes.num_groups, shape, edgeless, stable)
+        no_edge = None if self.no_edge is None else self.no_edge[part]
+        stable = None if self.no_edge_stable is None else self.no_edge_stable[part]
+        return Prior.of(self.voting_rule, self._per_neighbour, self.votes.num_groups, shape, no_edge, stable)
 
     def _of_pairs(self, votes: Votes, part: slice) -> dict[str, Any]:
         """What a theorem needs to know where every neighbour has its own group."""
         if not self._per_neighbour:
             return {}
-        known: dict[str, Any] = {"absent": -1 if self.vote.constant is None else self.vote.constant}
+        known: dict[str, Any] = {"absent": -1 if self.voting_rule.constant is None else self.voting_rule.constant}
         if self.one_way is not None:
             stable = votes.stable & self.one_way[self.votes.indptr[part.start] : self.votes.indptr[part.stop]]
             known["one_way"] = votes.tally(stable, np.zeros(votes.num_targets, dtype=bool))
@@ -418,9 +424,9 @@ class BallotEvidence(Ballots, Evidence):
         return known
 
 
-def radius_of(rule: str, counted: Tally, facts: Facts) -> IntArray:
+def radius_of(theorem: str, counted: Counts, facts: Facts) -> IntArray:
     """How many changes each target withstands under a rule, shape ``[n]``; -1 if nothing is certified."""
-    return per_neighbour_radius(counted, facts) if RULES[rule].per_neighbour else certified_radius(counted)
+    return per_neighbour_radius(counted, facts) if THEOREMS[theorem].per_neighbour else certified_radius(counted)
 
 
 def _sparing_targets(budget: Budget) -> Budget:
@@ -431,7 +437,7 @@ def _sparing_targets(budget: Budget) -> Budget:
 
 
 def _num_reached(votes: Votes) -> IntArray:
-    """Reached ballots of each target; all of the listed ones, as a rule."""
+    """Reached votes of each target; all of the listed ones, as a rule."""
     if votes.reached.all():
         return np.diff(votes.indptr)
     return np.bincount(votes.owner[votes.reached], minlength=votes.num_targets)
@@ -446,7 +452,7 @@ def _part_of(votes: Votes, part: slice) -> Votes:
         default_stable=votes.default_stable[part],
         indptr=votes.indptr[part.start : part.stop + 1] - votes.indptr[part.start],
         group=votes.group[listed],
-        ballot=votes.ballot[listed],
+        vote=votes.vote[listed],
         stable=votes.stable[listed],
         reached=votes.reached[listed],
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from agnncert.certificates.budget import PRICED, Budget, Prices
 from agnncert.certificates.votes import FloatArray, IntArray
-from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Tally
+from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Counts, Facts
 
 
 def pay(price: float, amount: Any) -> FloatArray:
@@ -33,8 +33,8 @@ class Rival:
 
     Attributes:
         lacking: Votes by which it has to gain on the label, shape ``[n]``; not positive if it may win as it is.
-        own: Stable ballots for the label by tier, shape ``[3, n]``.
-        others: Stable ballots not for k by tier, shape ``[3, n]``.
+        own: Stable votes for the label by tier, shape ``[3, n]``.
+        others: Stable votes not for k by tier, shape ``[3, n]``.
     """
 
     k: int
@@ -43,28 +43,28 @@ class Rival:
     others: FloatArray
 
     @classmethod
-    def of(cls, tally: Tally, k: int) -> "Rival":
+    def of(cls, tally: Counts, k: int) -> "Rival":
         """Class k as a rival of every target; of those that have this label, too, whose answer is to be overwritten."""
         own = tally.votes[:, np.arange(len(tally.label)), tally.label].astype(np.float64)
         others = (tally.size - tally.votes[:, :, k]).astype(np.float64)
         return cls(k, tally.margin[:, k].astype(np.float64) + 1, own, others)
 
 
-# Ballots in tiers
+# Votes in tiers
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What an attacker can buy where ballots lie in tiers; a ballot that moves costs one of these.
+    """What an attacker can buy where votes lie in tiers; a vote that moves costs one of these.
 
     Attributes:
-        strong: Price of moving any ballot.
+        strong: Price of moving any vote.
         weak: Price of moving a reached one.
         middle: Price of moving one that is not unlisted.
-        node: Price of a node that moves as many reached ballots as the cover table says.
+        node: Price of a node that moves as many reached votes as the reach table says.
         fixed: What must be paid in any case.
         least: The fewest strong ones.
-        own: Whether the ballot of the target's own group is moved, which is what ``fixed`` is paid for.
+        own: Whether the vote of the target's own group is moved, which is what ``fixed`` is paid for.
     """
 
     strong: float
@@ -76,23 +76,23 @@ class Offer:
     own: bool = False
 
 
-def offers(rule: str, prices: Prices) -> list[Offer]:
+def offers(theorem: str, prices: Prices) -> list[Offer]:
     """All ways to attack under a rule with tiers; the cheapest attack is one of them."""
     p, node = prices, min(prices.delete_nodes, prices.change_features)
     weak, joined = min(p.delete_edges, p.change_edges), p.inject_nodes + p.injected_edges
     strong = min(p.add_edges, joined)
-    if rule == "edge-centric/node":
-        # Further edges of an injected node move reached ballots; the first one makes it a neighbour.
+    if theorem == "edge-centric/node":
+        # Further edges of an injected node move reached votes; the first one makes it a neighbour.
         cheap = Offer(strong, min(weak, p.injected_edges), node=node, fixed=joined - strong, least=1)
         return [Offer(strong, weak, node=node), *([cheap] if math.isfinite(joined) else [])]
-    if rule == "edge-centric/graph":
+    if theorem == "edge-centric/graph":
         injecting = Offer(min(p.add_edges, p.injected_edges), weak, node=node, fixed=p.inject_nodes)
         return [Offer(p.add_edges, weak, node=node), injecting]
-    if rule == "node-centric/graph":
+    if theorem == "node-centric/graph":
         middle = min(node, p.inject_nodes)
         return [Offer(p.inject_nodes, min(weak, p.add_edges, middle), middle=middle)]
     plain = Offer(strong, min(weak, node, strong))
-    if rule == "gated/node":
+    if theorem == "gated/node":
         return [plain, Offer(plain.strong, plain.weak, fixed=p.target_features, own=True)]
     return [plain]
 
@@ -102,7 +102,7 @@ def cheapest_in_tiers(rival: Rival, offer: Offer, facts: Facts) -> FloatArray:
     if math.isinf(offer.fixed):
         return np.full(len(rival.lacking), np.inf)
     own, others = rival.own, rival.others
-    if offer.own:  # what is listed but not reached is the ballot of the target's own group: it moves, too
+    if offer.own:  # what is listed but not reached is the vote of the target's own group: it moves, too
         own, others = (np.stack([part[0] + part[1], 0 * part[1], part[2]]) for part in (own, others))
     best = np.full(len(rival.lacking), np.inf)
     if math.isfinite(offer.middle):
@@ -115,7 +115,7 @@ def cheapest_in_tiers(rival: Rival, offer: Offer, facts: Facts) -> FloatArray:
             best = np.minimum(best, price + pay(offer.strong, injected) - pay(offer.middle, injected))
         return best + offer.fixed
     beyond = np.stack([part[UNREACHED] + part[UNLISTED] for part in (own, others)])
-    rows = facts.cover_ptr[1:] - facts.cover_ptr[:-1]
+    rows = facts.reach_ptr[1:] - facts.reach_ptr[:-1]
     for nodes in _amounts(offer.node, rows.max(initial=0)):
         # More nodes than a row has reach no more, and what costs as much as is known to suffice is not looked at.
         here = np.flatnonzero(((rows >= nodes) | (offer.node == 0)) & (pay(offer.node, nodes) < best))
@@ -141,25 +141,25 @@ def _by_new(
 ) -> FloatArray:  # fmt: skip
     """The least price of strong and weak changes that gain what is lacking, shape ``[n]``.
 
-    With x strong ones, at most own + min(x, own_new) ballots of the label can move, and so of the others. Of all that
+    With x strong ones, at most own + min(x, own_new) votes of the label can move, and so of the others. Of all that
     move, x are strong ones, ``moved`` are paid for, and the remaining are weak ones. Their number bends where two of
     the terms below are equal.
 
     Args:
         lacking: Votes to gain.
-        own: Reached ballots for the label.
-        others: Reached ballots not for the rival.
-        own_new: Ballots for the label that take strong changes.
+        own: Reached votes for the label.
+        others: Reached votes not for the rival.
+        own_new: Votes for the label that take strong changes.
         others_new: The same, not for the rival.
         strong: Price of a strong change.
         weak: Price of a weak one.
-        moved: Ballots that move in any case.
+        moved: Votes that move in any case.
         least: The fewest strong changes.
     """
     missing, half = lacking - own - others, np.ceil(lacking / 2)
     at_least = np.where(np.ceil(missing / 2) <= own_new, np.ceil(missing / 2), missing - own_new)
     at_least = np.maximum(np.maximum(at_least, 0), least)
-    alone = lacking - own  # ballots that must move if of those for the label only the reached ones do
+    alone = lacking - own  # votes that must move if of those for the label only the reached ones do
     twice = (alone - moved) / 2
     bends = (at_least, own_new, alone - half, half - moved, np.floor(twice), np.ceil(twice), alone - own_new - moved)
     new = np.maximum(np.stack(bends), at_least)
@@ -168,27 +168,27 @@ def _by_new(
     return np.where(missing <= own_new + others_new, best, np.inf)
 
 
-# Divisions in which any ballot may move
+# Divisions in which any vote may move
 
 
 def cheapest_of_number(rival: Rival, price_of: Callable[[IntArray], FloatArray]) -> FloatArray:
-    """As :func:`cheapest_in_tiers`, given the price of moving a number of ballots, whichever."""
+    """As :func:`cheapest_in_tiers`, given the price of moving a number of votes, whichever."""
     own, others = rival.own.sum(axis=0), rival.others.sum(axis=0)
     number = np.clip(np.maximum(np.ceil(rival.lacking / 2), rival.lacking - own), 0, others)
     return np.where(rival.lacking <= own + others, price_of(number.astype(np.int64)), np.inf)
 
 
-def price_of_number(rule: str, prices: Prices, parameters: Any, most: int) -> Callable[[IntArray], FloatArray]:
-    """The price of moving a number of ballots, up to ``most``, in GNNCert's divisions and users' own."""
+def price_of_number(theorem: str, prices: Prices, parameters: Any, most: int) -> Callable[[IntArray], FloatArray]:
+    """The price of moving a number of votes, up to ``most``, in GNNCert's divisions and users' own."""
     edges, features = min(prices.add_edges, prices.delete_edges, prices.change_edges), prices.change_features
     counts = np.arange(most + 1)
-    own = prices.target_features if rule.endswith("/node") else math.inf
+    own = prices.target_features if theorem.endswith("/node") else math.inf
     by_features = np.minimum(pay(features, counts), np.where(counts > 0, own, 0) + pay(features, counts - 1))
-    if rule.startswith("gnncert-e/"):
+    if theorem.startswith("gnncert-e/"):
         return lambda number: pay(edges, number)
-    if rule.startswith("gnncert-n/"):
+    if theorem.startswith("gnncert-n/"):
         return lambda number: np.asarray(by_features[number])
-    if rule.startswith("gnncert-en/"):
+    if theorem.startswith("gnncert-en/"):
         height, width = parameters["edge_groups"], parameters["feature_groups"]
         rows, columns = np.arange(height + 1)[:, None], np.arange(width + 1)
         moved = (rows * width + columns * height - rows * columns).ravel()
@@ -199,11 +199,11 @@ def price_of_number(rule: str, prices: Prices, parameters: Any, most: int) -> Ca
     return _knapsack(prices, parameters, most)
 
 
-LARGEST_TABLE = 2**16  # ballots; beyond, a change may be bought in part, which makes the price a bound
+LARGEST_TABLE = 2**16  # votes; beyond, a change may be bought in part, which makes the price a bound
 
 
 def _knapsack(prices: Prices, parameters: Any, most: int) -> Callable[[IntArray], FloatArray]:
-    """The price of moving a number of ballots where each kind of change moves some: that of the best mix of kinds."""
+    """The price of moving a number of votes where each kind of change moves some: that of the best mix of kinds."""
     kinds = [(getattr(prices, name), parameters[name]) for name in PRICED if parameters.get(name)]
     by_edge, by_own = parameters.get("edges_per_injected", 0), parameters.get("target_features", 0)
     starts = [(0.0, 0, kinds)]
@@ -237,21 +237,21 @@ def _of_mixes(kinds: list[tuple[float, int]], most: int) -> Callable[[IntArray],
 # A group for each neighbour
 
 
-def cheapest_of_own(rival: Rival, rule: str, prices: Prices, tally: Tally, facts: Facts) -> FloatArray:
+def cheapest_of_own(rival: Rival, theorem: str, prices: Prices, tally: Counts, facts: Facts) -> FloatArray:
     """As :func:`cheapest_in_tiers`, where every neighbour has its own group.
 
     A pair of a graph is touched by its nodes, too. Where both can be paid, and deleting a node is cheaper than to give
     it other features, it is taken for the latter: then the price is a bound.
     """
     p, price = prices, np.full(len(rival.lacking), np.inf)
-    by_pair, of_graph = rule.startswith("per-pair"), rule.endswith("/graph")
+    by_pair, of_graph = theorem.startswith("per-pair"), theorem.endswith("/graph")
     turned, joined = p.add_edges if by_pair else math.inf, p.inject_nodes + p.injected_edges
     if not of_graph:
         lost, altered = min(p.delete_edges, p.delete_nodes), min(p.change_edges, p.change_features)
         return _of_items(rival, min(p.add_edges, joined), lost, altered, turned, 0, tally, facts)
     if not by_pair:
         return _of_items(rival, p.inject_nodes, p.delete_nodes, p.change_features, math.inf, 0, tally, facts)
-    node, rows = min(p.delete_nodes, p.change_features), np.diff(facts.cover_ptr)
+    node, rows = min(p.delete_nodes, p.change_features), np.diff(facts.reach_ptr)
     for nodes in _amounts(node, rows.max(initial=0)):
         if (pay(node, nodes) >= price).all():
             break
@@ -264,21 +264,21 @@ def cheapest_of_own(rival: Rival, rule: str, prices: Prices, tally: Tally, facts
 
 
 def _of_items(
-    rival: Rival, new: float, lost: float, altered: float, turned: float, touched: Any, tally: Tally, facts: Facts,
+    rival: Rival, new: float, lost: float, altered: float, turned: float, touched: Any, tally: Counts, facts: Facts,
     going: bool = False,
 ) -> FloatArray:  # fmt: skip
-    """The least price of new, lost, altered and turned ballots, at these prices, that gain what is lacking.
+    """The least price of new, lost, altered and turned votes, at these prices, that gain what is lacking.
 
-    Ballots of the label gain two if they become the rival's, one if they go. All numbers of twos are tried; for what
+    Votes of the label gain two if they become the rival's, one if they go. All numbers of twos are tried; for what
     they leave, the cheapest ones are taken.
 
     Args:
         rival: The rival.
-        new: Price of a new ballot.
+        new: Price of a new vote.
         lost: Price of one that goes.
         altered: Price of one that becomes anything.
         turned: Price of one that becomes anything, of pairs with one direction.
-        touched: Ballots that are altered in any case, those of the label first; or that go, if ``going``.
+        touched: Votes that are altered in any case, those of the label first; or that go, if ``going``.
         tally: The votes.
         facts: What empty groups cast, and which pairs have one direction.
     """
@@ -327,7 +327,7 @@ def _fill(left: FloatArray, kinds: list[tuple[float, Any]], room: Any = math.inf
 
 
 def _new_twos(left: FloatArray, new: float, altered: float, others: FloatArray) -> FloatArray:
-    """The least price of a gain by new ballots, each of which gains two, and altered ones, which gain one."""
+    """The least price of a gain by new votes, each of which gains two, and altered ones, which gain one."""
     best, most = np.full(len(left), np.inf), np.minimum(left, others)
     for ones in (np.zeros(len(left)), np.minimum(1, most), most, np.maximum(most - 1, 0)):
         best = np.minimum(best, pay(altered, ones) + pay(new, np.ceil((left - ones) / 2)))

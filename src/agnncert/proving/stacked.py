@@ -476,8 +476,10 @@ class StackedEvidence(StackedCounts, Evidence):
         altered = budget.change_features + (budget.change_edges if self.by_edge else 0)
         prices = (self.label_and_radius()[1] if altered else self.structure_radius())[fails] + 1
         pairs = budget.add_edges + budget.delete_edges + (budget.change_edges if self.by_edge else 0)
-        hubs = self.hubs[: int(min(len(self.hubs), budget.delete_nodes + budget.change_features))]
-        touches = 2 * pairs + budget.injected_edges + float(hubs.sum(dtype=np.int64))
+        targets_per_node = self.targets_per_node[
+            : int(min(len(self.targets_per_node), budget.delete_nodes + budget.change_features))
+        ]
+        touches = 2 * pairs + budget.injected_edges + float(targets_per_node.sum(dtype=np.int64))
         return most_affordable(prices.astype(np.float64), touches)
 
     @cached_property

@@ -1,23 +1,23 @@
-"""The theorems: how many ballots an attack can move, and which moves cannot change the winner. Pure functions.
+"""The theorems: how many votes an attack can move, and which moves cannot change the winner. Pure functions.
 
-**The vote.** A target's ballots fall into three tiers, by how hard they are to move:
+**The vote.** A target's votes fall into three tiers, by how hard they are to move:
 
     reached     the unchanged graph reaches them; anything may move them
     unreached   listed, but the graph has no edge there; edges between old nodes may not suffice
     unlisted    nothing is there; something must be added first
 
-A division's theorem turns an attacker's budget into three nested limits (:class:`Reach`): at most ``all`` ballots move,
+A division's theorem turns an attacker's budget into three nested limits (:class:`Limits`): at most ``all`` votes move,
 at most ``beyond_reached`` of them outside the first tier, at most ``unlisted`` in the third.
 
-To make class k beat the winner a, a moved ballot gains 2 if it was for a, 0 if it was for k already, and 1 otherwise
+To make class k beat the winner a, a moved vote gains 2 if it was for a, 0 if it was for k already, and 1 otherwise
 (also if it abstained). The best choice under nested limits is greedy, so the gain has a closed form: the number of
-ballots that gain 2 and can move, plus the number of ballots that gain at least 1 and can move. The label holds if for
+votes that gain 2 and can move, plus the number of votes that gain at least 1 and can move. The label holds if for
 no k the gain exceeds the margin. For given votes and limits this is exact.
 
-Ballots that are not stable (another machine might round them to another class) are counted for every rival from the
+Votes that are not stable (another machine might round them to another class) are counted for every rival from the
 start, and an attack cannot change them any further.
 
-**The divisions.** One short function per division and task turns a budget into a :class:`Reach`. In their docstrings,
+**The divisions.** One short function per division and task turns a budget into a :class:`Limits`. In their docstrings,
 v is the target and S_v the subgraphs in which v has an edge that can bring it a message. A *node* of the budget is a
 deleted node or one with changed features; v itself is never deleted.
 
@@ -33,13 +33,14 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, Votes
+from agnncert.certificates.voting_rule import VotingRule
 
 
 @dataclass(frozen=True)
 class Prior:
-    """Votes that are there before any ballot is cast, and that no attack can move.
+    """Votes that are there before any vote is cast, and that no attack can move.
 
     Attributes:
         certain: For each class, the same on every machine, shape ``[n, C]`` or ``[n, 1]``.
@@ -60,12 +61,12 @@ class Prior:
     @classmethod
     def of(
         cls,
-        vote: VotingRule,
+        voting_rule: VotingRule,
         per_neighbour: bool,
         num_groups: int,
         shape: tuple[int, int],
-        edgeless: npt.NDArray[Any] | None = None,
-        edgeless_stable: BoolArray | None = None,
+        no_edge: npt.NDArray[Any] | None = None,
+        no_edge_stable: BoolArray | None = None,
     ) -> "Prior":
         """The prior of some targets.
 
@@ -74,23 +75,23 @@ class Prior:
             per_neighbour: Whether every neighbour has a group.
             num_groups: Number of groups.
             shape: Number of targets n and of classes C.
-            edgeless: Prediction of each target without edges, shape ``[n]``. Required if the prior follows it.
-            edgeless_stable: Whether that prediction is stable, shape ``[n]``.
+            no-edge: Prediction of each target without edges, shape ``[n]``. Required if the prior follows it.
+            no_edge_stable: Whether that prediction is stable, shape ``[n]``.
         """
-        own_constant = per_neighbour and vote.constant is not None and vote.constant >= 0
-        if not vote.prior and not own_constant:
+        own_constant = per_neighbour and voting_rule.constant is not None and voting_rule.constant >= 0
+        if not voting_rule.prior and not own_constant:
             return cls.none(shape[0])
         certain, followed = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         in_doubt = np.zeros(shape[0], dtype=np.int64)
-        if vote.class_prior:
-            certain += np.array(vote.class_prior)
+        if voting_rule.class_prior:
+            certain += np.array(voting_rule.class_prior)
         if own_constant:
             # Empty groups are beyond number: what counts is how many of them are not empty.
-            certain[:, vote.constant] -= num_groups
-        if edgeless is not None and edgeless_stable is not None:
-            for votes, where in ((certain, edgeless_stable), (followed, ~edgeless_stable)):
-                votes[np.flatnonzero(where), edgeless[where]] += vote.edgeless_prior
-            in_doubt[~edgeless_stable] = abs(vote.edgeless_prior)
+            certain[:, voting_rule.constant] -= num_groups
+        if no_edge is not None and no_edge_stable is not None:
+            for votes, where in ((certain, no_edge_stable), (followed, ~no_edge_stable)):
+                votes[np.flatnonzero(where), no_edge[where]] += voting_rule.no_edge_prior
+            in_doubt[~no_edge_stable] = abs(voting_rule.no_edge_prior)
         return cls(certain, followed, in_doubt)
 
     @property
@@ -105,14 +106,14 @@ REACHED, UNREACHED, UNLISTED = range(3)
 
 
 @dataclass(frozen=True)
-class Tally:
+class Counts:
     """Stable votes by tier, and what a rival lacks; ``n`` targets, ``C`` classes.
 
     Attributes:
-        num_groups: Ballots per target.
-        label: Winner of all ballots as cast, ties to the smaller class, shape ``[n]``.
+        num_groups: Votes per target.
+        label: Winner of all votes as cast, ties to the smaller class, shape ``[n]``.
         votes: Stable votes per tier and class, shape ``[3, n, C]``.
-        size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
+        size: Stable votes per tier, abstentions included, shape ``[3, n]``.
         standing: Stable votes per class, of all tiers, shape ``[n, C]``.
         margin: How far each class is from winning: score of the winner minus score of the class (priors and stable
             votes), minus unstable votes, minus 1 if the class wins ties. Negative if those decide, ``[n, C]``.
@@ -151,8 +152,8 @@ class Rivals:
     Attributes:
         owner: Whose rival it is, shape ``[r]``.
         margin: As in :class:`Tally`, shape ``[r]``.
-        for_label: Stable ballots of each target for its label, by tier, shape ``[3, n]``.
-        others: Stable ballots of the owner that are not for the rival, by tier, shape ``[3, r]``.
+        for_label: Stable votes of each target for its label, by tier, shape ``[3, n]``.
+        others: Stable votes of the owner that are not for the rival, by tier, shape ``[3, r]``.
     """
 
     owner: IntArray
@@ -162,13 +163,13 @@ class Rivals:
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How many ballots of each target an attacker can move, in three nested limits, each of shape ``[n]``.
+class Limits:
+    """How many votes of each target an attacker can move, in three nested limits, each of shape ``[n]``.
 
     Attributes:
-        all: Ballots moved in total.
-        beyond_reached: Ballots moved among the unreached and the unlisted.
-        unlisted: Ballots moved among the unlisted.
+        all: Votes moved in total.
+        beyond_reached: Votes moved among the unreached and the unlisted.
+        unlisted: Votes moved among the unlisted.
         covered: False where the division proves nothing about the attack.
     """
 
@@ -178,21 +179,21 @@ class Reach:
     covered: BoolArray
 
     def limit(self, movable: IntArray | FloatArray, of: Any = ...) -> FloatArray:
-        """How many of these ballots can move at once.
+        """How many of these votes can move at once.
 
         Args:
-            movable: Ballots per tier, shape ``[3, n]``, or ``[3, r]``.
-            of: Whose ballots these are, shape ``[r]``; by default, those of each target.
+            movable: Votes per tier, shape ``[3, n]``, or ``[3, r]``.
+            of: Whose votes these are, shape ``[r]``; by default, those of each target.
         """
         unlisted = np.minimum(movable[UNLISTED], self.unlisted[of])
         beyond = np.minimum(movable[UNREACHED] + unlisted, self.beyond_reached[of])
         return np.asarray(np.minimum(movable[REACHED] + beyond, self.all[of]), dtype=np.float64)
 
 
-def tally(votes: Votes, prior: Prior | None = None) -> Tally:
+def tally(votes: Votes, prior: Prior | None = None) -> Counts:
     """Counts the votes by tier, adds the prior, and counts unstable votes for the rival."""
     n, classes, owner, num_unlisted = votes.num_targets, votes.num_classes, votes.owner, votes.num_unlisted
-    place, voting = owner * classes + votes.ballot, votes.ballot >= 0
+    place, voting = owner * classes + votes.vote, votes.vote >= 0
 
     def counted(listed: BoolArray) -> IntArray:
         chosen = listed & voting
@@ -215,14 +216,14 @@ def tally(votes: Votes, prior: Prior | None = None) -> Tally:
 
 def weighed(
     num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, prior: Prior, label: IntArray | None = None
-) -> Tally:
+) -> Counts:
     """Adds the prior to votes that were counted, and counts unstable votes for the rival.
 
     Args:
-        num_groups: Ballots per target.
+        num_groups: Votes per target.
         cast: All votes as cast, per class, shape ``[n, C]``.
         by_tier: Stable votes per tier and class, shape ``[3, n, C]``.
-        size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
+        size: Stable votes per tier, abstentions included, shape ``[3, n]``.
         prior: Votes that are there from the start.
         label: Asks about this class of each target, shape ``[n]``. Defaults to the winner.
     """
@@ -233,7 +234,7 @@ def weighed(
     # A prior in doubt may be for any class: at worst all of it for the rival and none for the winner, or, if it is
     # negative, the other way round.
     margin = margins(standing + prior.certain, label, conceded + prior.in_doubt)
-    return Tally(num_groups, label, by_tier, size, standing, margin)
+    return Counts(num_groups, label, by_tier, size, standing, margin)
 
 
 def margins(score: IntArray, label: IntArray, conceded: IntArray) -> IntArray:
@@ -250,25 +251,25 @@ def margins(score: IntArray, label: IntArray, conceded: IntArray) -> IntArray:
     return np.asarray(margin)
 
 
-def gain_of_changes(tally: Tally, number: int) -> IntArray:
-    """The most by which ``number`` changed ballots close the margin of each rival, shape ``[n, C]``.
+def gain_of_changes(tally: Counts, number: int) -> IntArray:
+    """The most by which ``number`` changed votes close the margin of each rival, shape ``[n, C]``.
 
-    Each changed ballot gains a rival 1 unless it was for the rival, and 1 more if it was for the label.
+    Each changed vote gains a rival 1 unless it was for the rival, and 1 more if it was for the label.
     """
     own = np.take_along_axis(tally.standing, tally.label[:, None], axis=1)
     others = tally.size.sum(axis=0)[:, None] - tally.standing
     return np.asarray(np.minimum(number, own) + np.minimum(number, others))
 
 
-def certified_radius(tally: Tally) -> IntArray:
-    """How many ballots, whichever, may change before another class can win, shape ``[n]``.
+def certified_radius(tally: Counts) -> IntArray:
+    """How many votes, whichever, may change before another class can win, shape ``[n]``.
 
-    Of x changed ballots all gain a rival 1 unless they were for it, and those that were for the winner gain 1 more. So
-    the radius is the largest x with margin >= min(x, ballots for the winner) + min(x, ballots not for the rival). As
-    long as ballots for the winner last, that is half the margin, rounded down (paper, equation for the certified
-    perturbation size); without a prior it always is. It is exact: some change of one ballot more elects another class.
+    Of x changed votes all gain a rival 1 unless they were for it, and those that were for the winner gain 1 more. So
+    the radius is the largest x with margin >= min(x, votes for the winner) + min(x, votes not for the rival). As
+    long as votes for the winner last, that is half the margin, rounded down (paper, equation for the certified
+    perturbation size); without a prior it always is. It is exact: some change of one vote more elects another class.
     -1 means that nothing is certified, because unstable votes may decide. If no change can elect another class, every
-    ballot may change.
+    vote may change.
     """
     own = np.take_along_axis(tally.standing, tally.label[:, None], axis=1)
     others = tally.size.sum(axis=0)[:, None] - tally.standing
@@ -277,29 +278,29 @@ def certified_radius(tally: Tally) -> IntArray:
     return np.asarray(np.maximum(radius.min(axis=1), -1))
 
 
-def withstands(tally: Tally, reach: Reach) -> BoolArray:
-    """Whether each target keeps its label whichever ballots within ``reach`` change, shape ``[n]``."""
+def withstands(tally: Counts, limits: Limits) -> BoolArray:
+    """Whether each target keeps its label whichever votes within ``limits`` change, shape ``[n]``."""
     rivals = tally.rivals
-    gain_two = reach.limit(rivals.for_label)
-    gain_one = reach.limit(rivals.others, rivals.owner)
+    gain_two = limits.limit(rivals.for_label)
+    gain_one = limits.limit(rivals.others, rivals.owner)
     withstood = np.ones(len(tally.label), dtype=bool)
     withstood[rivals.owner[rivals.margin < gain_two[rivals.owner] + gain_one]] = False
-    return reach.covered & withstood
+    return limits.covered & withstood
 
 
-def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:
-    """The fewest ballots beyond the reached ones that must move before a target can break, shape ``[n]``.
+def neighbours_needed(tally: Counts, limits: Limits) -> FloatArray:
+    """The fewest votes beyond the reached ones that must move before a target can break, shape ``[n]``.
 
-    Zero where the reached ballots suffice, ``inf`` where the label holds against all of ``reach``.
-    Meant for divisions of the node task, where each ballot beyond the reached ones costs a new neighbour.
+    Zero where the reached votes suffice, ``inf`` where the label holds against all of ``limits``.
+    Meant for divisions of the node task, where each vote beyond the reached ones costs a new neighbour.
 
-    With x of them, min(x, room) ballots beyond the reached ones gain a rival 1, and as many of those for the winner 1
+    With x of them, min(x, room) votes beyond the reached ones gain a rival 1, and as many of those for the winner 1
     more, each kind with a room of its own. So the gain grows by 2 until the smaller room is used up, then by 1 until
     the larger one is.
     """
     rivals = tally.rivals
-    by_two, room_two = _beyond(reach, rivals.for_label)
-    by_one, room_one = _beyond(reach, rivals.others, rivals.owner)
+    by_two, room_two = _beyond(limits, rivals.for_label)
+    by_one, room_one = _beyond(limits, rivals.others, rivals.owner)
     missing = rivals.margin + 1 - by_two[rivals.owner] - by_one
     smaller, larger = np.minimum(room_two[rivals.owner], room_one), np.maximum(room_two[rivals.owner], room_one)
     half = np.ceil(missing / 2)
@@ -307,15 +308,15 @@ def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:
     breaks = missing <= smaller + larger
     cheapest = np.full(len(tally.label), np.inf)
     np.minimum.at(cheapest, rivals.owner[breaks], needed[breaks])
-    return np.where(reach.covered, cheapest, 0.0)
+    return np.where(limits.covered, cheapest, 0.0)
 
 
-def _beyond(reach: Reach, movable: FloatArray, of: Any = ...) -> tuple[FloatArray, FloatArray]:
-    """How many of these ballots can move among the reached ones, and how many more among all others."""
-    whole = reach.all[of]
+def _beyond(limits: Limits, movable: FloatArray, of: Any = ...) -> tuple[FloatArray, FloatArray]:
+    """How many of these votes can move among the reached ones, and how many more among all others."""
+    whole = limits.all[of]
     reached = np.minimum(movable[REACHED], whole)
     beyond = np.minimum(
-        movable[UNREACHED] + np.minimum(movable[UNLISTED], reach.unlisted[of]), reach.beyond_reached[of]
+        movable[UNREACHED] + np.minimum(movable[UNLISTED], limits.unlisted[of]), limits.beyond_reached[of]
     )
     return reached, np.minimum(beyond, whole - reached)
 
@@ -378,29 +379,29 @@ class Facts:
     """What a theorem needs to know about ``n`` targets in addition to their votes.
 
     Attributes:
-        num_reached: Reached ballots of each target, shape ``[n]``.
-        cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
-        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last one holds for more nodes.
+        num_reached: Reached votes of each target, shape ``[n]``.
+        reach_ptr: Row of target ``j`` in ``reach`` is ``reach_ptr[j]:reach_ptr[j + 1]``, shape ``[n + 1]``.
+        reach: Entry k - 1 of a row bounds the votes that the worst k nodes reach; the last one holds for more nodes.
         parameters: Whole numbers that a division's theorem refers to.
         absent: The class that empty groups cast, -1 if they abstain; only of interest where neighbours have groups of
             their own.
-        one_way: Stable ballots per class of pairs that have one direction only, shape ``[n, C]``.
-        one_way_size: All stable ballots of such pairs, shape ``[n]``.
+        one_way: Stable votes per class of pairs that have one direction only, shape ``[n, C]``.
+        one_way_size: All stable votes of such pairs, shape ``[n]``.
     """
 
     num_reached: IntArray
-    cover_ptr: IntArray
-    cover: npt.NDArray[np.int32]
+    reach_ptr: IntArray
+    reach: npt.NDArray[np.int32]
     parameters: Mapping[str, int] = field(default_factory=dict)
     absent: int = -1
     one_way: IntArray | None = None
     one_way_size: IntArray | None = None
 
     def covered_by(self, nodes: FloatArray) -> FloatArray:
-        """The most ballots that this many nodes reach, shape ``[n]``."""
-        entry = np.minimum(nodes, self.cover_ptr[1:] - self.cover_ptr[:-1]).astype(np.int64)
-        table = np.concatenate((self.cover, [0]))  # no nodes, or an empty row: nothing is reached
-        return table[np.where(entry > 0, self.cover_ptr[:-1] + entry - 1, -1)].astype(np.float64)
+        """The most votes that this many nodes limits, shape ``[n]``."""
+        entry = np.minimum(nodes, self.reach_ptr[1:] - self.reach_ptr[:-1]).astype(np.int64)
+        table = np.concatenate((self.reach, [0]))  # no nodes, or an empty row: nothing is reached
+        return table[np.where(entry > 0, self.reach_ptr[:-1] + entry - 1, -1)].astype(np.float64)
 
 
 def times(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -409,81 +410,81 @@ def times(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.multiply(a, b, where=some, out=np.zeros(some.shape))
 
 
-def edge_centric_node(attack: Amounts, facts: Facts) -> Reach:
+def edge_centric_node(attack: Amounts, facts: Facts) -> Limits:
     """A changed edge alters its subgraph; a changed node those subgraphs in which it reaches v (paper, Theorem 4).
 
-    A ballot outside S_v is the prediction from v's features alone until v gains an edge in that subgraph, and each such
+    A vote outside S_v is the prediction from v's features alone until v gains an edge in that subgraph, and each such
     subgraph takes a new neighbour of its own. So nodes injected with any degree, unlimited deletions and any features
-    of other nodes leave those ballots as they are, as long as v gains no neighbour.
+    of other nodes leave those votes as they are, as long as v gains no neighbour.
     """
     neighbours = attack.joined_nodes + attack.add_edges
     moved = attack.injected_edges + attack.edges + facts.covered_by(attack.nodes)
-    return _reach(facts, moved, neighbours, neighbours)
+    return _limits(facts, moved, neighbours, neighbours)
 
 
-def node_centric_node(attack: Amounts, facts: Facts) -> Reach:
-    """An edge, or a node of any degree, alters one ballot of v (paper, Theorems 7 to 9).
+def node_centric_node(attack: Amounts, facts: Facts) -> Limits:
+    """An edge, or a node of any degree, alters one vote of v (paper, Theorems 7 to 9).
 
     All edges leaving a node are in that node's subgraph, so it sends v messages in no other. An edge between groups
-    carries messages to its two ends only. Ballots outside S_v: as in :func:`edge_centric_node`.
+    carries messages to its two ends only. Votes outside S_v: as in :func:`edge_centric_node`.
     """
     neighbours = attack.joined_nodes + attack.add_edges
     moved = attack.joined_nodes + attack.edges + np.minimum(attack.nodes, facts.num_reached)
-    return _reach(facts, moved, neighbours, neighbours)
+    return _limits(facts, moved, neighbours, neighbours)
 
 
-def gated_node(attack: Amounts, facts: Facts) -> Reach:
-    """Node-centric, features visible in a node's own group only: v's own features alter one ballot more.
+def gated_node(attack: Amounts, facts: Facts) -> Limits:
+    """Node-centric, features visible in a node's own group only: v's own features alter one vote more.
 
-    Besides S_v only the ballot of v's own group is cast; it is listed but not reached. The others abstain.
+    Besides S_v only the vote of v's own group is cast; it is listed but not reached. The others abstain.
     """
     own = float(attack.target_features)
     others = node_centric_node(attack, facts)
-    return _reach(facts, others.all + own, others.beyond_reached + own, others.unlisted)
+    return _limits(facts, others.all + own, others.beyond_reached + own, others.unlisted)
 
 
-def edge_centric_graph(attack: Amounts, facts: Facts) -> Reach:
+def edge_centric_graph(attack: Amounts, facts: Facts) -> Limits:
     """A subgraph holds the edges of its group and their ends; an empty one changes only by a new edge."""
     new_edges = attack.injected_edges + attack.add_edges
     moved = attack.injected_edges + attack.edges + facts.covered_by(attack.nodes)
-    return _reach(facts, moved, new_edges, new_edges)
+    return _limits(facts, moved, new_edges, new_edges)
 
 
-def node_centric_graph(attack: Amounts, facts: Facts) -> Reach:
+def node_centric_graph(attack: Amounts, facts: Facts) -> Limits:
     """A subgraph holds the nodes of its group and the edges among them; edges between groups are in no subgraph.
 
     A subgraph without a node changes only by an injected one. A subgraph with a single node (without self-loops) holds
     no edge, so only injected, deleted or altered nodes change it.
     """
     nodes = attack.inject_nodes + attack.nodes
-    return _reach(facts, nodes + attack.edges, nodes, attack.inject_nodes)
+    return _limits(facts, nodes + attack.edges, nodes, attack.inject_nodes)
 
 
-def gnncert_edges(attack: Amounts, facts: Facts) -> Reach:
+def gnncert_edges(attack: Amounts, facts: Facts) -> Limits:
     """GNNCert-E: edges are divided, every subgraph has all nodes. Only edges are covered."""
     covered = (attack.nodes == 0) & (attack.inject_nodes == 0)
-    return _reach(facts, attack.edges, attack.edges, attack.edges, covered)
+    return _limits(facts, attack.edges, attack.edges, attack.edges, covered)
 
 
-def gnncert_features(attack: Amounts, facts: Facts) -> Reach:
+def gnncert_features(attack: Amounts, facts: Facts) -> Limits:
     """GNNCert-N: features are divided, every subgraph has all edges. Only features are covered."""
     nodes = attack.change_features + float(attack.target_features)
     covered = (attack.edges == 0) & (attack.delete_nodes == 0) & (attack.inject_nodes == 0)
-    return _reach(facts, nodes, nodes, nodes, covered)
+    return _limits(facts, nodes, nodes, nodes, covered)
 
 
-def gnncert_both(attack: Amounts, facts: Facts) -> Reach:
+def gnncert_both(attack: Amounts, facts: Facts) -> Limits:
     """GNNCert-EN: a grid of edge and feature groups. An edge alters a row, a changed node a column."""
     rows, columns = facts.parameters["edge_groups"], facts.parameters["feature_groups"]
     edges = np.minimum(attack.edges, rows)
     nodes = np.minimum(attack.change_features + float(attack.target_features), columns)
     moved = nodes * rows + edges * columns - nodes * edges
     covered = (attack.delete_nodes == 0) & (attack.inject_nodes == 0)
-    return _reach(facts, moved, moved, moved, covered)
+    return _limits(facts, moved, moved, moved, covered)
 
 
-def custom(attack: Amounts, facts: Facts) -> Reach:
-    """A user's own division, which states how many ballots one unit of each budget field moves at most.
+def custom(attack: Amounts, facts: Facts) -> Limits:
+    """A user's own division, which states how many votes one unit of each budget field moves at most.
 
     ``edges_per_injected`` is the price of one edge of an injected node. What has no price is not covered.
     """
@@ -497,15 +498,15 @@ def custom(attack: Amounts, facts: Facts) -> Reach:
             moved = moved + times(amount, np.asarray(float(facts.parameters[name])))
         else:
             covered = covered & (amount == 0)
-    return _reach(facts, moved, moved, moved, covered)
+    return _limits(facts, moved, moved, moved, covered)
 
 
-def _reach(facts: Facts, moved: FloatArray, beyond: FloatArray, unlisted: FloatArray, covered: Any = True) -> Reach:
+def _limits(facts: Facts, moved: FloatArray, beyond: FloatArray, unlisted: FloatArray, covered: Any = True) -> Limits:
     none = np.zeros(facts.num_reached.shape)
-    return Reach(none + moved, none + beyond, none + unlisted, (none == 0) & covered)
+    return Limits(none + moved, none + beyond, none + unlisted, (none == 0) & covered)
 
 
-THEOREMS: dict[str, Callable[[Amounts, Facts], Reach]] = {
+LIMITS: dict[str, Callable[[Amounts, Facts], Limits]] = {
     "edge-centric/node": edge_centric_node,
     "node-centric/node": node_centric_node,
     "gated/node": gated_node,
@@ -522,8 +523,8 @@ THEOREMS: dict[str, Callable[[Amounts, Facts], Reach]] = {
 }
 
 
-def reach_of(rule: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Reach:
-    """The ballots that ``attack`` can move; not covered where the rule proves nothing about it.
+def limits_of(theorem: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Limits:
+    """The votes that ``attack`` can move; not covered where the rule proves nothing about it.
 
     Args:
         rule: A key of :data:`THEOREMS`.
@@ -531,10 +532,10 @@ def reach_of(rule: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Reac
         facts: What is known about the targets.
         stable_ids: Whether nodes keep their identity when others are deleted; row numbers do not.
     """
-    reach = THEOREMS[rule](attack, facts)
-    covered = reach.covered & (RULES[rule].target_features or not attack.target_features)
+    limits = LIMITS[theorem](attack, facts)
+    covered = limits.covered & (THEOREMS[theorem].target_features or not attack.target_features)
     covered = covered & (stable_ids | (attack.delete_nodes == 0))
-    return Reach(reach.all, reach.beyond_reached, reach.unlisted, covered)
+    return Limits(limits.all, limits.beyond_reached, limits.unlisted, covered)
 
 
 def largest_amount(holds: Callable[[FloatArray], BoolArray], num_targets: int) -> FloatArray:

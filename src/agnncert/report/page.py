@@ -20,9 +20,9 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 import agnncert
-from agnncert.certificates.rules import RULES
 from agnncert.certificates.stacked import STEPS
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.theorems import LARGEST_AMOUNT, tally
 from agnncert.report import text
 from agnncert.report.summary import AttackUnit, ReportContext, Shares, Summary, changes_only, summarise
@@ -46,7 +46,7 @@ Array = npt.NDArray[Any]
 ANY = 2**31 - 1  # stands for "any number" in whole-number arrays
 ALIGNMENT = 8
 COMPRESSION = 6  # the highest level takes five times as long for two per cent
-DETAIL_BYTES = 2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
+DETAIL_BYTES = 2_600_000  # compressed; single votes beyond this stay out of the page, so that it opens anywhere
 MOST_HOVERED = 1000  # sizes at which the pointer finds a value
 TABLE_ROWS = 12
 MOST_CURVES = 8  # classes with a curve of their own: as many as there are colours
@@ -107,7 +107,7 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "certain": claim.guarantee == "deterministic",
         "alpha": f"{claim.alpha or 0:g}",
         "confidence": f"{1 - (claim.alpha or 0):g}",
-        "ballots": summary.ballots is not None,
+        "votes": summary.votes is not None,
         "has_truth": summary.truth is not None,
         "has_added": summary.added is not None,
         "has_structure": summary.structure is not None,
@@ -130,14 +130,14 @@ def page_texts(summary: Summary) -> dict[str, Any]:
 
 def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
     """What the scripts read: settings and words (``meta``), and the packed arrays as text."""
-    claim, evidence = summary.certificate.claim, summary.ballots
-    arrays = target_arrays(summary) | vote_arrays(summary)
+    claim, evidence = summary.certificate.claim, summary.votes
+    arrays = target_arrays(summary) | count_arrays(summary)
     detailed, example = 0, 0
     if evidence is not None and (detailed := num_detailed(evidence)):
         listed = np.diff(evidence.votes.indptr[: detailed + 1])
-        example = int(np.argsort(listed, kind="stable")[int(0.8 * detailed)])  # more listed ballots than most
+        example = int(np.argsort(listed, kind="stable")[int(0.8 * detailed)])  # more listed votes than most
     if evidence is not None:
-        arrays |= ballot_arrays(evidence, detailed)
+        arrays |= vote_arrays(evidence, detailed)
     places, packed = pack(arrays)
     most_votes = int(np.maximum(summary.certificate.counts, 0).sum(axis=1).max(initial=1))
     scored = claim.method == text.STACKED
@@ -146,18 +146,18 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         "arrays": places,
         "any": ANY,
         "task": claim.task,
-        "rule": None,
+        "theorem": None,
         "num_targets": summary.num_targets,
         "num_classes": summary.certificate.counts.shape[1],
         "class_names": None if names is None else [str(name) for name in names],
         "has_truth": summary.truth is not None,
         "num_judged": summary.num_judged,
         "has_degree": summary.degree is not None,
-        "has_ballots": evidence is not None,
+        "has_votes": evidence is not None,
         "num_detailed": detailed,
         "most_votes": most_votes,
-        "num_ballots": most_votes if evidence is None else evidence.votes.num_groups,
-        "ballot_word": "ballots" if evidence is not None else "samples" if claim.alpha is not None else "votes",
+        "num_votes": most_votes if evidence is None else evidence.votes.num_groups,
+        "vote_word": "votes" if evidence is not None else "samples" if claim.alpha is not None else "votes",
         "votes_title": "Samples" if claim.alpha is not None else "Scores" if scored else "Votes",
         "steps": STEPS if scored else 1,
         "degree_title": "Degree" if claim.task == "node" else "Edges",
@@ -261,32 +261,32 @@ def controls(task: str, unit: AttackUnit | None = None) -> list[dict[str, Any]]:
     return listed
 
 
-def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
+def explorer_meta(summary: Summary, evidence: VoteEvidence) -> dict[str, Any]:
     """What the page's scripts need to know about the rule and its words.
 
     ``absent`` is the class that empty groups vote for where there is one group per neighbour, else -1.
     """
-    rule, unit, vote = RULES[evidence.rule], summary.context.unit, evidence.vote
-    absent = vote.constant if rule.per_neighbour and vote.constant is not None else -1
+    facts, unit, voting_rule = THEOREMS[evidence.theorem], summary.context.unit, evidence.voting_rule
+    absent = voting_rule.constant if facts.per_neighbour and voting_rule.constant is not None else -1
     return {
-        "rule": evidence.rule,
-        "by_neighbours": rule.by_neighbours,
-        "own_features": rule.target_features,
-        "stable_ids": evidence.ids == "node_id" or rule.per_neighbour,
-        "per_neighbour": rule.per_neighbour,
-        "one_way": rule.one_way,
-        "vote": {
-            "class_prior": list(vote.class_prior),
-            "edgeless_prior": vote.edgeless_prior,
+        "theorem": evidence.theorem,
+        "by_neighbours": facts.by_neighbours,
+        "own_features": facts.target_features,
+        "stable_ids": evidence.ids == "node_id" or facts.per_neighbour,
+        "per_neighbour": facts.per_neighbour,
+        "one_way": facts.one_way,
+        "voting_rule": {
+            "class_prior": list(voting_rule.class_prior),
+            "no_edge_prior": voting_rule.no_edge_prior,
             "absent": absent,
-            "unusual": bool(vote.prior) or rule.per_neighbour,
+            "unusual": bool(voting_rule.prior) or facts.per_neighbour,
         },
         "parameters": dict(evidence.parameters),
         "num_groups": evidence.votes.num_groups,
         "slider_max": _slider_max(summary),
         "presets": [_preset("No attack"), *(unit.presets if unit is not None else _presets(evidence))],
         "withstood": [*(unit.rows if unit is not None else ()), *_withstood(evidence)],
-        **(text.TARGETS[rule.task] | text.division_words(evidence.rule).target | text.empty_words(evidence)),
+        **(text.TARGETS[facts.task] | text.division_words(evidence.theorem).target | text.empty_words(evidence)),
     }
 
 
@@ -301,16 +301,16 @@ def _preset(name: str, unlimited: list[str] | None = None, **budget: int | bool)
     return {"name": name, "budget": budget, "unlimited": unlimited or []}
 
 
-def _presets(evidence: BallotEvidence) -> list[dict[str, Any]]:
+def _presets(evidence: VoteEvidence) -> list[dict[str, Any]]:
     """A few budgets to start from, all of which the rule covers."""
-    rule, kinds = RULES[evidence.rule], text.division_words(evidence.rule).presets
+    facts, kinds = THEOREMS[evidence.theorem], text.division_words(evidence.theorem).presets
     presets = []
     if "edges" in kinds:
         presets.append(_preset("Three new edges", add_edges=3))
-    if rule.division.whole_graph:
-        newcomers = "fake accounts" if rule.task == "node" else "new nodes"
+    if facts.division.whole_graph:
+        newcomers = "fake accounts" if facts.task == "node" else "new nodes"
         presets.append(_preset(f"Three {newcomers}, any edges", ["edges_per_injected"], inject_nodes=3))
-        if rule.by_neighbours:
+        if facts.by_neighbours:
             others = _all_but_additions(evidence)
             presets.append(_preset("Anything but new neighbours", others))
             presets.append(_preset("Three new neighbours and anything else", others, add_edges=3))
@@ -318,30 +318,30 @@ def _presets(evidence: BallotEvidence) -> list[dict[str, Any]]:
             presets.append(_preset("All edges", ["add_edges", "delete_edges", "change_edges"]))
     if "features" in kinds:
         presets.append(_preset("Three nodes’ features", change_features=3))
-    if rule.target_features:
+    if facts.target_features:
         presets.append(_preset("Its own features", target_features=True))
     return presets
 
 
-def _all_but_additions(evidence: BallotEvidence) -> list[str]:
+def _all_but_additions(evidence: VoteEvidence) -> list[str]:
     """Fields of a budget that bring a target no new neighbour; nodes can be deleted only where ids tell them apart."""
     deletions = ["delete_nodes"] if evidence.ids == "node_id" else []
     return ["delete_edges", "change_edges", "change_features", *deletions]
 
 
-def _withstood(evidence: BallotEvidence) -> list[dict[str, Any]]:
+def _withstood(evidence: VoteEvidence) -> list[dict[str, Any]]:
     """Rows of the table of one target: how much of one field of the budget it is certified against."""
-    rule = RULES[evidence.rule]
+    facts = THEOREMS[evidence.theorem]
     rows: list[tuple[str, str, list[str]]] = [
         ("Edges added", "add_edges", []),
         ("Edges deleted", "delete_edges", []),
         ("Nodes injected, with any number of edges", "inject_nodes", ["edges_per_injected"]),
         ("Nodes deleted", "delete_nodes", []),
-        (_FEATURES[rule.task], "change_features", []),
+        (_FEATURES[facts.task], "change_features", []),
     ]
-    if rule.task == "node":
+    if facts.task == "node":
         rows.append(("Its own features change", "target_features", []))
-    if rule.by_neighbours:
+    if facts.by_neighbours:
         rows.append(("New neighbours, and everything else without limit", "add_edges", _all_but_additions(evidence)))
     return [{"name": name, "field": field, "unlimited": unlimited} for name, field, unlimited in rows]
 
@@ -535,9 +535,9 @@ def target_arrays(summary: Summary) -> dict[str, Array]:
     return arrays
 
 
-def vote_arrays(summary: Summary) -> dict[str, Array]:
+def count_arrays(summary: Summary) -> dict[str, Array]:
     """What the explorer counts: stable votes by tier, how far nodes reach, and what a prior follows."""
-    evidence = summary.ballots
+    evidence = summary.votes
     if evidence is None:
         return {}
     votes = evidence.votes
@@ -549,8 +549,8 @@ def vote_arrays(summary: Summary) -> dict[str, Array]:
         "num_reached": np.bincount(votes.owner[votes.reached], minlength=votes.num_targets),
         "size": counted.size.ravel(),
         "votes_reached": reached.ravel(),
-        "cover_len": np.diff(evidence.cover_ptr),
-        "cover": evidence.cover,
+        "reach_len": np.diff(evidence.reach_ptr),
+        "reach": evidence.reach,
     }
     if unreached.any():
         arrays["votes_unreached"] = unreached.ravel()
@@ -558,14 +558,14 @@ def vote_arrays(summary: Summary) -> dict[str, Array]:
         one_way = votes.stable & evidence.one_way
         arrays["one_way_votes"] = votes.tally(one_way, np.zeros(votes.num_targets, dtype=bool)).ravel()
         arrays["one_way_size"] = np.bincount(votes.owner[one_way], minlength=votes.num_targets)
-    known = {name: getattr(evidence, name) for name in ("edgeless", "edgeless_stable", "hubs")}
+    known = {name: getattr(evidence, name) for name in ("no_edge", "no_edge_stable", "targets_per_node")}
     return arrays | {name: array for name, array in known.items() if array is not None}
 
 
-def ballot_arrays(evidence: BallotEvidence, num_targets: int) -> dict[str, Array]:
-    """Every listed ballot of the first ``num_targets`` targets; groups as steps from one to the next."""
+def vote_arrays(evidence: VoteEvidence, num_targets: int) -> dict[str, Array]:
+    """Every listed vote of the first ``num_targets`` targets; groups as steps from one to the next."""
     votes = evidence.votes
-    one_way = np.zeros(len(votes.ballot), dtype=bool) if evidence.one_way is None else evidence.one_way
+    one_way = np.zeros(len(votes.vote), dtype=bool) if evidence.one_way is None else evidence.one_way
     last = votes.indptr[num_targets]
     group = votes.group[:last].astype(np.int64)
     starts = votes.indptr[:num_targets][np.diff(votes.indptr[: num_targets + 1]) > 0]
@@ -574,14 +574,14 @@ def ballot_arrays(evidence: BallotEvidence, num_targets: int) -> dict[str, Array
     return {
         "listed_len": np.diff(votes.indptr[: num_targets + 1]),
         "group_step": step,
-        "ballot": votes.ballot[:last],
+        "vote": votes.vote[:last],
         "flags": votes.stable[:last].astype(np.int64) + 2 * votes.reached[:last] + 4 * one_way[:last],
     }
 
 
-def num_detailed(evidence: BallotEvidence, limit: int = DETAIL_BYTES) -> int:
-    """How many targets' single ballots fit into ``limit`` compressed bytes, from the first target on."""
+def num_detailed(evidence: VoteEvidence, limit: int = DETAIL_BYTES) -> int:
+    """How many targets' single votes fit into ``limit`` compressed bytes, from the first target on."""
     count = evidence.num_targets
-    while count and (size := len(pack(ballot_arrays(evidence, count))[1])) > limit:
+    while count and (size := len(pack(vote_arrays(evidence, count))[1])) > limit:
         count = min(int(count * 0.97 * limit / size), count - 1)
     return count

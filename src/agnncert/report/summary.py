@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.storage import visible
 
@@ -34,7 +34,7 @@ VOTES_REFERENCE = "votes that know the classes of all neighbours (reference, not
 REFERENCES = {
     "undefended": "undefended GNN",
     "mlp": "MLP, no graph",
-    "edgeless": "same model, no edges",
+    "no_edge": "same model, no edges",
     "majority": "majority class",
     "bag_of_nodes": "bag of nodes",
 }
@@ -86,7 +86,7 @@ class ReportContext:
         dataset: Name of the data.
         undefended: Accuracy of the same kind of model, trained and used without a defence.
         mlp: Accuracy of a multi-layer perceptron on the features alone (node task).
-        edgeless: Accuracy of the certified model without edges (node task). Defaults to what the ballots tell.
+        no-edge: Accuracy of the certified model without edges (node task). Defaults to what the votes tell.
         majority: Accuracy of always predicting the most frequent class.
         bag_of_nodes: Accuracy of a model that sees the nodes but no edges (graph task).
         by_class: For any of these models, by its field above: recall and false positive rate of each class.
@@ -110,7 +110,7 @@ class ReportContext:
     dataset: str = ""
     undefended: float | None = None
     mlp: float | None = None
-    edgeless: float | None = None
+    no_edge: float | None = None
     majority: float | None = None
     bag_of_nodes: float | None = None
     by_class: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
@@ -240,10 +240,10 @@ class Summary:
         return int(self.judged.sum())
 
     @property
-    def ballots(self) -> BallotEvidence | None:
-        """The evidence if it consists of ballots."""
+    def votes(self) -> VoteEvidence | None:
+        """The evidence if it consists of votes."""
         evidence = self.certificate.evidence
-        return evidence if isinstance(evidence, BallotEvidence) else None
+        return evidence if isinstance(evidence, VoteEvidence) else None
 
     @cached_property
     def largest_radius(self) -> int:
@@ -350,7 +350,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
         counted=counted,
         judged=np.ones(n, dtype=bool) if truth is None else truth >= 0,
         added=_additions_withstood(certificate),
-        structure=evidence.structure_radius() if isinstance(evidence, BallotEvidence) else None,
+        structure=evidence.structure_radius() if isinstance(evidence, VoteEvidence) else None,
         references=_references(certificate, context, truth),
         by_class=_by_class(certificate, context, truth),
     )
@@ -359,12 +359,14 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
 def _additions_withstood(certificate: "Certificate") -> FloatArray | None:
     """Node task: new neighbours with all else unlimited. Graph task: injected nodes with any edges."""
     evidence = certificate.evidence
-    if not isinstance(evidence, BallotEvidence):
+    if not isinstance(evidence, VoteEvidence):
         return None
-    rule = RULES[evidence.rule]
-    if rule.by_neighbours:
+    facts = THEOREMS[evidence.theorem]
+    if facts.by_neighbours:
         return certificate.new_neighbours
-    if rule.division.whole_graph and not rule.uses_cover:  # edge-centric: a node with many edges reaches all subgraphs
+    if (
+        facts.division.whole_graph and not facts.uses_reach
+    ):  # edge-centric: a node with many edges reaches all subgraphs
         return certificate.max_certified("inject_nodes", edges_per_injected=math.inf)
     return None
 
@@ -373,9 +375,9 @@ def _references(
     certificate: "Certificate", context: ReportContext, truth: IntArray | None
 ) -> tuple[tuple[str, str, float], ...]:
     values = {key: getattr(context, key) for key in REFERENCES}
-    edgeless = edgeless_labels(certificate)
-    if values["edgeless"] is None and truth is not None and edgeless is not None and len(truth):
-        values["edgeless"] = float((edgeless == truth).sum() / (truth >= 0).sum())
+    no_edge = no_edge_labels(certificate)
+    if values["no_edge"] is None and truth is not None and no_edge is not None and len(truth):
+        values["no_edge"] = float((no_edge == truth).sum() / (truth >= 0).sum())
     if values["majority"] is None and truth is not None:
         values["majority"] = float(np.bincount(truth[truth >= 0]).max() / (truth >= 0).sum())
     return tuple((key, REFERENCES[key], float(value)) for key, value in values.items() if value is not None)
@@ -384,17 +386,17 @@ def _references(
 def _by_class(
     certificate: "Certificate", context: ReportContext, truth: IntArray | None
 ) -> dict[str, Sequence[tuple[float, float]]]:
-    found, edgeless = dict(context.by_class), edgeless_labels(certificate)
-    if truth is not None and edgeless is not None and "edgeless" not in found:
+    found, no_edge = dict(context.by_class), no_edge_labels(certificate)
+    if truth is not None and no_edge is not None and "no_edge" not in found:
         holds, num_classes = np.ones(len(truth), dtype=bool), max(certificate.counts.shape[1], int(truth.max()) + 1)
-        alone = measured(own_or_any(edgeless.astype(np.int64), holds, num_classes), truth)
-        found["edgeless"] = list(zip(alone.recall.tolist(), alone.false_positive_rate.tolist(), strict=True))
+        alone = measured(own_or_any(no_edge.astype(np.int64), holds, num_classes), truth)
+        found["no_edge"] = list(zip(alone.recall.tolist(), alone.false_positive_rate.tolist(), strict=True))
     return found
 
 
-def edgeless_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None":
+def no_edge_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None":
     """The model's prediction for each target without edges, shape ``[n]``; None if the evidence has none."""
     evidence = certificate.evidence
-    if not isinstance(evidence, BallotEvidence):
+    if not isinstance(evidence, VoteEvidence):
         return None
-    return evidence.votes.default if evidence.vote.empty == "edgeless" else evidence.edgeless
+    return evidence.votes.default if evidence.voting_rule.empty == "no_edge" else evidence.no_edge

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.stacked import TRUSTED
-from agnncert.proving.evidence import BallotEvidence
-from agnncert.report.summary import AT_MOST, REFERENCES, Summary, edgeless_labels
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.proving.evidence import VoteEvidence
+from agnncert.report.summary import AT_MOST, REFERENCES, Summary, no_edge_labels
 
 # The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
 KEPT_MOST = 0.9
@@ -25,7 +26,7 @@ class DivisionWords:
 
     step: str  # what one step of the radius is
     steps: str  # what several steps are
-    # What an attacker of size 1 does, and one of size {size}; None if a step is a changed ballot. {other} becomes
+    # What an attacker of size 1 does, and one of size {size}; None if a step is a changed vote. {other} becomes
     # "other " if changes of the target's own features are not covered.
     attack: tuple[str, str] | None
     presets: tuple[str, ...]  # what the explorer offers to change at first: "edges", "features"
@@ -35,8 +36,8 @@ class DivisionWords:
 _ALL_LISTED = {
     "listed_short": "listed one by one",
     "listed_sentence": "All {count} are listed.",
-    "none_listed_sentence": "No ballot is listed.",
-    "default_sentence": "{count} further subgraphs cast its default ballot: {ballot}.",
+    "none_listed_sentence": "No vote is listed.",
+    "default_sentence": "{count} further subgraphs cast its default vote: {vote}.",
     "reached_title": "Can be moved",
 }
 _GATED = {
@@ -62,7 +63,7 @@ _NODES = (
     "changed nodes",
     ("injects, deletes or alters any one node", "injects, deletes or alters any {size} nodes"),
 )
-_BALLOTS = ("changed ballot", "changed ballots", None)
+_VOTES = ("changed vote", "changed votes", None)
 _STATED_PRICES = {  # of a user's own division, by the field of a budget
     "add_edges": ("adds any one edge", "adds any {size} edges"),
     "delete_edges": ("deletes any one edge", "deletes any {size} edges"),
@@ -78,8 +79,8 @@ _SAMPLED = {  # by the unit of a claim about random samples
 _PER_NEIGHBOUR = {  # one subgraph for each neighbour, edge or node
     thing: {
         "listed_short": f"of its {thing}s",
-        "listed_sentence": f"One ballot for each {each}: {{count}}.",
-        "none_listed_sentence": f"{none}, so no ballot is cast.",
+        "listed_sentence": f"One vote for each {each}: {{count}}.",
+        "none_listed_sentence": f"{none}, so no vote is cast.",
         "grid_sentence": f"One square for each {thing}; the number is the class voted for.",
         "group_title": title,
     }
@@ -95,8 +96,8 @@ DIVISIONS = {  # by the part of a rule's name before the slash, or by all of it
     "gated": DivisionWords(*_EDGES_OR_NODES, ("edges",), _GATED),
     "gnncert-e": DivisionWords(*_EDGES, ("edges",), _ALL_LISTED),
     "gnncert-n": DivisionWords(*_FEATURES, ("features",), _ALL_LISTED),
-    "gnncert-en": DivisionWords(*_BALLOTS, ("edges", "features"), _ALL_LISTED),
-    "custom": DivisionWords(*_BALLOTS, ("edges",), _ALL_LISTED),
+    "gnncert-en": DivisionWords(*_VOTES, ("edges", "features"), _ALL_LISTED),
+    "custom": DivisionWords(*_VOTES, ("edges",), _ALL_LISTED),
     "per-neighbour/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _PER_NEIGHBOUR["neighbour"]),
     "per-pair/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _PER_NEIGHBOUR["edge"]),
     "per-neighbour/graph": DivisionWords(*_NODES, ("features",), _PER_NEIGHBOUR["node"]),
@@ -109,9 +110,9 @@ TARGETS = {  # the view of one target, by task
         "listed_short": "in subgraphs with its edges",
         "listed_sentence": "Its neighbours fall into {count} of the subgraphs: {groups}.",
         "none_listed_sentence": "It has an edge in none of the subgraphs.",
-        "default_sentence": "In {count} further subgraphs it has no edge and casts its default ballot, "
-        "from its features alone: {ballot}.",
-        "grid_sentence": "Framed: the node has an edge there. Pale: its default ballot.",
+        "default_sentence": "In {count} further subgraphs it has no edge and casts its default vote, "
+        "from its features alone: {vote}.",
+        "grid_sentence": "Framed: the node has an edge there. Pale: its default vote.",
         "reached_title": "Has an edge there",
         "neighbours_title": "New neighbours",
     },
@@ -128,9 +129,9 @@ TARGETS = {  # the view of one target, by task
 }
 
 
-def division_words(rule: str) -> DivisionWords:
+def division_words(theorem: str) -> DivisionWords:
     """The words of the division that a rule belongs to."""
-    return DIVISIONS[rule] if rule in DIVISIONS else DIVISIONS[rule.split("/")[0]]
+    return DIVISIONS[theorem] if theorem in DIVISIONS else DIVISIONS[theorem.split("/")[0]]
 
 
 def percent(share: float, bound: int = 0) -> str:
@@ -160,9 +161,9 @@ def amount(number: float) -> str:
 
 def step_words(summary: Summary) -> tuple[str, str]:
     """What one step, and several steps, of the radius are."""
-    if summary.ballots is None:
+    if summary.votes is None:
         return _EDGES_OR_NODES[:2] if summary.certificate.claim.method == STACKED else ("step", "steps")
-    words = division_words(summary.ballots.rule)
+    words = division_words(summary.votes.theorem)
     return words.step, words.steps
 
 
@@ -183,10 +184,10 @@ def added_words(summary: Summary) -> str:
     return "injected nodes with any edges"
 
 
-def own_group(evidence: BallotEvidence) -> str:
+def own_group(evidence: VoteEvidence) -> str:
     """What each subgraph stands for, with one subgraph per neighbour, edge or node."""
-    rule = RULES[evidence.rule]
-    return f"{'edge' if rule.one_way else 'neighbour' if rule.task == 'node' else 'node'} of the {rule.task}"
+    facts = THEOREMS[evidence.theorem]
+    return f"{'edge' if facts.one_way else 'neighbour' if facts.task == 'node' else 'node'} of the {facts.task}"
 
 
 def class_word(summary: Summary, k: int) -> str:
@@ -214,15 +215,15 @@ def deed(summary: Summary) -> Deed:
         apart = ", trusted edges apart" if getattr(summary.certificate.evidence, "trusted", -1) >= 0 else ""
         one, many = (words.replace("{other}", "other ") + apart for words in _EDGES_OR_NODES[2])
         return Deed(one, many)
-    if summary.ballots is None:
+    if summary.votes is None:
         unit = summary.certificate.claim.unit
         start = next((start for start in _SAMPLED if unit.startswith(start)), None)
         if start is None:
             return Deed(f"reaches size 1 ({unit})", f"reaches size {{size}} ({unit})")
         one, many = (words.replace("{rest}", unit.removeprefix(start)) for words in _SAMPLED[start])
         return Deed(one, many)
-    rule, parameters = summary.ballots.rule, summary.ballots.parameters
-    facts, attack = RULES[rule], division_words(rule).attack
+    theorem, parameters = summary.votes.theorem, summary.votes.parameters
+    facts, attack = THEOREMS[theorem], division_words(theorem).attack
     if attack is not None:
         other = "other " if facts.task == "node" and not facts.target_features else ""
         one, many = (words.replace("{other}", other) for words in attack)
@@ -233,7 +234,7 @@ def deed(summary: Summary) -> Deed:
     if len(edges) == 1 and edges != {0}:
         return Deed(*_CHANGES_EDGES, price=edges.pop())
     stated = [Deed(*words, price=int(parameters.get(name, 0))) for name, words in _STATED_PRICES.items()]
-    return next((each for each in stated if each.price), Deed("moves any one ballot", "moves any {size} ballots"))
+    return next((each for each in stated if each.price), Deed("moves any one vote", "moves any {size} votes"))
 
 
 def headline_times(summary: Summary) -> int:
@@ -279,7 +280,7 @@ def _quoted(summary: Summary, k: int) -> str:
 _BESIDE = {
     "undefended": "an undefended GNN for {}, about which nothing is proved",
     "mlp": "an MLP that sees no edges for {}, which needs no proof",
-    "edgeless": "the same model without edges for {}, which needs no proof",
+    "no_edge": "the same model without edges for {}, which needs no proof",
     "bag_of_nodes": "a model that sees no edges for {}",  # which nodes there are can be attacked
     "majority": "the most frequent class alone for {}, which needs no proof",
 }
@@ -438,14 +439,14 @@ def _median(values: Any) -> float:
 
 
 def conceded(summary: Summary) -> str:
-    """How many ballots were too close to a tie and are counted for the rival; empty if there are none."""
-    if summary.ballots is None:
+    """How many votes were too close to a tie and are counted for the rival; empty if there are none."""
+    if summary.votes is None:
         return ""
-    votes = summary.ballots.votes
+    votes = summary.votes.votes
     shaky = int((~votes.stable).sum()) + int(votes.num_unlisted[~votes.default_stable].sum())
-    per_neighbour = RULES[summary.ballots.rule].per_neighbour
-    cast = len(votes.ballot) if per_neighbour else votes.num_targets * votes.num_groups
-    return f"Ballots that are too close to call count for the rival: {whole(shaky)} of {whole(cast)}." if shaky else ""
+    per_neighbour = THEOREMS[summary.votes.theorem].per_neighbour
+    cast = len(votes.vote) if per_neighbour else votes.num_targets * votes.num_groups
+    return f"Votes that are too close to call count for the rival: {whole(shaky)} of {whole(cast)}." if shaky else ""
 
 
 def unjudged(summary: Summary) -> str:
@@ -461,17 +462,17 @@ def unjudged(summary: Summary) -> str:
 
 def structure_notes(summary: Summary) -> list[str]:
     """How much the labels depend on the graph: a model that ignores the graph is easy to certify."""
-    edgeless = edgeless_labels(summary.certificate)
-    if summary.ballots is None or edgeless is None or not summary.num_targets:
+    no_edge = no_edge_labels(summary.certificate)
+    if summary.votes is None or no_edge is None or not summary.num_targets:
         return []
-    votes = summary.ballots.votes
-    same = percent(float((edgeless == summary.certificate.label).mean()))
-    heard, others = len(votes.ballot) / votes.num_targets, ""
-    if summary.ballots.vote.empty == "edgeless":
+    votes = summary.votes.votes
+    same = percent(float((no_edge == summary.certificate.label).mean()))
+    heard, others = len(votes.vote) / votes.num_targets, ""
+    if summary.votes.voting_rule.empty == "no_edge":
         others = f"; the others of {whole(votes.num_groups)} see its features alone"
     notes = [
         f"For {same} of the nodes the elected label is the one that the model gives without any edges.",
-        f"{heard:.1f} ballots on average were cast where the node has an edge{others}.",
+        f"{heard:.1f} votes on average were cast where the node has an edge{others}.",
     ]
     if summary.degree is not None:
         notes.append(f"The nodes have {summary.degree.mean():.1f} edges on average.")
@@ -497,8 +498,8 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
     if claim.alpha is not None:
         guarantee += f", wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
     subgraphs = whole(claim.num_groups) if claim.num_groups else ""
-    if summary.ballots is not None and RULES[summary.ballots.rule].per_neighbour:
-        subgraphs = f"one for each {own_group(summary.ballots)}"
+    if summary.votes is not None and THEOREMS[summary.votes.theorem].per_neighbour:
+        subgraphs = f"one for each {own_group(summary.votes)}"
     identity = {"node_id": "node ids, kept through every change", "row": "row numbers"}
     rows: list[tuple[str, Any]] = [
         ("Data", summary.context.dataset),
@@ -507,7 +508,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("Method", claim.method),
         ("Division", claim.division),
         ("Subgraphs", subgraphs),
-        ("Votes", summary.ballots and _vote_setting(summary.ballots)),
+        ("Votes", summary.votes and _vote_setting(summary.votes)),
         ("Guarantee", guarantee),
         ("Identity of nodes", identity.get(claim.ids, claim.ids)),
         *((f"Issued {name}", value) for name, value in summary.certificate.issued.items()),
@@ -517,79 +518,81 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in rows if value]
 
 
-def _vote_setting(evidence: BallotEvidence) -> str:
+def _vote_setting(evidence: VoteEvidence) -> str:
     """The voting rule as a Python expression; empty for the default rule."""
-    plain = VotingRule().under(evidence.rule, evidence.votes.num_classes)
-    if evidence.vote == plain:
+    plain = VotingRule().under(evidence.theorem, evidence.votes.num_classes)
+    if evidence.voting_rule == plain:
         return ""
-    prior = evidence.vote.prior
-    return f"VotingRule(empty={evidence.vote.empty!r}, prior={prior if isinstance(prior, int) else list(prior)!r})"
+    prior = evidence.voting_rule.prior
+    return (
+        f"VotingRule(empty={evidence.voting_rule.empty!r}, prior={prior if isinstance(prior, int) else list(prior)!r})"
+    )
 
 
 def elected(summary: Summary) -> str:
     """Which votes decide a label, for the first sentence of the page."""
-    evidence = summary.ballots
+    evidence = summary.votes
     if evidence is None:
         return "a score of its own features and one bounded vote for each of its neighbours"
-    ballots = f"{whole(evidence.votes.num_groups)} predictions, one for every part of a divided graph"
-    if RULES[evidence.rule].per_neighbour:
-        ballots = f"one prediction for each {own_group(evidence)}"
-    return ballots + (", added to votes that are given in advance" if evidence.vote.prior else "")
+    votes = f"{whole(evidence.votes.num_groups)} predictions, one for every part of a divided graph"
+    if THEOREMS[evidence.theorem].per_neighbour:
+        votes = f"one prediction for each {own_group(evidence)}"
+    return votes + (", added to votes that are given in advance" if evidence.voting_rule.prior else "")
 
 
 def vote_notes(summary: Summary) -> list[str]:
     """How votes are counted; empty for the default voting rule of a division."""
-    evidence = summary.ballots
+    evidence = summary.votes
     if evidence is None:
         return []
     notes = [*_own_group_notes(evidence), *_empty_notes(summary, evidence), *_prior_notes(summary, evidence)]
-    return [*notes, "All of this was fixed before any ballot was cast."] if notes else []
+    return [*notes, "All of this was fixed before any vote was cast."] if notes else []
 
 
-def _own_group_notes(evidence: BallotEvidence) -> list[str]:
-    rule = RULES[evidence.rule]
-    if not rule.per_neighbour:
+def _own_group_notes(evidence: VoteEvidence) -> list[str]:
+    facts = THEOREMS[evidence.theorem]
+    if not facts.per_neighbour:
         return []
-    sees = "the edge and its two ends" if rule.one_way else "these two nodes" if rule.task == "node" else "that node"
-    thing = "edge" if rule.one_way else "neighbour" if rule.task == "node" else "node"
+    sees = "the edge and its two ends" if facts.one_way else "these two nodes" if facts.task == "node" else "that node"
+    thing = "edge" if facts.one_way else "neighbour" if facts.task == "node" else "node"
     moves = "that comes or goes moves the count by one vote, and one that is altered by up to two"
-    if evidence.vote.empty != "abstain":
+    if evidence.voting_rule.empty != "abstain":
         moves = "that comes, goes or is altered moves the count by up to two votes"
-    direction = " A second direction for an edge that has one alters it." if rule.one_way else ""
+    direction = " A second direction for an edge that has one alters it." if facts.one_way else ""
     return [
-        f"Each {own_group(evidence)} casts one ballot, which sees {sees} and nothing else.",
+        f"Each {own_group(evidence)} casts one vote, which sees {sees} and nothing else.",
         f"So {'an' if thing == 'edge' else 'a'} {thing} {moves}.{direction} The radius allows for any mix; beside it "
         "stands the radius against attacks that only add and delete.",
     ]
 
 
-def _empty_notes(summary: Summary, evidence: BallotEvidence) -> list[str]:
-    rule, empty = RULES[evidence.rule], evidence.vote.empty
-    if empty == rule.empty[0]:
+def _empty_notes(summary: Summary, evidence: VoteEvidence) -> list[str]:
+    facts, empty = THEOREMS[evidence.theorem], evidence.voting_rule.empty
+    if empty == facts.empty[0]:
         return []
-    if rule.per_neighbour:
+    if facts.per_neighbour:
         name = class_word(summary, int(empty or 0))
-        return [f"Each ballot that is cast takes one vote from {name}: groups that are empty would vote for it."]
+        return [f"Each vote that is cast takes one vote from {name}: groups that are empty would vote for it."]
     empty_for = "in which the node has no edge that brings it a message"
-    if rule.target_features:
+    if facts.target_features:
         empty_for = "that knows nothing about the node"
-    if rule.task == "graph":
-        empty_for = f"without {'an edge' if rule.uses_cover else 'a node'} of the graph"
-    cast = "casts no ballot" if empty == "abstain" else f"votes for {class_word(summary, int(empty or 0))}"
+    if facts.task == "graph":
+        empty_for = f"without {'an edge' if facts.uses_reach else 'a node'} of the graph"
+    cast = "casts no vote" if empty == "abstain" else f"votes for {class_word(summary, int(empty or 0))}"
     return [f"A subgraph {empty_for} {cast}, whatever the model says."]
 
 
-def _prior_notes(summary: Summary, evidence: BallotEvidence) -> list[str]:
-    vote = evidence.vote
-    given = [(number, class_word(summary, k)) for k, number in enumerate(vote.class_prior)]
-    if vote.edgeless_prior:
-        given.append((vote.edgeless_prior, "what the model predicts from the node’s features alone"))
+def _prior_notes(summary: Summary, evidence: VoteEvidence) -> list[str]:
+    voting_rule = evidence.voting_rule
+    given = [(number, class_word(summary, k)) for k, number in enumerate(voting_rule.class_prior)]
+    if voting_rule.no_edge_prior:
+        given.append((voting_rule.no_edge_prior, "what the model predicts from the node’s features alone"))
     words = [f"{whole(abs(number))} {'for' if number > 0 else 'against'} {whom}" for number, whom in given if number]
     if not words:
         return []
     notes = [f"Votes given in advance, which no attack on the graph can move: {', '.join(words)}."]
-    doubtful = 0 if evidence.edgeless_stable is None else int((~evidence.edgeless_stable).sum())
-    if vote.edgeless_prior and doubtful:
+    doubtful = 0 if evidence.no_edge_stable is None else int((~evidence.no_edge_stable).sum())
+    if voting_rule.no_edge_prior and doubtful:
         notes.append(
             f"For {whole(doubtful)} of {whole(summary.num_targets)} {things(summary)} that prediction is too close "
             "to call: these votes are counted for the rival there."
@@ -597,18 +600,18 @@ def _prior_notes(summary: Summary, evidence: BallotEvidence) -> list[str]:
     return notes
 
 
-def empty_words(evidence: BallotEvidence) -> dict[str, str]:
+def empty_words(evidence: VoteEvidence) -> dict[str, str]:
     """Sentences about one target, if the voting rule says what empty subgraphs vote for."""
-    rule, empty = RULES[evidence.rule], evidence.vote.empty
-    if rule.per_neighbour or empty == rule.empty[0]:
+    facts, empty = THEOREMS[evidence.theorem], evidence.voting_rule.empty
+    if facts.per_neighbour or empty == facts.empty[0]:
         return {}
     empty_for = "In {count} further subgraphs it has no edge that brings it a message"
-    if rule.task == "graph":
+    if facts.task == "graph":
         empty_for = "{count} further subgraphs are empty"
-    if rule.target_features:
+    if facts.target_features:
         empty_for = "{count} further subgraphs know nothing about it"
-    cast = "casts no ballot" if empty == "abstain" else "votes for {ballot}, whatever the model says"
-    grid = TARGETS[rule.task]["grid_sentence"].partition(". ")[0]
+    cast = "casts no vote" if empty == "abstain" else "votes for {vote}, whatever the model says"
+    grid = TARGETS[facts.task]["grid_sentence"].partition(". ")[0]
     pale = "Grey: empty, no vote." if empty == "abstain" else "Pale: empty."
     return {
         "default_sentence": f"{empty_for}; each {cast}.",

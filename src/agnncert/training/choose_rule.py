@@ -1,6 +1,6 @@
 """``choose_voting_rule``: the vote, and the number of groups, that certify most at the size that a user cares about.
 
-Ballots are cast once for each number of groups; which prior they get, and what empty groups cast, is then a matter of
+Votes are cast once for each number of groups; which prior they get, and what empty groups cast, is then a matter of
 counting (``rule_search``). Answers that look at no graph stand beside the model's, and win where it is no better.
 """
 
@@ -12,8 +12,8 @@ from typing import Any, get_args
 import numpy as np
 import torch
 
-from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import FloatArray, IntArray
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.datasets.splits import inductive_view
 from agnncert.divisions.base import Division
@@ -27,11 +27,11 @@ from agnncert.graphs.targets import CanonicalData, graph_classes
 from agnncert.models.build import build_constant
 from agnncert.proving.measures import MEASURES, Measures, measured
 from agnncert.training.rule_search import (
-    BallotTable,
     Empty,
+    VoteTable,
     alert_leads,
     best_class_prior,
-    best_edgeless_prior,
+    best_no_edge_prior,
     best_threshold,
     certified,
     constant_rule,
@@ -70,7 +70,7 @@ class RuleCandidate:
 
     name: str
     division: BuiltIn
-    rule: VotingRule
+    voting_rule: VotingRule
     label: int | None
     accuracy: float
     certified_accuracy: float
@@ -90,7 +90,7 @@ class RuleChoice:
     Attributes:
         best: The candidate that was chosen.
         candidates: All votes that were tried.
-        model: The model that casts the ballots: the one that was given, or, where the size alone does as well, one that
+        model: The model that casts the votes: the one that was given, or, where the size alone does as well, one that
             votes the same class in every group.
         size: The design size.
         num_targets: Nodes or graphs on which it was chosen.
@@ -109,9 +109,9 @@ class RuleChoice:
     constant: float = 0.0
 
     @property
-    def rule(self) -> VotingRule:
+    def voting_rule(self) -> VotingRule:
         """The voting rule that was chosen."""
-        return self.best.rule
+        return self.best.voting_rule
 
     @property
     def division(self) -> BuiltIn:
@@ -132,8 +132,8 @@ class RuleChoice:
         for one in self.candidates:
             mark, groups = "*" if one is self.best else " ", "" if one.num_groups == math.inf else str(one.num_groups)
             lines.append(
-                f"{mark} {one.name:<14}{title_of(one.division):<14}{groups:>8}{one.rule.empty!s:>10}"
-                f"{'  ' + prior_text(one.rule):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
+                f"{mark} {one.name:<14}{title_of(one.division):<14}{groups:>8}{one.voting_rule.empty!s:>10}"
+                f"{'  ' + prior_text(one.voting_rule):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
             )
         if self.given_up > 0:
             lines.append(f"Without an attack another candidate is right more often, by {self.given_up:.3f}.")
@@ -204,7 +204,7 @@ def choose_voting_rule(
         tried.append(_counted_exactly(ready, exact, parts, num_classes, size, against, measure))
     best = _simplest(tried)
     if best.label is not None:
-        model = build_constant(data, best.label, len(best.rule.class_prior))
+        model = build_constant(data, best.label, len(best.voting_rule.class_prior))
     constant = joined(tables)
     share = float(np.bincount(constant.truth, constant.weight).max())
     return RuleChoice(best, tuple(tried), model, size, len(constant.truth), against, measure, share)
@@ -249,16 +249,16 @@ def _parts(data: Any, task: Task) -> list[IntArray]:
 
 def _table(
     model: torch.nn.Module, ready: CanonicalData, division: Division, rows: IntArray, against: Against, measure: str
-) -> BallotTable:
-    # Where every neighbour has a group of its own, the edgeless prediction is no ballot: a prior brings it in.
-    vote = VotingRule(prior=1) if division.is_per_neighbour and ready.task == "node" else None
-    evidence: Any = certify(model, ready, division, rows, rule=vote).evidence
+) -> VoteTable:
+    # Where every neighbour has a group of its own, the prediction without edges is no vote: a prior brings it in.
+    voting_rule = VotingRule(prior=1) if division.is_per_neighbour and ready.task == "node" else None
+    evidence: Any = certify(model, ready, division, rows, voting_rule=voting_rule).evidence
     labels = graph_classes(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
     truth = checked_labels(labels, ready.total, rows, evidence.votes.num_classes).numpy()[rows]
-    return BallotTable.of(evidence, truth, against, measure)
+    return VoteTable.of(evidence, truth, against, measure)
 
 
-def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
+def _for_graphs(table: VoteTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
     sizes = window(size)
     plain = VotingRule("abstain", (0,) * table.num_classes)
     return [
@@ -269,9 +269,9 @@ def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[RuleCa
     ]
 
 
-def _by_size(table: BallotTable, division: BuiltIn, size: int) -> RuleCandidate:
-    label, rule = size_only(table, window(size))
-    return _candidate(SIZE_ONLY, table.voting(label), rule, division, size, label)
+def _by_size(table: VoteTable, division: BuiltIn, size: int) -> RuleCandidate:
+    label, voting_rule = size_only(table, window(size))
+    return _candidate(SIZE_ONLY, table.voting(label), voting_rule, division, size, label)
 
 
 def _counted_exactly(
@@ -292,23 +292,31 @@ def _counted_exactly(
     return _by_size(joined([_table(voting, ready, division, rows, against, measure) for rows in parts]), division, size)
 
 
-def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
-    empties: list[Empty] = ["abstain"] if division.is_per_neighbour else ["edgeless", "abstain"]
+def _for_nodes(table: VoteTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
+    empties: list[Empty] = ["abstain"] if division.is_per_neighbour else ["no_edge", "abstain"]
     no_edges, plain = VotingRule(empties[0], table.num_groups + 1), VotingRule(empties[0], 0)
-    found = [(MODEL, best_edgeless_prior(table, window(size), empty)) for empty in empties]
+    found = [(MODEL, best_no_edge_prior(table, window(size), empty)) for empty in empties]
     return [
-        _candidate(name, table, rule, division, size) for name, rule in [(NO_EDGES, no_edges), (PLAIN, plain), *found]
+        _candidate(name, table, voting_rule, division, size)
+        for name, voting_rule in [(NO_EDGES, no_edges), (PLAIN, plain), *found]
     ]
 
 
 def _candidate(
-    name: str, table: BallotTable, rule: VotingRule, division: BuiltIn, size: int, label: int | None = None
+    name: str, table: VoteTable, voting_rule: VotingRule, division: BuiltIn, size: int, label: int | None = None
 ) -> RuleCandidate:
-    tally = table.tally(rule)
-    marks = {at: certified(table, rule, at, tally) * table.weight for at in {0, *window(size)}}
+    tally = table.tally(voting_rule)
+    marks = {at: certified(table, voting_rule, at, tally) * table.weight for at in {0, *window(size)}}
     outcomes = np.mean([marks[at] for at in window(size)], axis=0)
     return RuleCandidate(
-        name, division, rule, label, float(marks[0].sum()), float(marks[size].sum()), float(outcomes.sum()), outcomes
+        name,
+        division,
+        voting_rule,
+        label,
+        float(marks[0].sum()),
+        float(marks[size].sum()),
+        float(outcomes.sum()),
+        outcomes,
     )
 
 
@@ -327,9 +335,9 @@ def _simplest(tried: Sequence[RuleCandidate]) -> RuleCandidate:
     return best
 
 
-def prior_text(rule: VotingRule) -> str:
+def prior_text(voting_rule: VotingRule) -> str:
     """The prior as a table shows it: one number, or ``0/12``."""
-    return "/".join(map(str, rule.class_prior or (rule.prior,)))
+    return "/".join(map(str, voting_rule.class_prior or (voting_rule.prior,)))
 
 
 @dataclass(frozen=True)
@@ -346,7 +354,7 @@ class OperatingPoint:
         certified: What is certified of it there at ``size``.
     """
 
-    rule: VotingRule
+    voting_rule: VotingRule
     division: Division
     positive: int
     size: int
@@ -357,7 +365,7 @@ class OperatingPoint:
     def __str__(self) -> str:
         found, k = self.measures, self.positive
         shares = f"recall {found.recall[k]:.1%}, false positives {found.false_positive_rate[k]:.1%}"
-        text = f"prior {prior_text(self.rule)}: {self.alerts} alerts of class {k} among {found.num_targets:,}, {shares}"
+        text = f"prior {prior_text(self.voting_rule)}: {self.alerts} alerts of class {k} among {found.num_targets:,}, {shares}"
         sure = self.certified
         more = f"recall {sure.recall[k]:.1%}, false positives {sure.false_positive_rate[k]:.1%}"
         return text if not self.size else f"{text}; certified at size {self.size}: {more} at most"

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import GraphSet, dataset_digest
 from agnncert.divisions.base import Division, RandomDefence, require_division
 from agnncert.divisions.edge import EdgeCentric
@@ -154,7 +154,7 @@ def fit(
     data: Any,
     defence: Division | RandomDefence | StackedVotes | None = None,
     *,
-    rule: VotingRule | None = None,
+    voting_rule: VotingRule | None = None,
     checkpoint: str | Path | None = None,
     progress: Callable[[Step], None] | None = None,
     **settings: Unpack[FitSettings],
@@ -182,7 +182,7 @@ def fit(
         size: Keep the weights with the best *certified* ``measure`` at this perturbation size; 0 for that of the vote.
             With "certified" the size that is trained for.
         against: What the size counts with "certified", as for ``choose_voting_rule``: "any" change, or "structure".
-        edgeless_weight: Node task: weight of the loss of the prediction without edges; the other terms have weight 1.
+        no_edge_weight: Node task: weight of the loss of the prediction without edges; the other terms have weight 1.
         balance_classes: Whether all classes have the same weight in the loss. Defaults to whether a class is rare: has
             less than 15 % of an equal share of the training part (7.5 % of two classes).
         measure: What the weights are kept by: "accuracy"; "balanced", the mean recall of the classes; or, for two
@@ -212,7 +212,7 @@ def fit(
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
     if isinstance(defence, StackedVotes):
-        return _fit_stacked(model, data, defence, rule, checkpoint, progress, settings)  # type: ignore[return-value]
+        return _fit_stacked(model, data, defence, voting_rule, checkpoint, progress, settings)  # type: ignore[return-value]
     require_order(model, data, defence)
     if defence is not None and not isinstance(defence, RandomDefence):
         require_division(defence)
@@ -225,11 +225,11 @@ def fit(
         raise ModelContractError(f"a {type(model).__name__} cannot be trained: expected a torch.nn.Module.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
-    require_possible(defence, how, rule, task)
+    require_possible(defence, how, voting_rule, task)
     if task == "graph" and not isinstance(data, GraphSet):  # any list that has the two parts
         data = GraphSet(list(data), train=part_rows(data, "train"), val=part_rows(data, "val"))
     ready = CanonicalData.of(data, compact=how["clusters"] is not None)
-    setup = prepare(model.eval(), ready, defence, how, rule)
+    setup = prepare(model.eval(), ready, defence, how, voting_rule)
     if defence is not None or checkpoint is None:  # a run that trains others beside it says it once
         warn_if_uneven(model, data)
         if how["balance_classes"] is None and setup.settings["balance_classes"]:
@@ -239,8 +239,8 @@ def fit(
             )  # fmt: skip
     how = setup.settings
     about = {"division": name, "data": dataset_digest(ready), **as_json(how)}
-    if rule is not None:
-        about["vote"] = rule.to_json()
+    if voting_rule is not None:
+        about["voting_rule"] = voting_rule.to_json()
     at_once = next(model.parameters()).device.type == "cpu" or None  # None: torch chooses
     optimizer = torch.optim.Adam(model.parameters(), how["lr"], weight_decay=how["weight_decay"], foreach=at_once)
     state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
@@ -268,7 +268,7 @@ def _fit_stacked(
     model: torch.nn.Module | None,
     data: Any,
     defence: StackedVotes,
-    rule: VotingRule | None,
+    voting_rule: VotingRule | None,
     checkpoint: str | Path | None,
     progress: Callable[[Step], None] | None,
     settings: FitSettings,
@@ -277,7 +277,7 @@ def _fit_stacked(
     if model is not None:
         require_order(model, data, defence)
     how = checked(settings, infer_task(data))
-    if infer_task(data) != "node" or rule is not None:
+    if infer_task(data) != "node" or voting_rule is not None:
         raise SettingsError("stacked votes classify nodes and have no voting rule: leave rule out.")
     classes = count_classes(data)
     how = with_measure(how, data.y[data.train_mask], classes)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from agnncert.divisions.base import Division, RandomDefence
 from agnncert.engine import fast
-from agnncert.engine.call import Caller, no_edges
+from agnncert.engine.call import ModelAdapter, no_edges
 from agnncert.engine.features import Features, SparseRows
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.training.settings import FitSettings
@@ -41,7 +41,7 @@ class Objective(Protocol):
         """The steps of one epoch; each adds its gradient to the parameters and returns its loss."""
 
 
-def class_weights(y: Tensor, call: Caller, settings: FitSettings) -> Tensor | None:
+def class_weights(y: Tensor, call: ModelAdapter, settings: FitSettings) -> Tensor | None:
     """Class weights, 1 on average, with which every class counts the same; ``None`` if classes are not balanced."""
     if not settings["balance_classes"]:
         return None
@@ -55,17 +55,17 @@ def row_losses(logits: Tensor, y: Tensor, class_weight: Tensor | None) -> Tensor
 
 
 def vote_losses(logits: Tensor, owner: Tensor, y: Tensor, class_weight: Tensor | None) -> Tensor:
-    """Loss of the mean vote of each graph, shape ``[len(y)]``; 0 without a ballot.
+    """Loss of the mean vote of each graph, shape ``[len(y)]``; 0 without a vote.
 
     ``owner`` is the position in ``y`` of the graph that each row of ``logits`` belongs to. A subgraph of two or three
     edges says little, and a loss on each of them would teach all of them to predict the most frequent class. Therefore
     the loss is computed on their mean.
     """
-    num_ballots = torch.bincount(owner, minlength=len(y))
+    num_votes = torch.bincount(owner, minlength=len(y))
     shares = logits.new_zeros(len(y), logits.size(1)).index_add(0, owner, logits.softmax(1))
-    shares = shares / num_ballots.clamp(min=1)[:, None]
+    shares = shares / num_votes.clamp(min=1)[:, None]
     losses = row_losses(SHARPNESS * shares, y, class_weight)
-    return torch.where(num_ballots > 0, losses, 0)
+    return torch.where(num_votes > 0, losses, 0)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,9 @@ class GraphLoss:
     by_vote: bool = False
 
     @classmethod
-    def of(cls, call: Caller, y: Tensor, num_groups: int, usually_sampled: int, settings: FitSettings) -> "GraphLoss":
+    def of(
+        cls, call: ModelAdapter, y: Tensor, num_groups: int, usually_sampled: int, settings: FitSettings
+    ) -> "GraphLoss":
         """The loss for the settings of ``fit``; ``usually_sampled`` is the default of ``groups_per_step``."""
         by_vote = settings["objective"] == "vote"
         num_sampled = min(settings["groups_per_step"] or usually_sampled, num_groups)
@@ -169,7 +171,7 @@ class OnNodes:
         rows: Nodes to train on.
     """
 
-    call: Caller
+    call: ModelAdapter
     graph: CanonicalGraph
     y: Tensor
     rows: Tensor
@@ -214,7 +216,7 @@ class NodeObjective(OnNodes):
     @classmethod
     def of(
         cls,
-        call: Caller,
+        call: ModelAdapter,
         graph: CanonicalGraph,
         y: Tensor,
         rows: Tensor,
@@ -233,11 +235,11 @@ class NodeObjective(OnNodes):
         if defence is None or isinstance(defence, RandomDefence):
             return cls(call, graph, y, rows, terms, SparseRows.of(graph.x.to(call.dtype)), weight, defence)
         plan = (plan or fast.plan(graph, defence, call.dtype)).near(rows.numpy())
-        ballots, edgeless = _factors(plan, rows, defence, settings, call.dtype)
-        if bool(edgeless.any()):
-            terms.append(Term(rows, None, *no_edges(graph, call.takes), torch.arange(len(rows)), y[rows], edgeless))
-        for chunk in plan.chunks(fast.CHUNK_ROWS) if bool(ballots.any()) else ():
-            counted = ballots[chunk.copies]
+        votes, no_edge = _factors(plan, rows, defence, settings, call.dtype)
+        if bool(no_edge.any()):
+            terms.append(Term(rows, None, *no_edges(graph, call.takes), torch.arange(len(rows)), y[rows], no_edge))
+        for chunk in plan.chunks(fast.CHUNK_ROWS) if bool(votes.any()) else ():
+            counted = votes[chunk.copies]
             used = counted.nonzero().view(-1)
             if len(used):
                 inputs = fast.inputs(call, plan, chunk)
@@ -264,7 +266,7 @@ class NodeObjective(OnNodes):
         return total
 
 
-def _on_whole(call: Caller, graph: CanonicalGraph, y: Tensor, rows: Tensor) -> Term:
+def _on_whole(call: ModelAdapter, graph: CanonicalGraph, y: Tensor, rows: Tensor) -> Term:
     """The mean loss on a graph."""
     return Term(torch.arange(len(graph.x)), None, graph.edge_index, call.edge_values(graph), rows, y[rows], None)
 
@@ -278,17 +280,17 @@ def _factors(
     is_trained_on[rows] = True
     listed = (pieces.votes & is_trained_on[pieces.node]).to(dtype)
     count = torch.zeros(num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
-    if pieces.blank is not None:  # gated: a ballot without an edge abstains, and nothing is trained on it
+    if pieces.blank is not None:  # gated: a vote without an edge abstains, and nothing is trained on it
         unlisted = torch.zeros(len(rows), dtype=dtype)
-    elif division.is_per_neighbour:  # empty groups abstain, but the prior votes for the edgeless prediction
+    elif division.is_per_neighbour:  # empty groups abstain, but the prior votes for the prediction without edges
         unlisted = torch.ones(len(rows), dtype=dtype)
     else:
         unlisted = division.num_groups - count[rows]
     if settings["objective"] == "paper":
-        ballots, edgeless = listed / len(rows), unlisted / len(rows)
+        votes, no_edge = listed / len(rows), unlisted / len(rows)
     else:
-        ballots, edgeless = listed / listed.sum().clamp(min=1), unlisted / unlisted.sum().clamp(min=1)
-    return ballots, settings["edgeless_weight"] * edgeless
+        votes, no_edge = listed / listed.sum().clamp(min=1), unlisted / unlisted.sum().clamp(min=1)
+    return votes, settings["no_edge_weight"] * no_edge
 
 
 @dataclass(frozen=True)
@@ -305,7 +307,7 @@ class GraphObjective:
         batch_size: Graphs per step.
     """
 
-    call: Caller
+    call: ModelAdapter
     joined: CanonicalGraph
     y: Tensor
     wholes: SideBySide
@@ -316,7 +318,7 @@ class GraphObjective:
 
     @classmethod
     def of(
-        cls, call: Caller, joined: CanonicalGraph, y: Tensor, division: Division | None, settings: FitSettings
+        cls, call: ModelAdapter, joined: CanonicalGraph, y: Tensor, division: Division | None, settings: FitSettings
     ) -> "GraphObjective":
         """The objective for a division, or with ``None`` for whole graphs only.
 
@@ -401,7 +403,13 @@ class SampledNodeObjective(OnNodes):
 
     @classmethod
     def of(
-        cls, call: Caller, graph: CanonicalGraph, y: Tensor, rows: Tensor, division: Division, settings: FitSettings
+        cls,
+        call: ModelAdapter,
+        graph: CanonicalGraph,
+        y: Tensor,
+        rows: Tensor,
+        division: Division,
+        settings: FitSettings,
     ) -> "SampledNodeObjective":
         """The objective for the settings of ``fit``."""
         loss = GraphLoss.of(call, y[rows], division.num_groups, GROUPS_PER_STEP, settings)
@@ -439,7 +447,7 @@ class SampledGraphObjective:
         batch_size: Graphs per step.
     """
 
-    call: Caller
+    call: ModelAdapter
     graphs: tuple[CanonicalGraph, ...]
     y: Tensor
     sample: Callable[[int], Iterable[CanonicalGraph]]
@@ -448,7 +456,7 @@ class SampledGraphObjective:
 
     @classmethod
     def of(
-        cls, call: Caller, joined: CanonicalGraph, y: Tensor, division: Division, settings: FitSettings
+        cls, call: ModelAdapter, joined: CanonicalGraph, y: Tensor, division: Division, settings: FitSettings
     ) -> "SampledGraphObjective":
         """The paper's sum, the mean over sampled non-empty subgraphs ("balanced"), or the loss of their vote."""
         loss = GraphLoss.of(call, y, division.num_groups, GROUPS_PER_STEP, settings)
@@ -463,7 +471,7 @@ class SampledGraphObjective:
 
     @classmethod
     def of_noise(
-        cls, call: Caller, joined: CanonicalGraph, y: Tensor, defence: RandomDefence, settings: FitSettings
+        cls, call: ModelAdapter, joined: CanonicalGraph, y: Tensor, defence: RandomDefence, settings: FitSettings
     ) -> "SampledGraphObjective":
         """The loss on one noisy version of each graph per step."""
         loss = GraphLoss(class_weights(y, call, settings), whole=False, num_sampled=1)

@@ -20,16 +20,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agnncert.certificates.rules import RULES, VotingRule
-from agnncert.certificates.votes import ABSTAIN, Ballots, BoolArray, FloatArray, IntArray
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.votes import ABSTAIN, BoolArray, FloatArray, IntArray, VoteRecord
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division
 from agnncert.graphs.graph import Task
 from agnncert.proving.measures import target_weights
 from agnncert.proving.per_neighbour import per_neighbour_gain
-from agnncert.proving.theorems import REACHED, UNLISTED, Prior, Tally, gain_of_changes, weighed
+from agnncert.proving.theorems import REACHED, UNLISTED, Counts, Prior, gain_of_changes, weighed
 from agnncert.training.settings import Against
 
-Empty = int | Literal["abstain", "edgeless"]
+Empty = int | Literal["abstain", "no_edge"]
 
 _ROUNDS = 8  # over all classes at most; usually two or three suffice
 _UNLIMITED = 2**40
@@ -37,18 +38,18 @@ _NEVER_NEEDED = -(2**40)
 
 
 @dataclass(frozen=True)
-class BallotTable:
+class VoteTable:
     """Counted votes of ``n`` targets, and their true classes.
 
     Attributes:
         num_groups: Number of groups T.
-        counts: Stable ballots per class in groups that are not empty for the target, shape ``[n, C]``.
+        counts: Stable votes per class in groups that are not empty for the target, shape ``[n, C]``.
         empty: Number of groups that are empty for the target, shape ``[n]``.
-        conceded: Ballots that are not stable, which count for every rival, shape ``[n]``.
+        conceded: Votes that are not stable, which count for every rival, shape ``[n]``.
         truth: True classes, shape ``[n]``.
         weight: Weight of each target, shape ``[n]``; the sum is 1.
-        edgeless: The prediction without edges, shape ``[n]``; graphs have none and abstain.
-        edgeless_stable: Whether it is stable, shape ``[n]``.
+        no-edge: The prediction without edges, shape ``[n]``; graphs have none and abstain.
+        no_edge_stable: Whether it is stable, shape ``[n]``.
         twos: With one subgraph per neighbour: votes per class that one change can turn to another class, shape
             ``[n, C]``. All of them if anything may change, few if neighbours are only added and deleted.
     """
@@ -59,24 +60,24 @@ class BallotTable:
     conceded: IntArray
     truth: IntArray
     weight: FloatArray
-    edgeless: IntArray
-    edgeless_stable: BoolArray
+    no_edge: IntArray
+    no_edge_stable: BoolArray
     twos: IntArray | None = None
 
     @classmethod
     def of(
-        cls, ballots: Ballots, truth: IntArray, against: Against = "any", measure: str | None = "accuracy"
-    ) -> "BallotTable":
+        cls, record: VoteRecord, truth: IntArray, against: Against = "any", measure: str | None = "accuracy"
+    ) -> "VoteTable":
         """The table of the votes of ``certify`` without constants.
 
         Args:
-            ballots: The evidence of ``certify``.
+            votes: The evidence of ``certify``.
             truth: True classes.
             against: What a size counts if every neighbour has its own group: "any" change, or "structure": edges and
                 nodes only added and deleted.
             measure: "accuracy": all targets have the same weight. "balanced": all classes.
         """
-        votes = ballots.votes
+        votes = record.votes
         unlisted = np.zeros(votes.num_targets, dtype=bool)
         unstable = np.bincount(votes.owner[~votes.stable], minlength=votes.num_targets)
         table = cls(
@@ -86,22 +87,22 @@ class BallotTable:
             conceded=unstable.astype(np.int64),
             truth=np.asarray(truth, dtype=np.int64),
             weight=target_weights(np.asarray(truth, dtype=np.int64), measure or "accuracy"),
-            edgeless=votes.default.astype(np.int64),
-            edgeless_stable=votes.default_stable,
+            no_edge=votes.default.astype(np.int64),
+            no_edge_stable=votes.default_stable,
         )
-        if not RULES[ballots.rule].per_neighbour:
+        if not THEOREMS[record.theorem].per_neighbour:
             return table
         twos = table.counts
         if against == "structure":  # a second direction of a pair that has one counts as an added edge
-            turned = np.zeros_like(votes.stable) if ballots.one_way is None else votes.stable & ballots.one_way
+            turned = np.zeros_like(votes.stable) if record.one_way is None else votes.stable & record.one_way
             twos = votes.tally(turned, unlisted)
-        if ballots.edgeless is None or ballots.edgeless_stable is None:
+        if record.no_edge is None or record.no_edge_stable is None:
             return replace(table, twos=twos)
-        edgeless = ballots.edgeless.astype(np.int64)
-        return replace(table, twos=twos, edgeless=edgeless, edgeless_stable=ballots.edgeless_stable)
+        no_edge = record.no_edge.astype(np.int64)
+        return replace(table, twos=twos, no_edge=no_edge, no_edge_stable=record.no_edge_stable)
 
     @classmethod
-    def of_graphs(cls, num_groups: int, counts: IntArray, truth: IntArray) -> "BallotTable":
+    def of_graphs(cls, num_groups: int, counts: IntArray, truth: IntArray) -> "VoteTable":
         """The table of graphs from counted votes, all of them assumed to be stable."""
         none, sure = np.zeros(len(truth), dtype=np.int64), np.ones(len(truth), dtype=bool)
         empty = num_groups - counts.sum(axis=1)
@@ -112,7 +113,7 @@ class BallotTable:
         """Number of classes."""
         return int(self.counts.shape[1])
 
-    def rows(self, index: IntArray | BoolArray, measure: str = "accuracy") -> "BallotTable":
+    def rows(self, index: IntArray | BoolArray, measure: str = "accuracy") -> "VoteTable":
         """Some of the targets, with the weights of a measure."""
         chosen = {name: array[index] for name, array in self._arrays().items()}
         return replace(self, **chosen | {"weight": target_weights(chosen["truth"], measure)})
@@ -120,7 +121,7 @@ class BallotTable:
     def _arrays(self) -> dict[str, Any]:
         return {name: array for name, array in vars(self).items() if name != "num_groups" and array is not None}
 
-    def voting(self, label: int) -> "BallotTable":
+    def voting(self, label: int) -> "VoteTable":
         """The same groups if every one that is not empty voted for ``label``: only the size of the graph counts."""
         counts = np.zeros_like(self.counts)
         counts[:, label] = self.num_groups - self.empty
@@ -130,22 +131,22 @@ class BallotTable:
             twos[:, label] = self.twos.sum(axis=1) + self.conceded
         return replace(self, counts=counts, conceded=np.zeros_like(self.conceded), twos=twos)
 
-    def tally(self, rule: VotingRule) -> Tally:
+    def tally(self, voting_rule: VotingRule) -> Counts:
         """The tally of the true class instead of the winner, under a voting rule."""
         n = len(self.truth)
-        cast, stable = self.edgeless, self.edgeless_stable
-        if rule.constant is not None:
-            cast, stable = np.full(n, rule.constant), np.ones(n, dtype=bool)
+        cast, stable = self.no_edge, self.no_edge_stable
+        if voting_rule.constant is not None:
+            cast, stable = np.full(n, voting_rule.constant), np.ones(n, dtype=bool)
         by_tier, size = np.zeros((3, n, self.num_classes), dtype=np.int64), np.zeros((3, n), dtype=np.int64)
         known = np.flatnonzero(stable & (cast >= 0))
         by_tier[REACHED], by_tier[UNLISTED, known, cast[known]] = self.counts, self.empty[known]
         size[REACHED], size[UNLISTED] = self.num_groups - self.empty - self.conceded, np.where(stable, self.empty, 0)
-        edgeless = (self.edgeless, self.edgeless_stable) if rule.edgeless_prior else ()
-        votes = Prior.of(rule, self.twos is not None, self.num_groups, (n, self.num_classes), *edgeless)
+        no_edge = (self.no_edge, self.no_edge_stable) if voting_rule.no_edge_prior else ()
+        votes = Prior.of(voting_rule, self.twos is not None, self.num_groups, (n, self.num_classes), *no_edge)
         return weighed(self.num_groups, by_tier.sum(axis=0), by_tier, size, votes, self.truth)
 
 
-def joined(tables: Sequence[BallotTable]) -> BallotTable:
+def joined(tables: Sequence[VoteTable]) -> VoteTable:
     """Several tables of the same model and division as one; all tables have the same total weight."""
     most = max(table.num_groups for table in tables)  # with groups of their own, as many as the largest graph needs
     tables = [replace(table, num_groups=most, empty=table.empty + most - table.num_groups) for table in tables]
@@ -156,20 +157,20 @@ def joined(tables: Sequence[BallotTable]) -> BallotTable:
     return replace(tables[0], **arrays)
 
 
-def alert_leads(table: BallotTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
+def alert_leads(table: VoteTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
     """Two classes: the smallest P(positive) - P(other) at which ``size`` changes may make each target positive."""
     other = replace(table, truth=np.full(len(table.truth), 1 - positive))
     return 1 - needs(other, empty, size)[:, positive]
 
 
-def kept_leads(table: BallotTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
+def kept_leads(table: VoteTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
     """Two classes: the smallest P(positive) - P(other) at which each target is certified to be positive."""
     own = replace(table, truth=np.full(len(table.truth), positive))
     return needs(own, empty, size)[:, 1 - positive]
 
 
 def best_threshold(
-    table: BallotTable, empties: Sequence[Empty], positive: int, counted: BoolArray, most: int, size: int
+    table: VoteTable, empties: Sequence[Empty], positive: int, counted: BoolArray, most: int, size: int
 ) -> tuple[Empty, int, list[int]]:
     """Two classes: the voting rule with the best certified recall of the class ``positive`` at a size.
 
@@ -193,10 +194,10 @@ def best_threshold(
 
 def thresholds_of(division: Division, task: Task) -> list[Empty]:
     """What empty groups may vote for where a threshold is chosen, the default first."""
-    default: Any = VotingRule().under(division.rule(task), 2).empty
+    default: Any = VotingRule().under(division.theorem(task), 2).empty
     if not division.knows_empty_groups or (task == "node" and division.is_per_neighbour):
         return [default]
-    return ["edgeless", "abstain"] if task == "node" else ["abstain", 0, 1]
+    return ["no_edge", "abstain"] if task == "node" else ["abstain", 0, 1]
 
 
 def largest_lead(leads: Any, counted: BoolArray, most: int) -> Any:
@@ -223,33 +224,35 @@ def window(size: int) -> tuple[int, ...]:
     return tuple(range(max(0, size - 1), size + 2))
 
 
-def needs(table: BallotTable, empty: Empty, size: int) -> IntArray:
+def needs(table: VoteTable, empty: Empty, size: int) -> IntArray:
     """By how much the prior of the true class must exceed that of each class, shape ``[n, C]``; 0 for itself."""
-    rule = VotingRule(empty)
-    counted = table.tally(rule)
-    return np.asarray(np.where(counted.is_label, 0, _gain(table, counted, rule, size) - counted.margin))
+    voting_rule = VotingRule(empty)
+    counted = table.tally(voting_rule)
+    return np.asarray(np.where(counted.is_label, 0, _gain(table, counted, voting_rule, size) - counted.margin))
 
 
-def _gain(table: BallotTable, counted: Tally, rule: VotingRule, size: int) -> IntArray:
+def _gain(table: VoteTable, counted: Counts, voting_rule: VotingRule, size: int) -> IntArray:
     """The most by which ``size`` changes close each margin, shape ``[n, C]``."""
     if table.twos is None:
         return gain_of_changes(counted, size)
-    return per_neighbour_gain(counted, ABSTAIN if rule.constant is None else rule.constant, table.twos, size)
+    return per_neighbour_gain(
+        counted, ABSTAIN if voting_rule.constant is None else voting_rule.constant, table.twos, size
+    )
 
 
-def certified(table: BallotTable, rule: VotingRule, size: int, tally: Tally | None = None) -> BoolArray:
+def certified(table: VoteTable, voting_rule: VotingRule, size: int, tally: Counts | None = None) -> BoolArray:
     """Which targets are correct and certified at a size, shape ``[n]``; ``tally`` is that of the rule, if known."""
-    counted = table.tally(rule) if tally is None else tally
-    return np.asarray((counted.is_label | (counted.margin >= _gain(table, counted, rule, size))).all(axis=1))
+    counted = table.tally(voting_rule) if tally is None else tally
+    return np.asarray((counted.is_label | (counted.margin >= _gain(table, counted, voting_rule, size))).all(axis=1))
 
 
-def certified_accuracy(table: BallotTable, rule: VotingRule, *sizes: int) -> float:
+def certified_accuracy(table: VoteTable, voting_rule: VotingRule, *sizes: int) -> float:
     """Weighted share of the targets that are correct and certified at a size; of several sizes, the mean."""
-    tally = table.tally(rule)
-    return float(np.mean([table.weight @ certified(table, rule, size, tally) for size in sizes]))
+    tally = table.tally(voting_rule)
+    return float(np.mean([table.weight @ certified(table, voting_rule, size, tally) for size in sizes]))
 
 
-def constant_rule(table: BallotTable, label: int) -> VotingRule:
+def constant_rule(table: VoteTable, label: int) -> VotingRule:
     """Always the same class: its prior exceeds the number of all votes, so no attack changes it.
 
     With one subgraph per neighbour, as many new neighbours as the largest target has can outvote it.
@@ -260,12 +263,12 @@ def constant_rule(table: BallotTable, label: int) -> VotingRule:
     return VotingRule("abstain" if own else label, tuple(prior))
 
 
-def majority(table: BallotTable) -> int:
+def majority(table: VoteTable) -> int:
     """The most frequent class, by weight; ties go to the smaller number."""
     return int(np.bincount(table.truth, table.weight, minlength=table.num_classes).argmax())
 
 
-def best_class_prior(table: BallotTable, sizes: Sequence[int], empties: Sequence[Empty] | None = None) -> VotingRule:
+def best_class_prior(table: VoteTable, sizes: Sequence[int], empties: Sequence[Empty] | None = None) -> VotingRule:
     """The voting rule with one prior per class that has the best mean certified accuracy at some sizes.
 
     Ties go to the constant answer, then to abstaining, then to the smaller class. ``empties`` lists what empty groups
@@ -281,18 +284,18 @@ def best_class_prior(table: BallotTable, sizes: Sequence[int], empties: Sequence
     return best
 
 
-def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) -> VotingRule:
+def best_no_edge_prior(table: VoteTable, sizes: Sequence[int], empty: Empty) -> VotingRule:
     """The best number of votes for the prediction without edges (node task); ties go to the larger number."""
     first, last, weight = [], [], []
-    right = table.edgeless == table.truth
+    right = table.no_edge == table.truth
     for size in sizes:
         need = needs(table, empty, size)
         rival = np.arange(table.num_classes) != table.truth[:, None]
-        at_edgeless = np.take_along_axis(need, table.edgeless[:, None], axis=1)[:, 0]
-        others = np.where(rival & (np.arange(table.num_classes) != table.edgeless[:, None]), need, _NEVER_NEEDED)
+        at_no_edge = np.take_along_axis(need, table.no_edge[:, None], axis=1)[:, 0]
+        others = np.where(rival & (np.arange(table.num_classes) != table.no_edge[:, None]), need, _NEVER_NEEDED)
         low = np.where(right, np.where(rival, need, _NEVER_NEEDED).max(axis=1), 0)
-        high = np.where(right, _UNLIMITED, np.where(others.max(axis=1) <= 0, -at_edgeless, -1))
-        doubtful = ~table.edgeless_stable
+        high = np.where(right, _UNLIMITED, np.where(others.max(axis=1) <= 0, -at_no_edge, -1))
+        doubtful = ~table.no_edge_stable
         low = np.where(doubtful, 0, low)
         high = np.where(doubtful, -np.where(rival, need, _NEVER_NEEDED).max(axis=1), high)
         first.append(np.maximum(low, 0))
@@ -304,7 +307,7 @@ def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) 
     return VotingRule(empty, int(values[top + 1]) - 1 if has_end else max(int(values[top]), table.num_groups + 1))
 
 
-def size_only(table: BallotTable, sizes: Sequence[int]) -> tuple[int, VotingRule]:
+def size_only(table: VoteTable, sizes: Sequence[int]) -> tuple[int, VotingRule]:
     """The best classifier that counts the non-empty groups and ignores everything else: their class, and the rule.
 
     A control: a model that certifies no more has learnt nothing about the graphs but their size. Empty groups vote,
@@ -315,7 +318,7 @@ def size_only(table: BallotTable, sizes: Sequence[int]) -> tuple[int, VotingRule
     return max(found, key=lambda pair: (certified_accuracy(table.voting(pair[0]), pair[1], *sizes), -pair[0]))
 
 
-def _priors(table: BallotTable, need: list[IntArray], other: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _priors(table: VoteTable, need: list[IntArray], other: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """The best prior for ``need`` at each size; of more than two classes, local optima from zero and from ``other``."""
     starts = [np.zeros(table.num_classes, dtype=np.int64)]
     starts += [np.array(other, dtype=np.int64)] if table.num_classes > 2 else []
@@ -333,7 +336,7 @@ def _priors(table: BallotTable, need: list[IntArray], other: tuple[int, ...]) ->
         yield tuple(int(value) for value in prior - prior.min())
 
 
-def _best_value(table: BallotTable, need: list[IntArray], prior: IntArray, j: int) -> tuple[int, float]:
+def _best_value(table: VoteTable, need: list[IntArray], prior: IntArray, j: int) -> tuple[int, float]:
     """The best prior of class j with the other priors fixed, and its score."""
     first, last = [], []
     own = prior[table.truth]

@@ -64,7 +64,7 @@ class FitSettings(TypedDict, total=False):
     objective: Annotated[ObjectiveName | None, Setting(None)]
     size: Annotated[int, Setting(0, at_least=0)]
     against: Annotated[Against, Setting("any")]
-    edgeless_weight: Annotated[float, Setting(1.0, at_least=0)]
+    no_edge_weight: Annotated[float, Setting(1.0, at_least=0)]
     balance_classes: Annotated[bool | None, Setting(None)]
     measure: Annotated[str | None, Setting(None)]
     groups_per_step: Annotated[int | None, Setting(None, at_least=1)]

@@ -14,18 +14,18 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.addons import addon
-from agnncert.certificates.rules import VotingRule
-from agnncert.certificates.votes import BoolArray, IntArray, under_vote
+from agnncert.certificates.votes import BoolArray, IntArray, apply_voting_rule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import inductive_view
 from agnncert.divisions.base import Division, RandomDefence
 from agnncert.engine import fast
-from agnncert.engine.call import Caller, bind
+from agnncert.engine.call import ModelAdapter, bind
 from agnncert.engine.casting import cast, pair_facts
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical
 from agnncert.graphs.targets import CanonicalData, class_numbers, graph_classes, prepared
 from agnncert.models.wrappers import Scaling, training_rows, uneven_column
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.measures import rare_class, rate_of, target_weights
 from agnncert.proving.theorems import certified_radius, tally
 from agnncert.training.objectives import (
@@ -36,9 +36,9 @@ from agnncert.training.objectives import (
     SampledNodeObjective,
 )
 from agnncert.training.rule_search import (
-    BallotTable,
     Empty,
-    best_edgeless_prior,
+    VoteTable,
+    best_no_edge_prior,
     best_threshold,
     certified_accuracy,
     largest_lead,
@@ -76,7 +76,7 @@ def prepare(
     ready: CanonicalData,
     division: Defence,
     settings: FitSettings,
-    vote: VotingRule | None = None,
+    voting_rule: VotingRule | None = None,
 ) -> TrainingSetup:
     """Checks labels and splits and computes the subgraphs, once for all epochs.
 
@@ -92,26 +92,28 @@ def prepare(
         SettingsError: Settings do not fit the data or the division.
     """
     on = _on_graphs if ready.task == "graph" else _on_nodes
-    return on(model, ready, division, settings, vote)
+    return on(model, ready, division, settings, voting_rule)
 
 
-def require_possible(division: Defence, settings: FitSettings, vote: VotingRule | None, task: Task) -> None:
+def require_possible(division: Defence, settings: FitSettings, voting_rule: VotingRule | None, task: Task) -> None:
     """Raises SettingsError if settings do not go with the defence or with the voting rule."""
     votes_of = division if isinstance(division, Division) else None
     if votes_of is not None:
-        require_vote(vote, votes_of, task)
-    if votes_of is not None and votes_of.rule("node") == "custom/node":
+        require_voting_rule(voting_rule, votes_of, task)
+    if votes_of is not None and votes_of.theorem("node") == "custom/node":
         raise SettingsError(
             f"fit does not train on the subgraphs of a division of your own, {type(division).__name__}: train without "
             "a division or with a built-in one, such as EdgeCentric, and certify with your own."
         )
     per_neighbour = votes_of is not None and votes_of.is_per_neighbour
-    if vote is not None and votes_of is None:
-        raise SettingsError(f"{vote}: only the ballots of a division are added up; leave it out, or give a division.")
+    if voting_rule is not None and votes_of is None:
+        raise SettingsError(
+            f"{voting_rule}: only the votes of a division are added up; leave it out, or give a division."
+        )
     if settings["objective"] == "certified":
-        if vote is not None:
+        if voting_rule is not None:
             raise SettingsError(
-                f'{vote}: objective="certified" scores weights by the best prior, and choose_voting_rule finds it; '
+                f'{voting_rule}: objective="certified" scores weights by the best prior, and choose_voting_rule finds it; '
                 "leave it out."
             )
         if votes_of is None or not votes_of.knows_empty_groups:
@@ -119,10 +121,10 @@ def require_possible(division: Defence, settings: FitSettings, vote: VotingRule 
                 f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
                 "choose one of these without gated features, or another objective."
             )
-    elif not per_neighbour and (vote is None or not vote.prior):
+    elif not per_neighbour and (voting_rule is None or not voting_rule.prior):
         groups, size = 0 if votes_of is None else votes_of.num_groups, settings["size"]
         if 2 * size > groups:
-            reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
+            reason = f"{groups} votes certify at most size {groups // 2}" if groups else "there is no division"
             raise SettingsError(f"size={size}, but {reason}: choose a smaller size, or more groups.")
     if settings["objective"] == "paper" and per_neighbour:
         raise SettingsError(
@@ -135,7 +137,11 @@ def require_possible(division: Defence, settings: FitSettings, vote: VotingRule 
 
 
 def _on_nodes(
-    model: torch.nn.Module, ready: CanonicalData, division: Defence, settings: FitSettings, vote: VotingRule | None
+    model: torch.nn.Module,
+    ready: CanonicalData,
+    division: Defence,
+    settings: FitSettings,
+    voting_rule: VotingRule | None,
 ) -> TrainingSetup:
     if settings["objective"] == "vote":
         raise SettingsError(
@@ -158,7 +164,7 @@ def _on_nodes(
     plan, known, large = None, None, graph.edge_index.size(1) > LAID_OUT_EDGES
     if isinstance(division, Division) and division.has_disjoint_union and settings["clusters"] is None:
         plan = fast.plan(seen, division, call.dtype)
-        known = fast.Shuffle(graph, division, val, plan.near(val)) if seen is graph and not large else None
+        known = fast.EdgesByGroup(graph, division, val, plan.near(val)) if seen is graph and not large else None
 
     def on(part: CanonicalGraph, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
         if isinstance(division, Division) and not division.has_disjoint_union:
@@ -168,16 +174,20 @@ def _on_nodes(
     truth, rarest = y.numpy()[val], _rarest(labels[rows])
     validation = Validation(call, graph, "node", val, truth, settings["measure"], rarest, known)
     if settings["clusters"] is None:
-        return TrainingSetup(on(seen, labels, rows), validation.scorer(division, settings, vote), settings)
+        return TrainingSetup(on(seen, labels, rows), validation.scorer(division, settings, voting_rule), settings)
     make: Any = addon("agnncert.training", "clusters", "agnncert_large", "clusters=")
     objective = make(seen, labels, rows, settings["clusters"], settings["clusters_per_step"], on)
     by_clusters = division is None and large and seen is graph
-    score = validation.by_prediction(objective) if by_clusters else validation.scorer(division, settings, vote)
+    score = validation.by_prediction(objective) if by_clusters else validation.scorer(division, settings, voting_rule)
     return TrainingSetup(objective, score, settings)
 
 
 def _on_graphs(
-    model: torch.nn.Module, ready: CanonicalData, division: Defence, settings: FitSettings, vote: VotingRule | None
+    model: torch.nn.Module,
+    ready: CanonicalData,
+    division: Defence,
+    settings: FitSettings,
+    voting_rule: VotingRule | None,
 ) -> TrainingSetup:
     if settings["clusters"] is not None:
         raise SettingsError(
@@ -188,15 +198,15 @@ def _on_graphs(
     joined, held_out = (ready.targets(part, loops).graph for part in (train, val))
     call = bind(model, joined, "graph")
     y = checked_labels(graph_classes(ready.data), ready.total, torch.cat([train, val]).numpy(), call.num_classes)
-    if settings["edgeless_weight"] != 1:
+    if settings["no_edge_weight"] != 1:
         raise SettingsError(
-            f"edgeless_weight={settings['edgeless_weight']}: a graph has no prediction without edges; leave it out."
+            f"no_edge_weight={settings['no_edge_weight']}: a graph has no prediction without edges; leave it out."
         )
     labels = y[train]
     settings = with_measure(settings, labels, call.num_classes)
     rows, truth = np.arange(len(val)), y[val].numpy()
     part = Validation(call, held_out, "graph", rows, truth, settings["measure"], _rarest(labels))
-    score = part.scorer(division, settings, vote)
+    score = part.scorer(division, settings, voting_rule)
     objective: Objective
     if isinstance(division, RandomDefence):
         objective = SampledGraphObjective.of_noise(call, joined, labels, division, settings)
@@ -239,21 +249,21 @@ class Validation:
         laid_out: The subgraphs near these rows, if they have been laid out before.
     """
 
-    call: Caller
+    call: ModelAdapter
     graph: CanonicalGraph
     task: Task
     rows: IntArray
     truth: IntArray
     measure: str | None = "accuracy"
     positive: int = 1
-    laid_out: fast.Shuffle | None = None
+    laid_out: fast.EdgesByGroup | None = None
 
     @cached_property
     def rate(self) -> float | None:
         """The false positive rate that the measure names, if it does."""
         return rate_of(self.measure or "accuracy")
 
-    def scorer(self, division: Defence, settings: FitSettings, vote: VotingRule | None) -> Scorer:
+    def scorer(self, division: Defence, settings: FitSettings, voting_rule: VotingRule | None) -> Scorer:
         """The score that the settings of ``fit`` ask for.
 
         Raises:
@@ -265,23 +275,21 @@ class Validation:
             return self.by_noise(division, settings["seed"])
         if settings["objective"] == "certified":
             return self.by_best_prior(division, settings["size"], settings["against"])
-        return self.by_vote(division, settings["size"], vote)
+        return self.by_vote(division, settings["size"], voting_rule)
 
-    def by_vote(self, division: Division, size: int, vote: VotingRule | None = None) -> Scorer:
+    def by_vote(self, division: Division, size: int, voting_rule: VotingRule | None = None) -> Scorer:
         """Measure of the vote, certified at ``size``; ties by the mean share of votes for the true class."""
-        rate, rule, num_classes = self.rate, division.rule(self.task), self.call.num_classes
-        spelled = (vote or VotingRule()).under(rule, num_classes)
-        plain = spelled == VotingRule().under(rule, num_classes) and not division.is_per_neighbour
+        rate, theorem, num_classes = self.rate, division.theorem(self.task), self.call.num_classes
+        spelled = (voting_rule or VotingRule()).under(theorem, num_classes)
+        plain = spelled == VotingRule().under(theorem, num_classes) and not division.is_per_neighbour
         shuffle = self._laid_out(division)
-        if rate is not None and vote is not None:
-            raise SettingsError(f'{vote}: measure="{self.measure}" chooses the voting rule; leave it out.')
+        if rate is not None and voting_rule is not None:
+            raise SettingsError(f'{voting_rule}: measure="{self.measure}" chooses the voting rule; leave it out.')
 
         def score() -> Score:
             if rate is not None:
                 evidence = self._evidence(division, shuffle, spelled)
-                return self._recall(
-                    BallotTable.of(evidence, self.truth), thresholds_of(division, self.task), rate, size
-                )
+                return self._recall(VoteTable.of(evidence, self.truth), thresholds_of(division, self.task), rate, size)
             if plain:
                 votes, _ = cast(self.call, self.graph, division, self.rows, shuffle=shuffle)
                 counts, counted = votes.counts, tally(votes)
@@ -296,15 +304,18 @@ class Validation:
     def by_best_prior(self, division: Division, size: int, against: Against) -> Scorer:
         """Mean certified accuracy around ``size`` with the best prior for the votes; ties by the accuracy."""
         sizes, own = window(size), division.is_per_neighbour
-        empties: list[Empty] = ["abstain"] if own else ["edgeless", "abstain"]
+        empties: list[Empty] = ["abstain"] if own else ["no_edge", "abstain"]
         # With one subgraph per neighbour the prediction without edges is a prior.
-        vote = VotingRule(prior=int(own)).under(division.rule("node"), self.call.num_classes)
+        voting_rule = VotingRule(prior=int(own)).under(division.theorem("node"), self.call.num_classes)
         shuffle = self._laid_out(division)
 
         def score() -> Score:
-            table = BallotTable.of(self._evidence(division, shuffle, vote), self.truth, against, self.measure)
-            rules = [best_edgeless_prior(table, sizes, empty) for empty in empties]
-            found, best = max(((certified_accuracy(table, rule, *sizes), rule) for rule in rules), key=itemgetter(0))
+            table = VoteTable.of(self._evidence(division, shuffle, voting_rule), self.truth, against, self.measure)
+            rules = [best_no_edge_prior(table, sizes, empty) for empty in empties]
+            found, best = max(
+                ((certified_accuracy(table, voting_rule, *sizes), voting_rule) for voting_rule in rules),
+                key=itemgetter(0),
+            )
             return found, certified_accuracy(table, best, 0)
 
         return score
@@ -350,29 +361,31 @@ class Validation:
         lead = largest_lead(leads, ~is_positive, int(self.rate * (~is_positive).sum()))
         return float((leads <= lead)[is_positive].mean()) if is_positive.any() else 0.0
 
-    def _recall(self, table: BallotTable, empties: list[Empty], rate: float, size: int) -> Score:
+    def _recall(self, table: VoteTable, empties: list[Empty], rate: float, size: int) -> Score:
         """Certified recall at a size and recall, with the threshold for a false positive rate without an attack."""
         is_positive = self.truth == self.positive
         most = int(rate * (~is_positive).sum())
         *_, kept = best_threshold(table, empties, self.positive, ~is_positive, most, size)
         return kept[0] / max(1, is_positive.sum()), kept[1] / max(1, is_positive.sum())
 
-    def _laid_out(self, division: Division) -> fast.Shuffle | None:
+    def _laid_out(self, division: Division) -> fast.EdgesByGroup | None:
         """The subgraphs for all evaluations; ``None`` if they are too large to keep."""
         if self.laid_out is not None:
             return self.laid_out
         if not division.has_disjoint_union or self.graph.edge_index.size(1) > LAID_OUT_EDGES:
             return None
         plan = fast.plan(self.graph, division, self.call.dtype).near(self.rows)
-        return fast.Shuffle(self.graph, division, self.rows, plan)
+        return fast.EdgesByGroup(self.graph, division, self.rows, plan)
 
-    def _evidence(self, division: Division, shuffle: fast.Shuffle | None, vote: VotingRule) -> BallotEvidence:
+    def _evidence(self, division: Division, shuffle: fast.EdgesByGroup | None, voting_rule: VotingRule) -> VoteEvidence:
         """The evidence that ``certify`` would store."""
-        votes, cover = cast(self.call, self.graph, division, self.rows, shuffle=shuffle)
-        added, edgeless = under_vote(votes, vote)
+        votes, reach = cast(self.call, self.graph, division, self.rows, shuffle=shuffle)
+        added, no_edge = apply_voting_rule(votes, voting_rule)
         pairs = pair_facts(self.graph, division, self.rows, votes.indptr, votes.group)
-        rule, widths = division.rule(self.task), cover[1].astype(np.int32)
-        return BallotEvidence(added, rule, cover[0], widths, "node_id", division.parameters, vote, **edgeless, **pairs)
+        theorem, widths = division.theorem(self.task), reach[1].astype(np.int32)
+        return VoteEvidence(
+            added, theorem, reach[0], widths, "node_id", division.parameters, voting_rule, **no_edge, **pairs
+        )
 
 
 def warn_if_uneven(model: torch.nn.Module, data: Any) -> None:
@@ -390,14 +403,18 @@ def warn_if_uneven(model: torch.nn.Module, data: Any) -> None:
         )  # fmt: skip
 
 
-def require_vote(vote: VotingRule | None, division: Division, task: Task, num_classes: int | None = None) -> None:
+def require_voting_rule(
+    voting_rule: VotingRule | None, division: Division, task: Task, num_classes: int | None = None
+) -> None:
     """Raises SettingsError if ``vote`` is not a VotingRule that this division can use."""
-    if vote is None:
+    if voting_rule is None:
         return
-    if not isinstance(vote, VotingRule):
-        raise SettingsError(f'rule={vote!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
-    least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
-    vote.under(division.rule(task), least if num_classes is None else num_classes)
+    if not isinstance(voting_rule, VotingRule):
+        raise SettingsError(
+            f'rule={voting_rule!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
+        )
+    least = max(2, len(voting_rule.class_prior), 0 if voting_rule.constant is None else voting_rule.constant + 1)
+    voting_rule.under(division.theorem(task), least if num_classes is None else num_classes)
 
 
 def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: int) -> Tensor:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
-from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, IntArray
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.datasets.catalog import DATASETS, FRAUD
 from agnncert.divisions.base import Division, RandomDefence
@@ -33,7 +33,7 @@ from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.training.choose_rule import require_choice
 from agnncert.training.loop import fit
 from agnncert.training.settings import Against, recipe
-from agnncert.training.setup import require_vote
+from agnncert.training.setup import require_voting_rule
 
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
 Defence: TypeAlias = Division | RandomDefence | StackedVotes | str
@@ -69,21 +69,21 @@ class Study:
     fit_args: Mapping[str, Any] = field(default_factory=dict)
     samples: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    vote: VotingRule | None = None
+    voting_rule: VotingRule | None = None
     design_size: int | None = None
     against: Against = "any"
     measure: str = "accuracy"
 
     def __post_init__(self) -> None:
-        if self.vote is None and self.design_size is None:
+        if self.voting_rule is None and self.design_size is None:
             return
-        if self.vote is not None and self.design_size is not None:
+        if self.voting_rule is not None and self.design_size is not None:
             raise SettingsError("a vote is given, or chosen for a design size: leave one of the two out.")
         if isinstance(self.defence, str | RandomDefence | StackedVotes):
-            raise SettingsError(f"{self.defence} adds up no ballots: a vote, or a design size, needs a division.")
+            raise SettingsError(f"{self.defence} adds up no votes: a vote, or a design size, needs a division.")
         if self.design_size is not None:
             require_choice(self.defence, self.design_size)
-        require_vote(self.vote, self.defence, self.task)
+        require_voting_rule(self.voting_rule, self.defence, self.task)
 
     @property
     def data(self) -> Any:
@@ -189,8 +189,8 @@ def fit_model(
     if model is study.model:  # a trained module was given
         return model, {"seconds": 0.0}
     args = {"seed": study.seed, **study.fit_args}
-    if fit_for is not None and study.vote is not None:
-        args["rule"] = study.vote
+    if fit_for is not None and study.voting_rule is not None:
+        args["voting_rule"] = study.voting_rule
     defence: Any = None if isinstance(fit_for, str) else fit_for
     trained = fit(model, study.data, defence, checkpoint=checkpoint, progress=progress, **args)
     record: Any = trained.training_record
@@ -228,8 +228,8 @@ def certify_model(
     defence: Any = study.defence
     if isinstance(study.defence, RandomDefence):
         defence = replace(defence, **study.sampling())
-    elif study.vote is not None:
-        how = {"rule": study.vote, **how}
+    elif study.voting_rule is not None:
+        how = {"voting_rule": study.voting_rule, **how}
     times = [begin := time.perf_counter()]
 
     def note(step: Progress) -> None:
@@ -296,15 +296,15 @@ def usual_arguments(
     return model_args, fit_args
 
 
-def advice_if_worse(vote: float, no_edges: float, config: dict[str, Any] | None) -> str | None:
+def advice_if_worse(voting_rule: float, no_edges: float, config: dict[str, Any] | None) -> str | None:
     """Advice if a model without edges has a better validation accuracy than the vote, else ``None``."""
-    if vote >= no_edges:
+    if voting_rule >= no_edges:
         return None
     config = config or {}
     ideas = [] if config.get("norm") or not config else ["--set norm=batch_norm"]
     ideas += [] if config.get("scale") or not config else ["--set scale=standard"]
     ideas += ["more --epochs", "fewer --groups", "another --model, such as sage"]
     return (
-        f"On the validation part the vote is right for {100 * vote:.1f} %, a model without edges for "
+        f"On the validation part the vote is right for {100 * voting_rule:.1f} %, a model without edges for "
         f"{100 * no_edges:.1f} %: the edges do not help. Try {', '.join(ideas)}."
     )

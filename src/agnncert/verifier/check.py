@@ -16,32 +16,32 @@ import numpy.typing as npt
 
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
-from agnncert.certificates.votes import Ballots
+from agnncert.certificates.votes import VoteRecord
 from agnncert.verifier import recount
 
 # What a claim says that its evidence does not imply: anyone with the graph and the model can check it.
 _TAKEN_AS_STATED = ("digests", "notes", "library_version")
-AT_ONCE = min(4, os.cpu_count() or 1)  # threads that count ballots again
+AT_ONCE = min(4, os.cpu_count() or 1)  # threads that count votes again
 
 
-def check_ballot_file(contents: Contents, ballots: Ballots, expected: Claim) -> list[str]:
-    """What is wrong with the statements of a file that holds ballots.
+def check_vote_file(contents: Contents, record: VoteRecord, expected: Claim) -> list[str]:
+    """What is wrong with the statements of a file that holds votes.
 
     Args:
         contents: What the file says.
-        ballots: The ballots in it.
-        expected: The claim that these ballots allow.
+        votes: The votes in it.
+        expected: The claim that these votes allow.
     """
     wrong = [
-        *check_targets(contents, len(ballots.votes.default)),
+        *check_targets(contents, len(record.votes.default)),
         *check_claim(contents.claim, expected, {"graph", "model", "division", "encoding"}),
     ]
     named = contents.claim.digests.get("division")
     if named is not None and named != hashlib.sha256(contents.claim.division.encode()).hexdigest():
         wrong.append("the digest of the division is not that of the division that is named")
-    if ("structure_radius" in contents.arrays) != ballots.rule.startswith("per-"):
+    if ("structure_radius" in contents.arrays) != record.theorem.startswith("per-"):
         wrong.append("a radius against structure alone is stated exactly where every neighbour has a group of its own")
-    return wrong or _check_votes(contents, ballots)
+    return wrong or _check_votes(contents, record)
 
 
 def check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
@@ -74,14 +74,14 @@ def _repeats(values: npt.NDArray[Any]) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
+def _check_votes(contents: Contents, record: VoteRecord) -> list[str]:
     """Derives every statement again, some targets at a time."""
-    shape = len(contents.budgets), len(ballots.votes.default)
+    shape = len(contents.budgets), len(record.votes.default)
     prices, touch_prices = np.zeros(shape), np.zeros(shape)
     fails, wrong_answer = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
 
     def wrong_in(part: slice) -> dict[str, int]:
-        piles = recount.sort_part(ballots, part)
+        piles = recount.sort_part(record, part)
         stored = {name: contents.arrays[name][part] for name in ("label", "radius", "new_neighbours")}
         bad = {
             "label": stored["label"] != piles.label,
@@ -101,14 +101,14 @@ def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
 
     wrong: Counter[str] = Counter()
     with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
-        for found in pool.map(wrong_in, recount.parts_of(ballots)):
+        for found in pool.map(wrong_in, recount.parts_of(record)):
             wrong.update(found)
-    reasons = [of_targets(name, number, "ballots") for name, number in wrong.items() if number]
+    reasons = [of_targets(name, number, "votes") for name, number in wrong.items() if number]
     for i, budget in enumerate(contents.budgets):
         if wrong_answer[i].any():
-            reasons.append(of_targets(f"answer for {budget}", int(wrong_answer[i].sum()), "ballots"))
-        if contents.broken_at_most[i] != recount.broken(ballots, budget, prices[i], fails[i], touch_prices[i]):
-            reasons.append(f"the stated number of targets that {budget} can break does not follow from the ballots")
+            reasons.append(of_targets(f"answer for {budget}", int(wrong_answer[i].sum()), "votes"))
+        if contents.broken_at_most[i] != recount.broken(record, budget, prices[i], fails[i], touch_prices[i]):
+            reasons.append(f"the stated number of targets that {budget} can break does not follow from the votes")
     return reasons
 
 

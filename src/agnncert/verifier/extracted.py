@@ -17,7 +17,7 @@ import numpy.typing as npt
 from agnncert.certificates.budget import COUNTS, PRICED, Budget, Prices
 from agnncert.certificates.file import Contents
 from agnncert.certificates.stacked import StackedCounts
-from agnncert.certificates.votes import Ballots
+from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import SettingsError
 from agnncert.verifier.recount import parts_of
 
@@ -58,13 +58,13 @@ def find_checker() -> Path:
 
 def check_extracted(contents: Contents, wrong: list[str], checked: list[str]) -> tuple[list[str], list[str]]:
     """What is wrong and what was checked, with what the extracted checker says and which derivations agree."""
-    if contents.kind not in ("ballots", "stacked"):
+    if contents.kind not in ("votes", "stacked"):
         return wrong, [*checked, "nothing by the extracted checker: its proofs do not speak of random samples"]
-    counts = (StackedCounts if contents.kind == "stacked" else Ballots).load(contents.evidence, contents.settings)
+    counts = (StackedCounts if contents.kind == "stacked" else VoteRecord).load(contents.evidence, contents.settings)
     if len(contents.arrays["label"]) != counts.num_targets:
         return wrong, [*checked, "nothing by the extracted checker: the file is not about the targets that it names"]
     stated = {name: contents.arrays[name] for name in (*STATEMENTS, "holds") if name in contents.arrays}
-    classes = (counts.votes if isinstance(counts, Ballots) else counts).num_classes
+    classes = (counts.votes if isinstance(counts, VoteRecord) else counts).num_classes
     asked = [len(each) == classes for each in contents.excluded]  # no work that grows with unstated classes
     answer = ask_checker(counts, stated, contents.budgets, excluded=asked)
     numbers = {f"the {name.replace('_', ' ')}": number for name, number in answer.wrong.items()}
@@ -87,7 +87,7 @@ def check_extracted(contents: Contents, wrong: list[str], checked: list[str]) ->
 
 
 def ask_checker(
-    counts: Ballots | StackedCounts, stated: dict[str, Numbers], budgets: Sequence[Budget],
+    counts: VoteRecord | StackedCounts, stated: dict[str, Numbers], budgets: Sequence[Budget],
     prices: Sequence[tuple[Prices, bool]] = (), excluded: Sequence[bool] = (),
 ) -> Answer:  # fmt: skip
     """Has the extracted checker derive all of STATEMENTS, ``holds`` and ``price`` (in whole units; True: the least).
@@ -95,7 +95,7 @@ def ask_checker(
     ``excluded`` says of which budgets it also counts the targets that cannot get each class.
     """
     asked = _asked(budgets, prices, excluded)
-    stream = (_of_stacked if isinstance(counts, StackedCounts) else _of_ballots)(counts, stated, asked)  # type: ignore[arg-type]
+    stream = (_of_stacked if isinstance(counts, StackedCounts) else _of_votes)(counts, stated, asked)  # type: ignore[arg-type]
     with subprocess.Popen([find_checker()], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as checker:
         assert checker.stdin  # both are pipes
         assert checker.stdout
@@ -113,10 +113,10 @@ def ask_checker(
     return Answer(wrong, [int(row[1]) for row in answers], [int(row[2]) for row in answers], prices_wrong, without)
 
 
-def _of_ballots(ballots: Ballots, stated: dict[str, Numbers], asked: list[int]) -> Iterator[Any]:
-    yield _header(ballots, asked, "structure_radius" in stated)
-    for part in parts_of(ballots):
-        yield from (*_columns(ballots, stated, part), _priced(stated, part))
+def _of_votes(record: VoteRecord, stated: dict[str, Numbers], asked: list[int]) -> Iterator[Any]:
+    yield _header(record, asked, "structure_radius" in stated)
+    for part in parts_of(record):
+        yield from (*_columns(record, stated, part), _priced(stated, part))
     yield [0]
 
 
@@ -124,7 +124,7 @@ def _of_stacked(counts: StackedCounts, stated: dict[str, Numbers], asked: list[i
     flags = (counts.gated, counts.by_edge, counts.ids == "node_id")
     yield [len(DIVISIONS), counts.num_classes, *flags, counts.pseudo, len(counts.pseudo_votes), *counts.pseudo_votes]
     yield [counts.slack, counts.second, bool(counts.gate.any()), *asked]
-    yield from ([len(counts.hubs)], counts.hubs, [len(counts.table)], counts.table)
+    yield from ([len(counts.targets_per_node)], counts.targets_per_node, [len(counts.table)], counts.table)
     for first in range(0, counts.num_targets, CHUNK):
         part = slice(first, min(first + CHUNK, counts.num_targets))
         which = counts.which[counts.indptr[part.start] : counts.indptr[part.stop]]
@@ -158,39 +158,39 @@ def _amount(number: float) -> int:
     return -1 if math.isinf(number) else min(int(number), LARGEST)
 
 
-def _header(ballots: Ballots, asked: list[int], structure: bool) -> list[int]:
-    votes, vote, stated = ballots.votes, ballots.vote, ballots.parameters
-    division, task = ballots.rule.split("/")
+def _header(record: VoteRecord, asked: list[int], structure: bool) -> list[int]:
+    votes, voting_rule, stated = record.votes, record.voting_rule, record.parameters
+    division, task = record.theorem.split("/")
     prices = [stated.get(name, -1) for name in (*COUNTS, "target_features")]
     settings = [
-        *(DIVISIONS.index(division), task == "graph", ballots.ids == "node_id", votes.num_groups, votes.num_classes),
-        *(len(vote.class_prior), *vote.class_prior, vote.edgeless_prior),
-        *(-1 if vote.constant is None else vote.constant, stated.get("edge_groups", 0)),
+        *(DIVISIONS.index(division), task == "graph", record.ids == "node_id", votes.num_groups, votes.num_classes),
+        *(len(voting_rule.class_prior), *voting_rule.class_prior, voting_rule.no_edge_prior),
+        *(-1 if voting_rule.constant is None else voting_rule.constant, stated.get("edge_groups", 0)),
         *(stated.get("feature_groups", 0), *prices),
     ]
-    hubs = [] if ballots.hubs is None else ballots.hubs.tolist()
-    return [int(x) for x in (*settings, *asked, structure, len(hubs), *hubs)]
+    targets_per_node = [] if record.targets_per_node is None else record.targets_per_node.tolist()
+    return [int(x) for x in (*settings, *asked, structure, len(targets_per_node), *targets_per_node)]
 
 
-def _columns(ballots: Ballots, stated: dict[str, Numbers], part: slice) -> Iterator[Any]:
+def _columns(record: VoteRecord, stated: dict[str, Numbers], part: slice) -> Iterator[Any]:
     """The numbers of some targets, column by column; a class comes as one more, so that 0 is an abstention."""
-    votes, n = ballots.votes, part.stop - part.start
-    ends, rows = votes.indptr[part.start : part.stop + 1], ballots.cover_ptr[part.start : part.stop + 1]
+    votes, n = record.votes, part.stop - part.start
+    ends, rows = votes.indptr[part.start : part.stop + 1], record.reach_ptr[part.start : part.stop + 1]
     listed = slice(ends[0], ends[-1])
     yield [n]
     yield (votes.default[part].astype(np.int64) + 1) * 2 + votes.default_stable[part]
-    known = ballots.edgeless is not None and ballots.edgeless_stable is not None
-    yield (ballots.edgeless[part].astype(np.int64) + 1) * 2 + ballots.edgeless_stable[part] if known else np.ones(n)  # type: ignore[index]
+    known = record.no_edge is not None and record.no_edge_stable is not None
+    yield (record.no_edge[part].astype(np.int64) + 1) * 2 + record.no_edge_stable[part] if known else np.ones(n)  # type: ignore[index]
     yield stated["label"][part]
     yield stated["radius"][part]
     yield _neighbours(stated, part)
     yield stated.get("structure_radius", stated["radius"])[part]
     yield np.diff(ends)
     yield np.diff(rows)
-    one_way = 0 if ballots.one_way is None else ballots.one_way[listed]
-    code = (votes.group[listed].astype(np.int64) << 16) + votes.ballot[listed] + 1
+    one_way = 0 if record.one_way is None else record.one_way[listed]
+    code = (votes.group[listed].astype(np.int64) << 16) + votes.vote[listed] + 1
     yield [ends[-1] - ends[0]]
     yield (code << 4) + votes.stable[listed] + 2 * votes.reached[listed] + 4 * np.asarray(one_way)
     yield [rows[-1] - rows[0]]
-    yield ballots.cover[rows[0] : rows[-1]]
+    yield record.reach[rows[0] : rows[-1]]
     yield stated["holds"][:, part]

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.votes import Ballots
+from agnncert.certificates.votes import VoteRecord
 
 if TYPE_CHECKING:
     from agnncert.verifier.recount import Piles
 
 Numbers = npt.NDArray[Any]
 
-BEYOND_ALL = 2.0**40  # more changes than there can be ballots and votes in a prior
+BEYOND_ALL = 2.0**40  # more changes than there can be votes and votes in a prior
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What happens to the ballots of each target.
+    """What happens to the votes of each target.
 
-    At most ``new`` ballots come to be, ``removed`` ones go and ``altered`` ones may become anything, of the last two
+    At most ``new`` votes come to be, ``removed`` ones go and ``altered`` ones may become anything, of the last two
     ``both`` together; of the new ones at most ``turned`` are second directions of pairs that have one. ``covered`` is
     False where nothing is proved.
     """
@@ -39,15 +39,15 @@ class Changes:
     covered: Numbers
 
 
-def is_per_neighbour(ballots: Ballots) -> bool:
+def is_per_neighbour(record: VoteRecord) -> bool:
     """Whether every neighbour, pair or node has its own group."""
-    return ballots.rule.startswith("per-")
+    return record.theorem.startswith("per-")
 
 
 def changes(piles: "Piles", attack: dict[str, Numbers], division: str, task: str, covered: bool) -> Changes:
-    """What each change does to the one ballot that it is about; a node of a graph is in a ballot for each of its pairs.
+    """What each change does to the one vote that it is about; a node of a graph is in a vote for each of its pairs.
 
-    A pair that is added is a new ballot or, if it has one direction and ballots belong to pairs, alters one.
+    A pair that is added is a new vote or, if it has one direction and votes belong to pairs, alters one.
     """
     brought = product(attack["inject_nodes"], attack["edges_per_injected"])
     new = attack["add_edges"] + np.minimum(brought, attack["inject_nodes"])
@@ -69,7 +69,7 @@ def changes(piles: "Piles", attack: dict[str, Numbers], division: str, task: str
 
 def absent(piles: "Piles") -> tuple[Numbers, Numbers]:
     """Whether empty groups cast the label, and whether they cast the rival, shape ``[r]`` each."""
-    empty = piles.ballots.vote.empty
+    empty = piles.record.voting_rule.empty
     cast = empty if isinstance(empty, int) else -1  # they abstain: that is no class
     return piles.label[piles.owner] == cast, piles.rival == cast
 
@@ -80,9 +80,9 @@ def gain(piles: "Piles", changes: Changes) -> Numbers:
 
 
 def _by_touching(piles: "Piles", changes: Changes) -> Numbers:
-    """What is gained by ballots that go or are altered.
+    """What is gained by votes that go or are altered.
 
-    Tries how many of the winner's ballots are altered, and how many go or stay: what is gained bends at a few numbers
+    Tries how many of the winner's votes are altered, and how many go or stay: what is gained bends at a few numbers
     only, so one of these is best.
     """
     two, one = piles.two[0], piles.one[0]
@@ -104,8 +104,8 @@ def _by_touching(piles: "Piles", changes: Changes) -> Numbers:
 
 
 def _by_adding(piles: "Piles", changes: Changes) -> Numbers:
-    """What new ballots gain, and what is gained on top if added edges alter pairs that have one direction, instead of
-    adding ballots. Only what is not removed or altered anyway, ``both`` in number, gains more by being turned.
+    """What new votes gain, and what is gained on top if added edges alter pairs that have one direction, instead of
+    adding votes. Only what is not removed or altered anyway, ``both`` in number, gains more by being turned.
     """
     of_label, of_rival = absent(piles)
     worth = np.where(of_label, 2, np.where(of_rival, 0, 1))
@@ -117,8 +117,8 @@ def _by_adding(piles: "Piles", changes: Changes) -> Numbers:
 
 
 def radius(piles: "Piles", altering: bool) -> Numbers:
-    """Certified number of changes of any kind, with or without changes that alter a ballot, shape ``[n]``."""
-    most = np.full(len(piles.label), piles.ballots.votes.num_groups)
+    """Certified number of changes of any kind, with or without changes that alter a vote, shape ``[n]``."""
+    most = np.full(len(piles.label), piles.record.votes.num_groups)
 
     def breaks(number: Numbers) -> Numbers:
         return _gain_of_any(piles, number, altering) > piles.lead
@@ -132,7 +132,7 @@ def radius(piles: "Piles", altering: bool) -> Numbers:
 def _gain_of_any(piles: "Piles", number: Numbers, altering: bool) -> Numbers:
     """The most that each rival gains by this many changes, all of which may be of the kind that gains most."""
     of_label, of_rival = absent(piles)
-    touching = altering | of_rival  # if empty groups cast the rival, a ballot that goes is as good as altered
+    touching = altering | of_rival  # if empty groups cast the rival, a vote that goes is as good as altered
     twos = np.where(touching, piles.two[0], piles.one_way[0])
     ones = np.where(touching, piles.one[0], piles.one_way[1])
     twos, ones = np.where(of_label, math.inf, twos), np.where(of_rival, ones, math.inf)
@@ -185,9 +185,9 @@ def product(a: Numbers, b: Numbers) -> Numbers:
 
 
 def covered_by(piles: "Piles", nodes: Numbers) -> Numbers:
-    """How many ballots that many nodes reach at worst: one row of the cover table per target."""
-    ends = piles.ballots.cover_ptr[piles.targets.start : piles.targets.stop + 1]
-    rows = piles.ballots.cover[ends[0] : ends[-1]]  # of these targets: the whole table may be long
+    """How many votes that many nodes reach at worst: one row of the reach table per target."""
+    ends = piles.record.reach_ptr[piles.targets.start : piles.targets.stop + 1]
+    rows = piles.record.reach[ends[0] : ends[-1]]  # of these targets: the whole table may be long
     entry = np.minimum(nodes, np.diff(ends)).astype(np.int64)  # 0 if there are no nodes, or nothing to reach
     some, covered = entry > 0, np.zeros(len(entry))
     covered[some] = rows[(ends[:-1] - ends[0] + entry - 1)[some]]

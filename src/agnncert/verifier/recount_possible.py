@@ -1,6 +1,6 @@
 """Which classes an attack can make win, counted a second time.
 
-Shares no code with ``proving.possible``. Where that has closed sums, this plays the vote: it takes ballots from one
+Shares no code with ``proving.possible``. Where that has closed sums, this plays the vote: it takes votes from one
 class after the other, the least limited ones first, and looks at what is left of each limit.
 """
 
@@ -12,7 +12,7 @@ from agnncert.addons import addon
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
 from agnncert.certificates.stacked import StackedCounts
-from agnncert.certificates.votes import Ballots
+from agnncert.certificates.votes import VoteRecord
 from agnncert.verifier import recount, recount_stacked
 from agnncert.verifier.recount import Limits, Numbers
 from agnncert.verifier.recount_per_neighbour import Changes
@@ -22,8 +22,8 @@ ENTRIES_AT_ONCE = 2**17
 
 def possible(contents: Contents, budget: Budget) -> Numbers:
     """Which classes each target of a file may get under an attack, shape ``[n, num_classes]``."""
-    if contents.kind == "ballots":
-        return of_ballots(Ballots.load(contents.evidence, contents.settings), budget)
+    if contents.kind == "votes":
+        return of_votes(VoteRecord.load(contents.evidence, contents.settings), budget)
     if contents.kind == "stacked":
         return recount_stacked.possible(StackedCounts.load(contents.evidence, contents.settings), budget)
     recount_samples = addon("agnncert.verifier", contents.kind, "agnncert_peers", "a certificate from random samples")
@@ -46,11 +46,11 @@ class Scores:
     """Votes of ``n`` targets for each of ``C`` classes.
 
     Attributes:
-        score: Votes that are sure, of the prior and of stable ballots, shape ``[n, C]``.
-        firm: Stable ballots by tier and class, shape ``[3, n, C]``.
-        size: Stable ballots by tier, abstaining ones included, shape ``[3, n]``.
+        score: Votes that are sure, of the prior and of stable votes, shape ``[n, C]``.
+        firm: Stable votes by tier and class, shape ``[3, n, C]``.
+        size: Stable votes by tier, abstaining ones included, shape ``[3, n]``.
         unsure: Votes that every class may claim, shape ``[n]``.
-        one_way: Stable ballots of pairs that have one direction, by class, shape ``[n, C]``.
+        one_way: Stable votes of pairs that have one direction, by class, shape ``[n, C]``.
         all_one_way: The same, abstaining ones included, shape ``[n]``.
     """
 
@@ -69,36 +69,34 @@ class Scores:
         return np.asarray(short)
 
 
-def of_ballots(ballots: Ballots, budget: Budget) -> Numbers:
-    """As :func:`possible`, for ballots."""
-    n, classes = len(ballots.votes.default), ballots.votes.num_classes
+def of_votes(record: VoteRecord, budget: Budget) -> Numbers:
+    """As :func:`possible`, for votes."""
+    n, classes = len(record.votes.default), record.votes.num_classes
     answer = np.zeros((n, classes), dtype=bool)
     step = max(1, ENTRIES_AT_ONCE // classes)
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
-        piles, scores = recount.sort_part(ballots, part), _scores(ballots, part)
+        piles, scores = recount.sort_part(record, part), _scores(record, part)
         bound = recount.limits(piles, budget)
-        empty = ballots.vote.empty if isinstance(ballots.vote.empty, int) else -1
+        empty = record.voting_rule.empty if isinstance(record.voting_rule.empty, int) else -1
         for k in range(classes):
             wins = _with_own(scores, bound, k, empty) if isinstance(bound, Changes) else _in_tiers(scores, bound, k)
             answer[part, k] = wins | ~bound.covered | (piles.label == k)
     return answer
 
 
-def _scores(ballots: Ballots, part: slice) -> Scores:
-    votes, n, classes = ballots.votes, part.stop - part.start, ballots.votes.num_classes
+def _scores(record: VoteRecord, part: slice) -> Scores:
+    votes, n, classes = record.votes, part.stop - part.start, record.votes.num_classes
     ends = votes.indptr[part.start : part.stop + 1]
     listed, of_target = slice(ends[0], ends[-1]), np.repeat(np.arange(n), np.diff(ends))
-    owner, ballot, stable, tier, number = recount._heaps(votes, part, listed, of_target)
+    owner, vote, stable, tier, number = recount._heaps(votes, part, listed, of_target)
     table = np.zeros((3, n, classes + 1), dtype=np.int64)  # the last column: those that abstain
-    np.add.at(table, (tier[stable], owner[stable], ballot[stable]), number[stable])
-    prior, _, in_doubt = recount._priors(
-        ballots, part, np.repeat(np.arange(n), classes), np.tile(np.arange(classes), n)
-    )
+    np.add.at(table, (tier[stable], owner[stable], vote[stable]), number[stable])
+    prior, _, in_doubt = recount._priors(record, part, np.repeat(np.arange(n), classes), np.tile(np.arange(classes), n))
     one_way = np.zeros((n, classes + 1), dtype=np.int64)
-    if ballots.one_way is not None:
-        flagged = ballots.one_way[listed] & votes.stable[listed]
-        np.add.at(one_way, (of_target[flagged], votes.ballot[listed][flagged]), 1)
+    if record.one_way is not None:
+        flagged = record.one_way[listed] & votes.stable[listed]
+        np.add.at(one_way, (of_target[flagged], votes.vote[listed][flagged]), 1)
     firm, size = table[:, :, :-1], table.sum(axis=2)
     return Scores(
         score=firm.sum(axis=0) + prior.reshape(n, classes),
@@ -111,7 +109,7 @@ def _scores(ballots: Ballots, part: slice) -> Scores:
 
 
 def _in_tiers(scores: Scores, bound: Limits, k: int) -> Numbers:
-    """Whether k can win where ballots move within three nested limits, shape ``[n]``."""
+    """Whether k can win where votes move within three nested limits, shape ``[n]``."""
     won, _ = _take(scores.size - scores.firm[:, :, k], [bound.all, bound.beyond, bound.unlisted])
     short, left = scores.short_of(k, won), [bound.all, bound.beyond, bound.unlisted]
     wins = np.ones(len(won), dtype=bool)
@@ -123,7 +121,7 @@ def _in_tiers(scores: Scores, bound: Limits, k: int) -> Numbers:
 
 
 def _take(there: Numbers, left: list[Numbers], wanted: Numbers | None = None) -> tuple[Numbers, list[Numbers]]:
-    """Takes ballots, the reached ones first: how many could be taken, and what is left of the three limits."""
+    """Takes votes, the reached ones first: how many could be taken, and what is left of the three limits."""
     in_all, beyond, unlisted = left
     wanted = there.sum(axis=0) if wanted is None else wanted
     first = np.minimum(np.minimum(there[0], wanted), in_all)
@@ -135,7 +133,7 @@ def _take(there: Numbers, left: list[Numbers], wanted: Numbers | None = None) ->
 
 
 def _with_own(scores: Scores, changes: Changes, k: int, empty: int) -> Numbers:
-    """Whether k can win where every neighbour has a ballot of its own, shape ``[n]``."""
+    """Whether k can win where every neighbour has a vote of its own, shape ``[n]``."""
     there, others = scores.firm[0], scores.size[0] - scores.firm[0][:, k]
     altered = np.minimum(changes.altered, others)
     if k == empty:
@@ -153,7 +151,7 @@ def _with_own(scores: Scores, changes: Changes, k: int, empty: int) -> Numbers:
     turned = np.minimum(turned, changes.turned)
     if k == empty:
         return np.asarray(wins & (rest <= changes.both + turned))
-    otherwise = np.maximum(rest - altered, 0)  # lowered by ballots that go, or by turning instead of adding
+    otherwise = np.maximum(rest - altered, 0)  # lowered by votes that go, or by turning instead of adding
     wins &= otherwise <= changes.both - altered + turned
     if empty >= 0:
         # What goes is one vote more for the class of empty groups, what is new one less; what is turned is not new.

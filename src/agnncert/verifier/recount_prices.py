@@ -13,7 +13,7 @@ import numpy as np
 from agnncert.certificates.budget import PRICED, Budget, Prices
 from agnncert.certificates.file import Contents
 from agnncert.certificates.stacked import StackedCounts
-from agnncert.certificates.votes import Ballots
+from agnncert.certificates.votes import VoteRecord
 from agnncert.verifier import recount, recount_stacked
 from agnncert.verifier.recount import Numbers
 from agnncert.verifier.recount_possible import possible
@@ -77,8 +77,8 @@ def _breaks(contents: Contents, label: int | None) -> Callable[[Budget], Numbers
     """Returns a function from a budget to the targets whose label may change, or may become ``label``, ``[n]``."""
     if label is not None:
         return lambda budget: possible(contents, budget)[:, label]
-    if contents.kind == "ballots":
-        piles = list(recount.sort_ballots(Ballots.load(contents.evidence, contents.settings)))
+    if contents.kind == "votes":
+        piles = list(recount.sort_votes(VoteRecord.load(contents.evidence, contents.settings)))
         return lambda budget: np.concatenate([~part.holds(recount.limits(part, budget)) for part in piles])
     if contents.kind == "stacked":
         counts = StackedCounts.load(contents.evidence, contents.settings)

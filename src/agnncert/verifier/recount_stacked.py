@@ -283,7 +283,11 @@ def broken(counts: StackedCounts, budget: Budget, fails: Bools, radius: Ints, st
     by_values = budget.change_edges if counts.by_edge else 0
     needed = np.sort((radius if budget.change_features + by_values else structure)[fails]) + 1
     nodes = budget.delete_nodes + budget.change_features
-    reach = int(counts.hubs[: len(counts.hubs) if nodes >= len(counts.hubs) else int(nodes)].sum(dtype=np.int64))
+    reach = int(
+        counts.targets_per_node[
+            : len(counts.targets_per_node) if nodes >= len(counts.targets_per_node) else int(nodes)
+        ].sum(dtype=np.int64)
+    )
     injected = [budget.inject_nodes, budget.edges_per_injected]
     touched = 2 * (budget.add_edges + budget.delete_edges + by_values) + reach
     touched += 0 if 0 in injected else math.prod(injected)

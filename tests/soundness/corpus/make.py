@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import everything_but_additions
 from tests.soundness.corpus.faults import FAULTS
 from tests.soundness.golden.make import FOLDER as GOLDEN

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.verdict import verify
 from tests.soundness.corpus.faults import FAULTS
 from tests.soundness.golden.examples import EXAMPLES

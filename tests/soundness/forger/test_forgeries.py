@@ -12,7 +12,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.verdict import verify
 from tests.support.ballot_alterations import take_rule

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.errors import SettingsError
 from agnncert.verdict import verify
 from agnncert.verifier import extracted

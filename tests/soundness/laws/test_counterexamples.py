@@ -16,7 +16,7 @@ from torch_geometric.nn import global_mean_pool
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour

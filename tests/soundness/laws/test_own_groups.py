@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import Votes
 from agnncert.divisions.node import PerNeighbour
 from agnncert.proving import per_neighbour as theorems

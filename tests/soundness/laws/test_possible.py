@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.proving import possible
 from agnncert.verifier import recount_possible
 from tests.support import own_groups, voted

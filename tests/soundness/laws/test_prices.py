@@ -10,7 +10,7 @@ import pytest
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.certificates.stacked import STEPS
 from agnncert.proving.stacked import Leads, StackedEvidence, Touched
 from agnncert.verifier import recount_prices

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert import certifier
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import AgnncertError

@@ -8,7 +8,7 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import Claim, make_claim
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.errors import CertificateError
 from agnncert_peers.noise import DeletionNoise, FlipNoise
 from agnncert_peers.samples import SampleEvidence, sample_claim

@@ -9,7 +9,7 @@ import safetensors.numpy
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import VERSION, read_contents
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.errors import CertificateError
 from agnncert.proving.certificate import Certificate, load_certificate, usual_budgets
 from agnncert.verdict import verify

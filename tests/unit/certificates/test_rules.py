@@ -2,7 +2,7 @@
 
 import pytest
 
-from agnncert.certificates.rules import EDGES_ONLY, RULES, why_not
+from agnncert.certificates.theorem_facts import EDGES_ONLY, RULES, why_not
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError, SettingsError
 from tests.support.certificates import random_vote
 

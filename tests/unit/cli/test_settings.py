@@ -2,7 +2,7 @@
 
 import pytest
 
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.folder import toml_text
 from agnncert.cli.settings import FIT, CertifySettings, TrainSettings, keys_of, read_toml, settings_from
 from agnncert.errors import SettingsError

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget, Prices
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import Reach, tally, withstands

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import Votes
 from agnncert.proving.theorems import (
     Reach,

@@ -5,7 +5,8 @@ import html
 import numpy as np
 import pytest
 
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.text import elected, empty_words, facts, key_figures, structure_notes, vote_notes

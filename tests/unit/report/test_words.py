@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import Certificate
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE, ReportContext, Summary, summarise
 from agnncert.report.text import (

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import ABSTAIN, Ballots, Votes
 from agnncert.proving.theorems import certified_radius, tally
 from agnncert.training.rule_search import (

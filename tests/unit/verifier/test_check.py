@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.verdict import verify
 from tests.support.certificates import certificate_of, random_budget, random_evidence
 

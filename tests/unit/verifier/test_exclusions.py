@@ -10,7 +10,7 @@ import pytest
 
 import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import RULES
 from agnncert.errors import CertificateError
 from agnncert.verdict import verify
 from agnncert.verifier import recount_possible

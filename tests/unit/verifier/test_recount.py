@@ -10,7 +10,8 @@ import pytest
 
 from agnncert import verdict as verifier
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import Ballots, Votes
 from agnncert.proving.per_neighbour import PER_NEIGHBOUR, _most_gain
 from agnncert.proving.theorems import Amounts

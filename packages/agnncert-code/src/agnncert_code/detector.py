@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.cli.folder import VOTE, RunFolder, find_run
 from agnncert.cli.inputs import (
@@ -64,7 +64,7 @@ class Detector:
 
     model: Any
     division: Division
-    rule: VotingRule | None = None
+    voting_rule: VotingRule | None = None
     edges: Edges = "flow"
     embed: Embed = features
     class_names: tuple[str, ...] = tuple(CLASS_NAMES)
@@ -109,9 +109,13 @@ def fit_detector(
     data = load_big_vul(Path(root or default_root()), seed, matched, embed=pieces)
     name = "big-vul-matched" if matched else "big-vul"
     fitted = fit_statements(data, size, seed=seed)
-    detector = _statement_detector(out, fitted.model, fitted.vote)
+    detector = _statement_detector(out, fitted.model, fitted.voting_rule)
     (out / ACCURACY).unlink(missing_ok=True)
-    save_model(fitted.model, out / WEIGHTS, {"data": name, "seed": seed, "size": size, "rule": fitted.vote.to_json()})
+    save_model(
+        fitted.model,
+        out / WEIGHTS,
+        {"data": name, "seed": seed, "size": size, "voting_rule": fitted.voting_rule.to_json()},
+    )
     _store(out, detector, measure_accuracy(detector, data, name))
     return load_detector(out)
 
@@ -151,7 +155,7 @@ def measure_accuracy(detector: Detector, data: Any, name: str = "") -> Accuracy:
     """
     truth, tokens = data.y.numpy() == detector.suspicious, np.array([_num_tokens(graph) for graph in data])
     test, known = data.test.numpy(), np.concatenate([data.train.numpy(), data.val.numpy()])
-    label = certify(detector.model, data, detector.division, targets=data.test, rule=detector.rule).label
+    label = certify(detector.model, data, detector.division, targets=data.test, voting_rule=detector.voting_rule).label
     limits = np.unique(tokens[known])
     limit = max(limits.tolist(), key=lambda limit: _rates(tokens[known] > limit, truth[known])[1])
     found, by_length = _rates(label == detector.suspicious, truth[test]), _rates(tokens[test] > limit, truth[test])
@@ -193,17 +197,17 @@ def load_detector(run: str | Path, prior: tuple[int, ...] | None = None, model: 
 
 def _load_statements(folder: Path, prior: tuple[int, ...] | None) -> Detector:
     try:
-        rule = VotingRule(**load_description(folder / WEIGHTS)["provenance"]["rule"])
+        voting_rule = VotingRule(**load_description(folder / WEIGHTS)["provenance"]["voting_rule"])
     except (KeyError, TypeError) as error:
         raise SettingsError(f"{folder} states no voting rule: fit the detector again.") from error
     if prior is not None:
-        rule = VotingRule(rule.empty, (*prior, NEVER))
-    return _statement_detector(folder, load_function_model(folder / WEIGHTS), rule)
+        voting_rule = VotingRule(voting_rule.empty, (*prior, NEVER))
+    return _statement_detector(folder, load_function_model(folder / WEIGHTS), voting_rule)
 
 
-def _statement_detector(folder: Path, model: Any, rule: VotingRule) -> Detector:
+def _statement_detector(folder: Path, model: Any, voting_rule: VotingRule) -> Detector:
     return Detector(
-        model, PerNeighbour(), rule, "none", pieces, (*CLASS_NAMES, NO_VOTE),
+        model, PerNeighbour(), voting_rule, "none", pieces, (*CLASS_NAMES, NO_VOTE),
         CLASS_NAMES.index(SUSPICIOUS), f"vote of statements in {folder}",
     )  # fmt: skip
 
@@ -228,11 +232,11 @@ def _load_network(run: str | Path, prior: tuple[int, ...] | None, model: str | N
             f"{expected}: train it again."
         )
     names = tuple(str(name) for name in about.get("class_names") or CLASS_NAMES)
-    division, rule = _voting(folder, settings, names, prior)
+    division, voting_rule = _voting(folder, settings, names, prior)
     return Detector(
         _trained(folder, settings, about),
         division,
-        rule,
+        voting_rule,
         EDGES[about["name"]],
         class_names=names,
         suspicious=names.index(SUSPICIOUS) if SUSPICIOUS in names else len(names) - 1,
@@ -245,18 +249,18 @@ def _voting(
 ) -> tuple[Division, VotingRule | None]:
     """Division and voting rule of the run's certificate, or of its training; a given prior comes first."""
     _, division = make_division(settings, "graph")
-    rule = settings.rule(names)
+    voting_rule = settings.voting_rule(names)
     if folder.certificate.is_file():
         certificate = load_certificate(folder.certificate)
-        division, rule = parse_division(certificate.claim.division), certificate.voting_rule
+        division, voting_rule = parse_division(certificate.claim.division), certificate.voting_rule
         if folder.read_json(VOTE).get("constant") is not None and prior is None:
             raise SettingsError(
                 f"the voting rule that was chosen for {folder} counts statements without reading them: certify it "
                 "without choosing a rule, or give --prior."
             )
     if prior is not None:
-        rule = VotingRule(None if rule is None else rule.empty, prior)
-    return division, rule
+        voting_rule = VotingRule(None if voting_rule is None else voting_rule.empty, prior)
+    return division, voting_rule
 
 
 def _trained(folder: RunFolder, settings: ModelSettings, about: dict[str, Any]) -> Any:
@@ -274,8 +278,12 @@ def _trained(folder: RunFolder, settings: ModelSettings, about: dict[str, Any]) 
 
 def _key(folder: Path, detector: Detector) -> dict[str, Any]:
     """What a measured accuracy belongs to: weights, division and voting rule."""
-    rule = None if detector.rule is None else detector.rule.to_json()
-    return {"weights": load_description(folder / WEIGHTS)["sha256"], "division": str(detector.division), "rule": rule}
+    voting_rule = None if detector.voting_rule is None else detector.voting_rule.to_json()
+    return {
+        "weights": load_description(folder / WEIGHTS)["sha256"],
+        "division": str(detector.division),
+        "voting_rule": voting_rule,
+    }
 
 
 def _store(folder: Path, detector: Detector, accuracy: Accuracy) -> None:

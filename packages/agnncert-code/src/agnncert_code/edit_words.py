@@ -1,7 +1,7 @@
 """``edit_unit``: reports on C and C++ functions in the attacker's unit, edited statements."""
 
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.report.summary import AttackUnit
 from agnncert_code.budgets import withstood
 
@@ -36,7 +36,7 @@ def edit_unit(certificate: Certificate, flows: bool = True) -> AttackUnit | None
         certificate: A certificate of functions.
         flows: Whether the graphs have edges that follow from the flow, as in ``edits``.
     """
-    if not isinstance(certificate.evidence, BallotEvidence) or certificate.claim.task != "graph":
+    if not isinstance(certificate.evidence, VoteEvidence) or certificate.claim.task != "graph":
         return None
     most = {kind: withstood(certificate, kind, flows) for kind in ("edited", "inserted", "deleted")}
     if not (most["edited"] >= 0).any():

@@ -17,14 +17,14 @@ class StatementVote:
     Attributes:
         line: Its line in the file.
         text: Its normalised text.
-        ballot: The class that its group voted for; -1 if the group abstained.
-        stable: Whether that ballot is far enough from a tie to be relied on; if not, it counts for the attacker.
-        together: How many statements share the group, and so the ballot.
+        vote: The class that its group voted for; -1 if the group abstained.
+        stable: Whether that vote is far enough from a tie to be relied on; if not, it counts for the attacker.
+        together: How many statements share the group, and so the vote.
     """
 
     line: int
     text: str
-    ballot: int
+    vote: int
     stable: bool
     together: int
 

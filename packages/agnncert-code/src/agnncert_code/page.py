@@ -29,7 +29,7 @@ class Line:
     Attributes:
         number: Its number in the file.
         text: Its text, with nothing in it that acts on the reader's screen.
-        look: ``"for"`` if a statement here spoke for the suspicious class, ``"against"``, ``"open"`` if a ballot was
+        look: ``"for"`` if a statement here spoke for the suspicious class, ``"against"``, ``"open"`` if a vote was
             too close to call, or empty if no statement begins here.
         mark: The same as a character, for readers who see no colours.
         title: What each statement of the line voted.
@@ -92,17 +92,17 @@ def lines_of(function: ScannedFunction, suspicious: int) -> list[Line]:
 
 
 def _line(number: int, text: str, votes: list[StatementVote], suspicious: int) -> Line:
-    sure = [one for one in votes if one.stable and one.ballot >= 0]
-    count = sum(one.ballot == suspicious for one in sure)
+    sure = [one for one in votes if one.stable and one.vote >= 0]
+    count = sum(one.vote == suspicious for one in sure)
     look = "for" if count else "against" if sure else "open" if votes else ""
     mark = {"for": "●", "against": "○", "open": "?", "": ""}[look] + (f"{count}" if count > 1 else "")
     return Line(number, visible(text), look, mark, "\n".join(_told(one, suspicious) for one in votes))
 
 
 def _told(one: StatementVote, suspicious: int) -> str:
-    said = "too close to call" if not one.stable else "for" if one.ballot == suspicious else "against"
-    said = "no vote" if one.ballot < 0 else said
-    shared = f", one ballot with {one.together - 1} other statements" if one.together > 1 else ""
+    said = "too close to call" if not one.stable else "for" if one.vote == suspicious else "against"
+    said = "no vote" if one.vote < 0 else said
+    shared = f", one vote with {one.together - 1} other statements" if one.together > 1 else ""
     return f"{said}{shared}: {visible(one.text)}"
 
 
@@ -119,6 +119,10 @@ def visible(text: str) -> str:
 
 def _prior(scan: Scan) -> str:
     """Votes that classes start with, in words; empty if there are none."""
-    vote: Any = scan.certificates[0].voting_rule if scan.certificates else None
-    given = [] if vote is None else [(scan.name_of(k), votes) for k, votes in enumerate(vote.class_prior) if votes]
+    voting_rule: Any = scan.certificates[0].voting_rule if scan.certificates else None
+    given = (
+        []
+        if voting_rule is None
+        else [(scan.name_of(k), votes) for k, votes in enumerate(voting_rule.class_prior) if votes]
+    )
     return ", ".join(f"“{name}” starts with {votes:,} votes" for name, votes in given)

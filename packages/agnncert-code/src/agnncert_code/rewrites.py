@@ -188,7 +188,7 @@ def greedy_rewrite(
 
 def worst_edits(
     text: str,
-    ballot: Callable[[str], int],
+    vote: Callable[[str], int],
     label: int,
     rival: str,
     inserted: int = 0,
@@ -198,13 +198,13 @@ def worst_edits(
 ) -> tuple[str, Edits] | None:
     """The edits that do most to a vote of single statements, whatever they do to what a function computes.
 
-    Where every statement casts one ballot, edits add up, so that nothing beats the obvious: delete statements that
+    Where every statement casts one vote, edits add up, so that nothing beats the obvious: delete statements that
     speak for the label, and insert one that speaks against it, again and again. Only simple statements that stand in
     braces are deleted, so that the rest of the text stays as it was.
 
     Args:
         text: The function.
-        ballot: The ballot of a statement by its normalised text.
+        vote: The vote of a statement by its normalised text.
         label: The verdict to bring down.
         rival: A statement that votes against it, such as ``"gets(buf);"``.
         inserted: Statements to insert.
@@ -225,7 +225,7 @@ def worst_edits(
     places = _in_blocks(statements, source)
     if not places:
         return None
-    loyal = [s for s in places if s.kind == "simple" and ballot(s.text) == label]
+    loyal = [s for s in places if s.kind == "simple" and vote(s.text) == label]
     gone = loyal[: deleted + replaced]
     changes = [(*s.span, "") for s in gone]
     anchor = next((s for s in places if all(s is not other for other in gone)), None)

@@ -82,7 +82,7 @@ def _result(scan: Scan, function: ScannedFunction) -> dict[str, Any]:
     )
     if function.partial:
         text += " Parts of the function could not be parsed."
-    spoke = [one for one in function.spoke if one.ballot == scan.suspicious and one.stable][:MOST_RELATED]
+    spoke = [one for one in function.spoke if one.vote == scan.suspicious and one.stable][:MOST_RELATED]
     location = _location(function.file, function.line, function.last_line)
     if function.name:
         location["logicalLocations"] = [{"name": function.name, "kind": "function"}]

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import Votes
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.cli.folder import RunFolder
 from agnncert.cli.inputs import file_name
@@ -57,7 +57,7 @@ def scan(
     division: Division | None = None,
     *,
     run: str | os.PathLike[str] | None = None,
-    rule: VotingRule | None = None,
+    voting_rule: VotingRule | None = None,
     edges: Edges = "flow",
     embed: Embed = features,
     class_names: Iterable[str] = ("not listed", "vulnerable"),
@@ -103,7 +103,7 @@ def scan(
     if run is not None:
         detector = load_detector(os.fspath(run), model=model)
     else:
-        detector = Detector(model, division, rule, edges, embed, tuple(class_names), suspicious)  # type: ignore[arg-type]
+        detector = Detector(model, division, voting_rule, edges, embed, tuple(class_names), suspicious)  # type: ignore[arg-type]
     return scan_with(detector, folder, language, exclude, shown, workers, progress)
 
 
@@ -228,7 +228,7 @@ def _parts(waiting: list[_Read]) -> Iterator[list[_Read]]:
 
 def _judge(detector: Detector, part: list[_Read], number: int) -> tuple[Certificate, list[ScannedFunction]]:
     ready = CanonicalData.of(function_graphs(detector, [one.graph for one in part]))
-    certificate = certify(detector.model, ready, detector.division, rule=detector.rule)
+    certificate = certify(detector.model, ready, detector.division, voting_rule=detector.voting_rule)
     if certificate.counts.shape[1] != len(detector.class_names):
         raise SettingsError(
             f"the model votes for {certificate.counts.shape[1]} classes, and {len(detector.class_names)} have names."
@@ -263,7 +263,7 @@ def _judge(detector: Detector, part: list[_Read], number: int) -> tuple[Certific
 
 
 def _by_statement(division: Division, ready: CanonicalData, votes: Votes) -> list[tuple[Any, Any, Any]]:
-    """For each function: ballot, stability and size of the group of each of its statements, row by row."""
+    """For each function: vote, stability and size of the group of each of its statements, row by row."""
     graph: Any = ready.targets().graph
     assert isinstance(division, NodeDivision)
     group, owner = division.node_groups(graph).numpy(), graph.batch.numpy()
@@ -271,18 +271,18 @@ def _by_statement(division: Division, ready: CanonicalData, votes: Votes) -> lis
     wanted = owner * np.int64(votes.num_groups) + group
     place = np.minimum(np.searchsorted(listed, wanted), max(len(listed) - 1, 0))
     is_listed = listed[place] == wanted if len(listed) else np.zeros(len(wanted), dtype=bool)
-    ballot = np.where(is_listed, votes.ballot[place], votes.default[owner])
+    vote = np.where(is_listed, votes.vote[place], votes.default[owner])
     stable = np.where(is_listed, votes.stable[place], votes.default_stable[owner])
     _, which, size = np.unique(wanted, return_inverse=True, return_counts=True)
     ends = np.cumsum(np.bincount(owner, minlength=votes.num_targets))[:-1]
-    return list(zip(*(np.split(values, ends) for values in (ballot, stable, size[which])), strict=True))
+    return list(zip(*(np.split(values, ends) for values in (vote, stable, size[which])), strict=True))
 
 
 def _statements(graph: FunctionGraph, spoke: tuple[Any, Any, Any]) -> tuple[StatementVote, ...]:
-    ballot, stable, together = (values.tolist() for values in spoke)
+    vote, stable, together = (values.tolist() for values in spoke)
     order = np.argsort(graph.lines, kind="stable").tolist()
     lines = graph.lines.tolist()
-    return tuple(StatementVote(lines[k], graph.texts[k], ballot[k], bool(stable[k]), together[k]) for k in order)
+    return tuple(StatementVote(lines[k], graph.texts[k], vote[k], bool(stable[k]), together[k]) for k in order)
 
 
 def _rank(suspicious: int) -> Any:

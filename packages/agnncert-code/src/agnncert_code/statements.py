@@ -23,13 +23,13 @@ from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool
 
-from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import IntArray
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.targets import graph_classes
 from agnncert.models.io import load_description, load_model
-from agnncert.training.rule_search import BallotTable, best_class_prior, certified_accuracy, window
+from agnncert.training.rule_search import VoteTable, best_class_prior, certified_accuracy, window
 from agnncert.training.setup import checked_labels, part_rows
 from agnncert_code.features import LONGEST, PIECES
 
@@ -101,7 +101,7 @@ STRENGTH = 0.3  # of the fit against keeping all weights small; from .03 to 3 li
 RARE = 3  # pieces that fewer functions have are left out
 SHARES = np.linspace(0, 1, 11)  # of all statements that are below a limit
 GAP = 1e-4  # least distance between two scores with a limit between them
-_UNBOUNDED = 2**20  # ballots that an attacker may add: as many as there are statements
+_UNBOUNDED = 2**20  # votes that an attacker may add: as many as there are statements
 
 Array = npt.NDArray[np.float64]
 
@@ -111,7 +111,7 @@ class StatementFit:
     """A vote of statements, as ``certify`` takes it, and what it does on functions that its weights have not seen.
 
     Attributes:
-        model: Casts one ballot for each statement.
+        model: Casts one vote for each statement.
         vote: The prior.
         size: The number of edits for which limits and prior were chosen.
         accuracy: Share of the functions that the vote gets right.
@@ -120,7 +120,7 @@ class StatementFit:
     """
 
     model: StatementVotes
-    vote: VotingRule
+    voting_rule: VotingRule
     size: int
     accuracy: float
     certified_accuracy: float
@@ -128,7 +128,7 @@ class StatementFit:
 
     @property
     def division(self) -> PerNeighbour:
-        """One group per statement: no edge can matter, and one edit moves one ballot."""
+        """One group per statement: no edge can matter, and one edit moves one vote."""
         return PerNeighbour()
 
 
@@ -206,13 +206,13 @@ class Learnt:
     def for_size(self, size: int) -> StatementFit:
         """The limits and the prior that do best at a size."""
         candidates = _candidates(self.known, self.above, size)
-        shares, rule, table = max(candidates, key=lambda one: certified_accuracy(one[2], one[1], *window(size)))
+        shares, voting_rule, table = max(candidates, key=lambda one: certified_accuracy(one[2], one[1], *window(size)))
         return StatementFit(
             self._model(shares),
-            VotingRule(empty="abstain", prior=(*rule.class_prior, NEVER)),
+            VotingRule(empty="abstain", prior=(*voting_rule.class_prior, NEVER)),
             size,
-            certified_accuracy(table, rule, 0),
-            certified_accuracy(table, rule, size),
+            certified_accuracy(table, voting_rule, 0),
+            certified_accuracy(table, voting_rule, size),
             (float(SHARES[shares[0]]), float(SHARES[shares[1]])),
         )
 
@@ -270,7 +270,7 @@ def _fitted(scaled: Any, sign: Array, weight: Array) -> Array:
 def _limits(scores: Array) -> Array:
     """Scores that the shares of all statements lie below; nothing lies below the first or above the last one.
 
-    Each is in the middle of a gap between scores, so that no ballot depends on rounding.
+    Each is in the middle of a gap between scores, so that no vote depends on rounding.
     """
     far = 2 * float(np.abs(scores).max()) + 1.0
     steps = np.append(np.unique(scores), far)
@@ -294,14 +294,14 @@ def _held_out(known: _Statements, seed: int) -> IntArray:
 
 def _candidates(
     known: _Statements, above: IntArray, size: int
-) -> Iterator[tuple[tuple[int, int], VotingRule, BallotTable]]:
+) -> Iterator[tuple[tuple[int, int], VotingRule, VoteTable]]:
     """Every pair of limits with the best prior for it; the first is the vote by size alone."""
     functions, last = len(known.truth), len(SHARES) - 1
     for low in range(last + 1):
         for high in range(low, last + 1):
             if (low, high) == (0, last):  # nobody would vote
                 continue
-            ballot = np.where(above <= low, 0, np.where(above > high, 1, 2))
-            counts = np.bincount(3 * known.owner + ballot, minlength=3 * functions).reshape(functions, 3)[:, :2]
-            table = BallotTable.of_graphs(_UNBOUNDED, counts, known.truth)
+            vote = np.where(above <= low, 0, np.where(above > high, 1, 2))
+            counts = np.bincount(3 * known.owner + vote, minlength=3 * functions).reshape(functions, 3)[:, :2]
+            table = VoteTable.of_graphs(_UNBOUNDED, counts, known.truth)
             yield (low, high), best_class_prior(table, window(size), ["abstain"]), table

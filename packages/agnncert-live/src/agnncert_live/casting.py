@@ -22,7 +22,7 @@ from torch import Tensor
 from torch_geometric import nn as pyg
 from torch_geometric.nn import MessagePassing
 
-from agnncert.engine.call import Caller
+from agnncert.engine.call import ModelAdapter
 from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.engine.features import Features, Shake, SparseRows
 from agnncert.engine.rounding import DOUBT, SAFETY, watched
@@ -65,7 +65,7 @@ class Reach:
         self._walk = 0
 
     def downstream(self, changed: Array) -> Array:
-        """Copies whose ballots may alter, the changed ones first, given those whose features or arcs have changed.
+        """Copies whose votes may alter, the changed ones first, given those whose features or arcs have changed.
 
         One hop more than messages travel after it: layers may divide by the degree of the node that sends.
         """
@@ -74,7 +74,7 @@ class Reach:
         return self._spread(changed, [(self.union.leaving, self.union.head)], self.hops)
 
     def upstream(self, asked: Array) -> tuple[Array, int]:
-        """Copies that some copies' ballots depend on, and how many of them, the first ones, need all their arcs.
+        """Copies that some copies' votes depend on, and how many of them, the first ones, need all their arcs.
 
         Those that are as far away as messages come from need their arcs too, because layers may divide by the degree of
         the node that sends; so the copies at the other end of these arcs have to be there, without arcs of their own.
@@ -166,16 +166,16 @@ CLOSE = 16.0  # a flag counts as decided if the lead is so many times what it ha
 
 @dataclass
 class CopyVotes:
-    """Ballots of copies or nodes: the class voted for, whether it is stable, and whether that is close."""
+    """Votes of copies or nodes: the class voted for, whether it is stable, and whether that is close."""
 
     of: Array
-    ballot: Array
+    vote: Array
     stable: Array
     close: Array
 
     @classmethod
     def none(cls) -> "CopyVotes":
-        """No ballots."""
+        """No votes."""
         nothing = np.zeros(0, dtype=bool)
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int16), nothing, nothing)
 
@@ -196,14 +196,14 @@ class Piece:
 
 
 class Caster:
-    """Casts ballots of a store's copies.
+    """Casts votes of a store's copies.
 
     Attributes:
         rough: Whether scores were seen that are mostly rounding error: then the guard takes further looks, for all
             copies that are evaluated together.
     """
 
-    def __init__(self, store: Store, call: Caller, tolerance: float, hops: int | None) -> None:
+    def __init__(self, store: Store, call: ModelAdapter, tolerance: float, hops: int | None) -> None:
         self.store, self.call, self.tolerance = store, call, tolerance
         self.reach = Reach(store.union, hops)
         self.rough = False
@@ -211,7 +211,7 @@ class Caster:
         self._place = np.zeros(0, dtype=np.int64)
 
     def affected(self, is_target: Array) -> Array:
-        """Copies of targets whose ballots the present batch may have altered; graph task: all copies of such cells."""
+        """Copies of targets whose votes the present batch may have altered; graph task: all copies of such cells."""
         union, now, cells = self.store.union, self.store.now, self.store.cells
         renewed = np.fromiter(now.features, dtype=np.int64, count=len(now.features))
         copies = union.of_node.gather(renewed)[0].astype(np.int64)
@@ -220,7 +220,7 @@ class Caster:
         if cells.on_graphs:
             return self._whole_cells(np.concatenate([_array(now.ends), copies]))
         changed = _array(now.heads if self.reach.hops is not None else now.ends)
-        # A copy that is new has no ballot yet, also if nothing arrives there.
+        # A copy that is new has no vote yet, also if nothing arrives there.
         new = _array(now.ends)[~self.store.cast[_array(now.ends)]] if self.reach.hops is not None else changed[:0]
         altered = self.reach.downstream(np.concatenate([changed, copies, new]))
         altered = altered[is_target[union.node[altered]]]
@@ -235,17 +235,17 @@ class Caster:
             copies = union.members.gather(cell[cell != OUTSIDE])[0].astype(np.int64)
         return copies[cells.votes(self.store.nodes, union, copies)]
 
-    def cast(self, copies: Array, edgeless: Array) -> tuple[CopyVotes, CopyVotes]:
-        """Ballots of copies, and of nodes without edges, in as few calls as memory allows."""
+    def cast(self, copies: Array, no_edge: Array) -> tuple[CopyVotes, CopyVotes]:
+        """Votes of copies, and of nodes without edges, in as few calls as memory allows."""
         if self.store.cells.on_graphs:
             return self._cast_cells(copies), CopyVotes.none()
         needed, inner = self.reach.upstream(copies)
         piece = self.piece(needed, needed[:inner])
-        if len(piece.copies) + len(edgeless) > 2 * CHUNK_ROWS:
-            ballots = self.decide(copies, edgeless, self._everything(), np.arange(len(self.store.nodes.x)))
+        if len(piece.copies) + len(no_edge) > 2 * CHUNK_ROWS:
+            votes = self.decide(copies, no_edge, self._everything(), np.arange(len(self.store.nodes.x)))
             self._weigh_products()
-            return ballots
-        nodes = np.concatenate([self.store.union.node[piece.copies], edgeless])
+            return votes
+        nodes = np.concatenate([self.store.union.node[piece.copies], no_edge])
         if not len(nodes):
             return CopyVotes.none(), CopyVotes.none()
         found = self._judged(*self._look(piece, nodes, self._features(nodes)))
@@ -254,10 +254,10 @@ class Caster:
         split = len(piece.copies)
         return (
             CopyVotes(copies, *(part[place] for part in found)),
-            CopyVotes(edgeless, *(part[split:] for part in found)),
+            CopyVotes(no_edge, *(part[split:] for part in found)),
         )
 
-    def decide(self, copies: Array, edgeless: Array, features: Features, row: Array) -> tuple[CopyVotes, CopyVotes]:
+    def decide(self, copies: Array, no_edge: Array, features: Features, row: Array) -> tuple[CopyVotes, CopyVotes]:
         """As ``cast``, with features whose rows are those of the graph; ``row`` is that of each slot."""
         listed = [CopyVotes.none()]
         for asked in self._runs(copies):
@@ -269,8 +269,8 @@ class Caster:
         alone = [CopyVotes.none()]
         nothing = np.zeros(0, dtype=np.int64)
         empty = Piece(nothing, nothing, np.zeros((2, 0), dtype=np.int64))
-        for start in range(0, len(edgeless), CHUNK_ROWS):
-            nodes = edgeless[start : start + CHUNK_ROWS]
+        for start in range(0, len(no_edge), CHUNK_ROWS):
+            nodes = no_edge[start : start + CHUNK_ROWS]
             alone.append(CopyVotes(nodes, *self._judged(*self._look(empty, nodes, (features, row[nodes])))))
         return _joined(listed), _joined(alone)
 
@@ -371,8 +371,8 @@ class Caster:
 
     def _judged(self, logits: Tensor, moved: Tensor) -> tuple[Array, Array, Array]:
         """As ``judge``, and also which flags another random perturbation could change."""
-        best, ballot = logits.max(dim=1)
-        lead = best - logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
+        best, vote = logits.max(dim=1)
+        lead = best - logits.scatter(1, vote[:, None], -torch.inf).amax(dim=1)
         scale = logits.abs().amax(dim=1).clamp(min=1.0)
         least = self.tolerance * scale
         apart = torch.maximum(least, SAFETY * moved)
@@ -380,7 +380,7 @@ class Caster:
         stable = (lead > 2 * apart) & finite
         close = (lead > least) & ~(lead > 2 * CLOSE * apart) & finite
         self.rough |= not bool((moved <= DOUBT * scale).all())
-        return ballot.numpy().astype(np.int16), stable.numpy(), close.numpy()
+        return vote.numpy().astype(np.int16), stable.numpy(), close.numpy()
 
 
 def _array(numbers: set[int]) -> Array:
@@ -388,5 +388,5 @@ def _array(numbers: set[int]) -> Array:
 
 
 def _joined(parts: list[CopyVotes]) -> CopyVotes:
-    fields = ("of", "ballot", "stable", "close")
+    fields = ("of", "vote", "stable", "close")
     return CopyVotes(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))

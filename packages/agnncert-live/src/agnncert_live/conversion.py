@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 from agnncert.certificates.ids import INT64, Id
 from agnncert.certificates.votes import Votes
 from agnncert.engine.casting import cast, structure
-from agnncert.engine.cover import Cover
 from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.reach import ReachTable
 from agnncert.graphs.graph import CanonicalGraph, Task, exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert_live.casting import CopyVotes
@@ -121,8 +121,8 @@ def _listed(ids: Any) -> list[Id]:
     return ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
 
 
-def write_out(core: Core, data: Any) -> tuple[Targets, Votes, Cover]:
-    """The targets in canonical form, their votes and their cover tables.
+def write_out(core: Core, data: Any) -> tuple[Targets, Votes, ReachTable]:
+    """The targets in canonical form, their votes and their reach tables.
 
     Args:
         core: The live graph.
@@ -141,8 +141,8 @@ def write_out(core: Core, data: Any) -> tuple[Targets, Votes, Cover]:
     known = structure(chosen.graph, division, chosen.places)
     for name in ("indptr", "group", "reached"):
         if not np.array_equal(known[name], getattr(votes, name)):
-            raise RuntimeError(f"the ballots kept are not those of the graph: {name} differs. This is a mistake here.")
-    return chosen, votes, (known["cover_ptr"], known["cover"])
+            raise RuntimeError(f"the votes kept are not those of the graph: {name} differs. This is a mistake here.")
+    return chosen, votes, (known["reach_ptr"], known["reach"])
 
 
 def _numbers(store: Store, row: Array, most: int) -> Array:
@@ -172,13 +172,13 @@ def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: 
     votes, copies = core.counter.votes(order, group, most)
     close = store.close[copies]
     plain = not (store.cells.on_graphs or store.cells.gated)
-    alone = store.edgeless_close[order] if plain else np.zeros(len(order), dtype=bool)
+    alone = store.no_edge_close[order] if plain else np.zeros(len(order), dtype=bool)
     if not close.any() and not alone.any():
         return
     if caster.call.takes or caster.rough or store.cells.on_graphs:
         # Values of edges are shaken by their place among all; further looks are taken for whole chunks.
         fresh, _ = cast(caster.call, chosen.graph, store.cells.division, chosen.places, "fast", caster.tolerance)
-        listed = CopyVotes(copies[close], fresh.ballot[close], fresh.stable[close], close[close])
+        listed = CopyVotes(copies[close], fresh.vote[close], fresh.stable[close], close[close])
         default = CopyVotes(order[alone], fresh.default[alone], fresh.default_stable[alone], alone[alone])
     else:
         x = chosen.graph.x.to(caster.call.dtype)
@@ -191,11 +191,11 @@ def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: 
 
 
 def _of_whole_cells(store: Store, listed: CopyVotes) -> CopyVotes:
-    """All copies of a cell hold its ballot; this gives the others that of the one that was listed."""
+    """All copies of a cell hold its vote; this gives the others that of the one that was listed."""
     live = store.union.live_copies()
     cells = store.union.cell[listed.of]
     by_cell = np.argsort(cells)
     place = np.searchsorted(cells[by_cell], store.union.cell[live])
     same = np.append(cells[by_cell], -2)[place] == store.union.cell[live]
     source = by_cell[place[same]]
-    return CopyVotes(live[same], listed.ballot[source], listed.stable[source], listed.close[source])
+    return CopyVotes(live[same], listed.vote[source], listed.stable[source], listed.close[source])

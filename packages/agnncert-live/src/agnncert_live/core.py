@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from agnncert.certificates.claim import make_claim
 from agnncert.certificates.ids import Id, id_array
-from agnncert.certificates.votes import under_vote
+from agnncert.certificates.votes import apply_voting_rule
 from agnncert.errors import AgnncertError
 from agnncert.graphs.graph import Task
 from agnncert.proving.certificate import Certificate, Decision
@@ -46,11 +46,11 @@ class Answers:
 
 
 class Core:
-    """A store with the ballots, labels and radii of its targets.
+    """A store with the votes, labels and radii of its targets.
 
     Args:
         store: The graph.
-        caster: Casts its ballots.
+        caster: Casts its votes.
         counter: Counts them.
         answers: The targets.
         rows: Graph task: row of each graph in the data.
@@ -70,7 +70,7 @@ class Core:
         caster.keep_products()
 
     def cast_all(self) -> None:
-        """Casts the ballots of all targets, and counts them."""
+        """Casts the votes of all targets, and counts them."""
         store, places = self.store, self.order()
         copies = store.union.live_copies()
         if self.task == "node":
@@ -124,14 +124,14 @@ class Core:
         return refused
 
     def _affected(self) -> tuple[Array, Array]:
-        """Copies whose ballots have to be cast again, and nodes whose prediction without edges has to be."""
+        """Copies whose votes have to be cast again, and nodes whose prediction without edges has to be."""
         store = self.store
         if self.task == "graph":
             return self.caster.affected(np.zeros(0, dtype=bool)), np.zeros(0, dtype=np.int64)
         is_target = self.answers.since >= 0
-        edgeless = _array(store.now.features)
-        edgeless = edgeless[store.nodes.alive[edgeless] & is_target[edgeless]]
-        return self.caster.affected(is_target), edgeless if self._plain else edgeless[:0]
+        no_edge = _array(store.now.features)
+        no_edge = no_edge[store.nodes.alive[no_edge] & is_target[no_edge]]
+        return self.caster.affected(is_target), no_edge if self._plain else no_edge[:0]
 
     def _note_new_targets(self) -> None:
         """Nodes that are new become targets if all nodes are."""
@@ -161,22 +161,22 @@ class Core:
         self.caster.renew()
         self.store.settle()
 
-    def commit(self, listed: CopyVotes, edgeless: CopyVotes) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
-        """Makes the new ballots count; says which targets have another label or radius, and which are gone."""
+    def commit(self, listed: CopyVotes, no_edge: CopyVotes) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
+        """Makes the new votes count; says which targets have another label or radius, and which are gone."""
         store, answers = self.store, self.answers
         if self.tallies is None:
-            self._keep(listed, edgeless)
+            self._keep(listed, no_edge)
             graphs = store.nodes.graph[store.union.node[_array(store.now.ends)]]
             touched = np.unique(np.concatenate([graphs, store.nodes.graph[_array(store.now.features)]]))
             store.settle()
             return self._recount(touched.astype(np.int64), {}), ()
         union = store.union
-        nodes = [union.node[_array(store.now.ends)], union.node[listed.of], edgeless.of]
+        nodes = [union.node[_array(store.now.ends)], union.node[listed.of], no_edge.of]
         touched = np.unique(np.concatenate(nodes)).astype(np.int64)
         born = dict(store.now.born)
         changed = np.unique(np.concatenate([_array(store.now.ends), listed.of]))
         self.tallies.remove(changed)
-        self._keep(listed, edgeless)
+        self._keep(listed, no_edge)
         gone = []
         for slot in store.now.died:
             if not store.nodes.alive[slot] and answers.since[slot] >= 0:
@@ -203,13 +203,13 @@ class Core:
         """Id of a target node, or row of a target graph."""
         return int(self.rows[target]) if self.task == "graph" else self.store.nodes.name[target]  # type: ignore[return-value]
 
-    def _keep(self, listed: CopyVotes, edgeless: CopyVotes) -> None:
+    def _keep(self, listed: CopyVotes, no_edge: CopyVotes) -> None:
         store = self.store
         store.cast[listed.of] = True
-        store.ballot[listed.of], store.stable[listed.of] = listed.ballot, listed.stable
+        store.vote[listed.of], store.stable[listed.of] = listed.vote, listed.stable
         store.close[listed.of] = listed.close
-        store.edgeless[edgeless.of], store.edgeless_stable[edgeless.of] = edgeless.ballot, edgeless.stable
-        store.edgeless_close[edgeless.of] = edgeless.close
+        store.no_edge[no_edge.of], store.no_edge_stable[no_edge.of] = no_edge.vote, no_edge.stable
+        store.no_edge_close[no_edge.of] = no_edge.close
 
     def count(self, targets: Array) -> None:
         """Finds label and radius of some targets."""
@@ -230,28 +230,28 @@ class Core:
 
     def decision(self, target: int, locality: str, tolerance: float) -> Decision:
         """What is proved about one target."""
-        evidence = self.counter.evidence(np.array([target]), with_cover=True)
+        evidence = self.counter.evidence(np.array([target]), with_reach=True)
         claim = make_claim(evidence, str(self.store.cells.division), tolerance=tolerance, locality=locality)
         row, truth = self._row_and_truth(target)
         known = np.array([row]), None if truth is None else np.array([truth]), np.array([self.degree(target)])
         ids = id_array([self.id_of(target)])
         return Certificate(claim, evidence, ids, *known)[self.id_of(target)]
 
-    def revise(self, listed: CopyVotes, edgeless: CopyVotes) -> None:
-        """Puts other ballots in the place of some, the graph being as it was."""
+    def revise(self, listed: CopyVotes, no_edge: CopyVotes) -> None:
+        """Puts other votes in the place of some, the graph being as it was."""
         if self.tallies is not None:
             self.tallies.remove(listed.of)
-        self._keep(listed, edgeless)
+        self._keep(listed, no_edge)
         self._tally(listed.of)
 
-    def ballots(self, target: int) -> Array:
+    def votes(self, target: int) -> Array:
         """The vote of a target in every group; not defined with one group per neighbour."""
         store = self.store
         most = int(store.cells.division.num_groups)
         votes, _ = self.counter.votes(
             np.array([target]), store.union.cell % most if self.task == "graph" else store.union.cell
         )
-        dense: Array = under_vote(votes, self.counter.vote)[0].dense()[0]
+        dense: Array = apply_voting_rule(votes, self.counter.voting_rule)[0].dense()[0]
         return dense
 
     def _row_and_truth(self, target: int) -> tuple[int, int | None]:

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.rules import RULES, VotingRule
-from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Votes, under_vote
-from agnncert.engine.cover import sums_of_largest
-from agnncert.proving.evidence import BallotEvidence, radius_of
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Votes, apply_voting_rule
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.engine.reach import sums_of_largest
+from agnncert.proving.evidence import VoteEvidence, radius_of
 from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Prior, weighed
 from agnncert_live.casting import Reach
 from agnncert_live.nodes import grown
@@ -16,23 +17,23 @@ from agnncert_live.store import Store
 
 Array = npt.NDArray[Any]
 
-_COUNTED, _STABLE, _REACHED, _ONE_WAY = 1, 2, 4, 8  # what is known of a copy whose ballot is counted
+_COUNTED, _STABLE, _REACHED, _ONE_WAY = 1, 2, 4, 8  # what is known of a copy whose vote is counted
 
 
 class Tallies:
-    """Stable votes of every target node by class, kept current ballot by ballot.
+    """Stable votes of every target node by class, kept current vote by vote.
 
     Attributes:
-        listed: How many ballots of each node are listed, by slot.
+        listed: How many votes of each node are listed, by slot.
         unsure: How many of them are not stable; targets that have any are counted by the evidence itself.
-        votes: Stable listed ballots per tier (reached, unreached, of pairs with one direction) and class.
+        votes: Stable listed votes per tier (reached, unreached, of pairs with one direction) and class.
         size: How many those are, abstentions included.
     """
 
     def __init__(self, counter: "Counter") -> None:
         self.counter, self.store = counter, counter.store
         slots, classes = len(self.store.nodes.alive), counter.num_classes
-        self._one_way = RULES[counter.rule].one_way
+        self._one_way = THEOREMS[counter.theorem].one_way
         tiers = [REACHED, *([UNREACHED] if self.store.cells.gated else []), *([UNLISTED] if self._one_way else [])]
         self.listed, self.unsure = np.zeros(slots, dtype=np.int32), np.zeros(slots, dtype=np.int32)
         self.votes = {tier: np.zeros((slots, classes), dtype=np.int32) for tier in tiers}
@@ -40,13 +41,13 @@ class Tallies:
         self._known = np.zeros(len(self.store.union.cell), dtype=np.uint8)
 
     def remove(self, copies: Array) -> None:
-        """No longer counts the ballots of some copies, each named once; before any of them is altered."""
+        """No longer counts the votes of some copies, each named once; before any of them is altered."""
         self._grow()
         self._count(copies[(self._known[copies] & _COUNTED) > 0], -1)
         self._known[copies] = 0
 
     def add(self, copies: Array, is_target: Array) -> None:
-        """Counts the ballots of some copies, each named once, as far as they vote and belong to targets."""
+        """Counts the votes of some copies, each named once, as far as they vote and belong to targets."""
         self._grow()
         store = self.store
         copies = copies[is_target[store.union.node[copies]]]
@@ -77,10 +78,10 @@ class Tallies:
         reached = (known & _REACHED) > 0
         for tier in self.votes:
             inside = {REACHED: reached, UNREACHED: ~reached, UNLISTED: (known & _ONE_WAY) > 0}[tier] & stable
-            ballot = self.store.ballot[copies[inside]]
+            vote = self.store.vote[copies[inside]]
             np.add.at(self.size[tier], node[inside], by)
-            cast = ballot >= 0
-            np.add.at(self.votes[tier], (node[inside][cast], ballot[cast]), by)
+            cast = vote >= 0
+            np.add.at(self.votes[tier], (node[inside][cast], vote[cast]), by)
 
     def labels_and_radii(self, targets: Array) -> tuple[Array, Array]:
         """Label and radius of some targets; the radius before it is cut at a number of groups that grows."""
@@ -98,48 +99,56 @@ class Tallies:
         for tier in (REACHED, UNREACHED):
             if tier in self.votes:
                 by_tier[tier], size[tier] = self.votes[tier][targets], self.size[tier][targets]
-        edgeless, edgeless_stable = counter.defaults(targets)
-        default, sure = edgeless, edgeless_stable
-        if counter.vote.constant is not None:
-            default, sure = np.full(number, counter.vote.constant), np.ones(number, dtype=bool)
+        no_edge, no_edge_stable = counter.defaults(targets)
+        default, sure = no_edge, no_edge_stable
+        if counter.voting_rule.constant is not None:
+            default, sure = np.full(number, counter.voting_rule.constant), np.ones(number, dtype=bool)
         unlisted = counter.num_groups - self.listed[targets].astype(np.int64)
         votes = np.zeros((number, classes), dtype=np.int64)
         votes[default >= 0, default[default >= 0]] = unlisted[default >= 0]
         everything = by_tier.sum(axis=0) + votes
         by_tier[UNLISTED], size[UNLISTED] = np.where(sure[:, None], votes, 0), np.where(sure, unlisted, 0)
-        known = (edgeless, edgeless_stable) if counter.vote.edgeless_prior else ()
-        prior = Prior.of(counter.vote, self.store.cells.own_groups, counter.num_groups, (number, classes), *known)
+        known = (no_edge, no_edge_stable) if counter.voting_rule.no_edge_prior else ()
+        prior = Prior.of(
+            counter.voting_rule, self.store.cells.own_groups, counter.num_groups, (number, classes), *known
+        )
         tally = weighed(counter.num_groups, everything, by_tier, size, prior)
         none = np.zeros(number + 1, dtype=np.int64)
         facts = Facts(
             num_reached=size[REACHED],
-            cover_ptr=none,
-            cover=np.zeros(0, dtype=np.int32),
-            absent=-1 if counter.vote.constant is None else counter.vote.constant,
+            reach_ptr=none,
+            reach=np.zeros(0, dtype=np.int32),
+            absent=-1 if counter.voting_rule.constant is None else counter.voting_rule.constant,
             one_way=self.votes[UNLISTED][targets].astype(np.int64) if self._one_way else None,
             one_way_size=self.size[UNLISTED][targets].astype(np.int64) if self._one_way else None,
         )
-        return tally.label, radius_of(counter.rule, tally, facts)
+        return tally.label, radius_of(counter.theorem, tally, facts)
 
 
 class Counter:
     """Counts votes of a store's targets: nodes by slot, or graphs by number.
 
     Attributes:
-        store: The graph and its ballots.
+        store: The graph and its votes.
         rule: The rule of its division.
         vote: What empty groups cast, and the prior.
         ids: How nodes are known.
     """
 
-    def __init__(self, store: Store, rule: str, vote: VotingRule, num_classes: int, ids: str) -> None:
-        self.store, self.rule, self.vote, self.num_classes, self.ids = store, rule, vote, num_classes, ids
+    def __init__(self, store: Store, theorem: str, voting_rule: VotingRule, num_classes: int, ids: str) -> None:
+        self.store, self.theorem, self.voting_rule, self.num_classes, self.ids = (
+            store,
+            theorem,
+            voting_rule,
+            num_classes,
+            ids,
+        )
         division = store.cells.division
         self.reach = Reach(store.union, None)
         self.num_groups = MOST_PER_NEIGHBOUR if store.cells.own_groups else int(division.num_groups)
 
     def listed(self, targets: Array) -> tuple[Array, Array]:
-        """Copies (graph task: one of each cell) whose ballots are listed, and the target of each as a position."""
+        """Copies (graph task: one of each cell) whose votes are listed, and the target of each as a position."""
         store = self.store
         if not store.cells.on_graphs:
             copies, lengths = store.union.of_node.gather(targets)
@@ -157,7 +166,7 @@ class Counter:
         return copies.astype(np.int64), owner
 
     def votes(self, targets: Array, group: Array | None = None, num_groups: int | None = None) -> tuple[Votes, Array]:
-        """Ballots as cast, and the copy of each listed one.
+        """Votes as cast, and the copy of each listed one.
 
         Args:
             targets: Slots of nodes, or numbers of graphs.
@@ -179,7 +188,7 @@ class Counter:
             default_stable=sure,
             indptr=indptr,
             group=number.astype(np.int32),
-            ballot=self.store.ballot[copies],
+            vote=self.store.vote[copies],
             stable=self.store.stable[copies],
             reached=self._reached(copies),
         )
@@ -189,7 +198,7 @@ class Counter:
         """What targets cast where they have no edge."""
         if self.store.cells.on_graphs or self.store.cells.gated:
             return np.full(len(targets), ABSTAIN, dtype=np.int16), np.ones(len(targets), dtype=bool)
-        return self.store.edgeless[targets], self.store.edgeless_stable[targets]
+        return self.store.no_edge[targets], self.store.no_edge_stable[targets]
 
     def _reached(self, copies: Array) -> Array:
         store = self.store
@@ -209,42 +218,42 @@ class Counter:
         alive = self.store.nodes.alive[union.node[inside]]
         return np.bincount(np.repeat(np.arange(len(copies)), lengths), weights=alive, minlength=len(copies))
 
-    def evidence(self, targets: Array, with_cover: bool = False) -> BallotEvidence:
+    def evidence(self, targets: Array, with_reach: bool = False) -> VoteEvidence:
         """Evidence about some targets.
 
         Args:
             targets: Slots of nodes, or numbers of graphs.
-            with_cover: Whether to find out how many ballots other nodes reach, which labels and radii do not depend on;
+            with_cover: Whether to find out how many votes other nodes reach, which labels and radii do not depend on;
                 else a crude table says that one node reaches all.
         """
         cast, copies = self.votes(targets)
-        counted, edgeless = under_vote(cast, self.vote)
-        rule = RULES[self.rule]
+        counted, no_edge = apply_voting_rule(cast, self.voting_rule)
+        facts = THEOREMS[self.theorem]
         reached = np.bincount(cast.owner[cast.reached], minlength=len(targets))
-        covers = (reached > 0) & rule.uses_cover
-        cover = np.concatenate([[0], np.cumsum(covers)]), reached[covers]
-        if with_cover and rule.uses_cover:
-            cover = self._cover(targets, copies, cast.owner)
-        facts: dict[str, Any] = {}
-        if rule.one_way:
+        covers = (reached > 0) & facts.uses_reach
+        reach = np.concatenate([[0], np.cumsum(covers)]), reached[covers]
+        if with_reach and facts.uses_reach:
+            reach = self._reach(targets, copies, cast.owner)
+        of_pairs: dict[str, Any] = {}
+        if facts.one_way:
             union = self.store.union
-            facts["one_way"] = (union.arriving.length[copies] == 0) != (union.leaving.length[copies] == 0)
-        if rule.hubs:
-            facts["hubs"] = np.zeros(0, dtype=np.int32)
-        return BallotEvidence(
+            of_pairs["one_way"] = (union.arriving.length[copies] == 0) != (union.leaving.length[copies] == 0)
+        if facts.targets_per_node:
+            of_pairs["targets_per_node"] = np.zeros(0, dtype=np.int32)
+        return VoteEvidence(
             counted,
-            self.rule,
-            cover[0].astype(np.int64),
-            cover[1].astype(np.int32),
+            self.theorem,
+            reach[0].astype(np.int64),
+            reach[1].astype(np.int32),
             self.ids,
             {},
-            self.vote,
-            **edgeless,
-            **facts,
+            self.voting_rule,
+            **no_edge,
+            **of_pairs,
         )
 
-    def _cover(self, targets: Array, copies: Array, owner: Array) -> tuple[Array, Array]:
-        """The exact table of ``engine/cover``, for a few targets."""
+    def _reach(self, targets: Array, copies: Array, owner: Array) -> tuple[Array, Array]:
+        """The exact table of ``engine/reach``, for a few targets."""
         union = self.store.union
         if self.store.cells.on_graphs:  # a node reaches the subgraphs in which it has an edge
             slots = [

@@ -14,7 +14,7 @@ import torch
 
 from agnncert.auditing.model_audit import audit
 from agnncert.certificates.ids import Id, encode_id, id_array
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import assemble
 from agnncert.engine.call import bind, require_order
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
@@ -28,7 +28,7 @@ from agnncert_live.counting import Counter
 from agnncert_live.events import Applied, Event, Moved, events_of
 from agnncert_live.journal import NOW, REMEMBERED, UNREADABLE, Journal, JournalError, Kept
 from agnncert_live.nodes import Cells
-from agnncert_live.spent import Reference, Spent, dense_ballots, spent_by
+from agnncert_live.spent import Reference, Spent, dense_votes, spent_by
 from agnncert_live.store import Store
 
 log = logging.getLogger(__name__)
@@ -77,16 +77,16 @@ class LiveGraph:
         data: Any,
         division: Any,
         *,
-        rule: VotingRule | None = None,
+        voting_rule: VotingRule | None = None,
         targets: Any = None,
         tolerance: float | None = None,
         journal: str | Path | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         require_order(model, data, division)
-        if rule is not None and not isinstance(rule, VotingRule):
+        if voting_rule is not None and not isinstance(voting_rule, VotingRule):
             raise SettingsError(
-                f'rule={rule!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
+                f'rule={voting_rule!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
             )
         self.model, self.division = model, division
         self._digest = model_digest(model)
@@ -107,15 +107,15 @@ class LiveGraph:
         try:
             kept = None
             if journal is not None:
-                about = self._about(rule, tolerance, ready, chosen, targets)
+                about = self._about(voting_rule, tolerance, ready, chosen, targets)
                 self._journal = Journal(journal, about)
                 kept = self._journal.load()
             if kept is not None:
-                self._resume(kept, rule, tolerance)
+                self._resume(kept, voting_rule, tolerance)
             elif ready is None or chosen is None:
                 raise GraphError("the journal holds no graph yet: pass data.")
             else:
-                self._start(ready, chosen, targets, rule, tolerance)
+                self._start(ready, chosen, targets, voting_rule, tolerance)
                 self._snapshot()
         except BaseException:
             self.close()
@@ -125,7 +125,7 @@ class LiveGraph:
 
     def _about(
         self,
-        vote: VotingRule | None,
+        voting_rule: VotingRule | None,
         tolerance: float | None,
         ready: CanonicalData | None,
         chosen: Targets | None,
@@ -135,7 +135,7 @@ class LiveGraph:
         about = {
             "model": self._digest,
             "division": str(self.division),
-            "vote": json.dumps((vote or VotingRule()).to_json()),
+            "voting_rule": json.dumps((voting_rule or VotingRule()).to_json()),
             "tolerance": repr(tolerance),
         }
         if ready is not None and chosen is not None:
@@ -149,7 +149,7 @@ class LiveGraph:
         ready: CanonicalData,
         chosen: Targets,
         targets: Any,
-        vote: VotingRule | None,
+        voting_rule: VotingRule | None,
         tolerance: float | None,
         stated: dict[str, Any] | None = None,
     ) -> None:
@@ -162,7 +162,7 @@ class LiveGraph:
         all_nodes = targets is None
         if stated is not None:
             store.kinds, all_nodes = stated["kinds"], stated["all"]
-        self._core = self._wired(store, ready, chosen, vote, tolerance, answers, chosen.rows, y, all_nodes)
+        self._core = self._wired(store, ready, chosen, voting_rule, tolerance, answers, chosen.rows, y, all_nodes)
         self._core.cast_all()
 
     def _wired(
@@ -170,7 +170,7 @@ class LiveGraph:
         store: Store,
         ready: CanonicalData,
         chosen: Targets,
-        vote: VotingRule | None,
+        voting_rule: VotingRule | None,
         tolerance: float | None,
         answers: Answers,
         rows: Array,
@@ -189,10 +189,10 @@ class LiveGraph:
         self.task, self.locality = ready.task, report.locality
         self.tolerance = report.tolerance if tolerance is None else tolerance
         call = bind(self.model, chosen.graph, ready.task)
-        rule = self.division.rule(ready.task)
-        self.vote = (vote or VotingRule()).under(rule, call.num_classes)
+        theorem = self.division.theorem(ready.task)
+        self.voting_rule = (voting_rule or VotingRule()).under(theorem, call.num_classes)
         caster = Caster(store, call, self.tolerance, hops_of(self.model, report.locality))
-        counter = Counter(store, rule, self.vote, call.num_classes, chosen.id_kind)
+        counter = Counter(store, theorem, self.voting_rule, call.num_classes, chosen.id_kind)
         self._graph_of_row = {int(row): number for number, row in enumerate(rows)}
         return Core(store, caster, counter, answers, rows, y, all_nodes)
 
@@ -210,13 +210,13 @@ class LiveGraph:
         if self._journal is not None:
             self._journal.save(*self._written())
 
-    def _resume(self, kept: Kept, vote: VotingRule | None, tolerance: float | None) -> None:
+    def _resume(self, kept: Kept, voting_rule: VotingRule | None, tolerance: float | None) -> None:
         """Goes on where a journal stopped: its graph is taken, and what is proved about it is computed again."""
         header, arrays = kept.graphs[NOW]
         if header.get("task") == "graph" and self._given is None:
             raise GraphError("the journal is about a set of graphs: pass the data that it was begun with.")
         ready, chosen, stated = self._read(header, arrays)
-        self._start(ready, chosen, chosen.rows, vote, tolerance, stated)
+        self._start(ready, chosen, chosen.rows, voting_rule, tolerance, stated)
         self.number = stated["number"]
         for digest in kept.graphs.keys() - {NOW}:
             old_ready, old, old_stated = self._read(*kept.graphs[digest])
@@ -258,10 +258,10 @@ class LiveGraph:
 
     def _replay(self, events: list[Event]) -> None:
         try:
-            _, ballots = self._core.prepare([(event, self._graph_number(event)) for event in events], False)
+            _, votes = self._core.prepare([(event, self._graph_number(event)) for event in events], False)
         except AgnncertError as error:
             raise JournalError(f"the journal holds an event that cannot be applied: {error}") from error
-        self._commit(ballots)
+        self._commit(votes)
         self.number += len(events)
 
     # What is asked.
@@ -335,7 +335,7 @@ class LiveGraph:
     def certificate(self) -> Certificate:
         """The certificate of the graph as it is: that of ``certify``, which ``verify`` accepts with data and model.
 
-        Its cost is that of bringing the graph into canonical form, not that of casting ballots.
+        Its cost is that of bringing the graph into canonical form, not that of casting votes.
 
         Raises:
             ModelContractError: The model has been altered since.
@@ -344,8 +344,10 @@ class LiveGraph:
             if model_digest(self.model) != self._digest:
                 raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
             core = self._core
-            chosen, votes, cover = write_out(core, self.data())
-            return assemble(chosen, self.division, votes, cover, self.tolerance, self.locality, self._digest, self.vote)
+            chosen, votes, reach = write_out(core, self.data())
+            return assemble(
+                chosen, self.division, votes, reach, self.tolerance, self.locality, self._digest, self.voting_rule
+            )
 
     def subscribe(
         self, listener: Callable[[Applied], None], below: float | None = None, flips: bool = False
@@ -412,16 +414,18 @@ class LiveGraph:
             if name not in since.place:
                 raise IdError(f"the reference has no target {name!r:.60}: it came later.")
             node = (slot, 0) if self.task == "graph" else (0, name)
-            ballots = None
+            votes = None
             if not core.store.cells.own_groups:
-                ballots = dense_ballots(since, since.place[name]), core.ballots(slot)
-            return spent_by(reference, since, node, name, int(core.answers.label[slot]), ballots)
+                votes = dense_votes(since, since.place[name]), core.votes(slot)
+            return spent_by(reference, since, node, name, int(core.answers.label[slot]), votes)
 
     def follows(self, since: Certificate) -> bool:
         """Whether a certificate is one of the references of this live graph."""
         stated = since.claim.digests
         theirs = stated.get("model"), since.claim.division, since.voting_rule
-        return theirs == (self._digest, str(self.division), self.vote) and stated.get("graph") in self._references
+        return (
+            theirs == (self._digest, str(self.division), self.voting_rule) and stated.get("graph") in self._references
+        )
 
     def _reference(self, since: Certificate) -> Reference:
         if not self.follows(since):
@@ -462,7 +466,7 @@ class LiveGraph:
                 return Applied(self.number, before, repeated=True)
             events = list(events_of(changes, graph))
             try:
-                refused, ballots = self._core.prepare(self._addressed(events), skip_bad)
+                refused, votes = self._core.prepare(self._addressed(events), skip_bad)
                 bad = {one.index for one in refused}
                 good = [event for index, event in enumerate(events) if index not in bad]
                 if self._journal is not None and (good or id is not None):
@@ -471,7 +475,7 @@ class LiveGraph:
                 self._core.roll_back()
                 self._settle_references()
                 raise
-            moved, gone = self._commit(ballots)
+            moved, gone = self._commit(votes)
             self.number += len(good)
             result = Applied(self.number, len(good), False, moved, gone, tuple(refused))
             self._remember(id, len(good))
@@ -484,8 +488,8 @@ class LiveGraph:
             listener(result)
         return result
 
-    def _commit(self, ballots: tuple[CopyVotes, CopyVotes]) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
-        moved, gone = self._core.commit(*ballots)
+    def _commit(self, votes: tuple[CopyVotes, CopyVotes]) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
+        moved, gone = self._core.commit(*votes)
         self._settle_references()
         return moved, gone
 

@@ -415,7 +415,7 @@ class Cells:
         return int(self.division.num_groups) if self.on_graphs else 0
 
     def votes(self, nodes: Nodes, union: Union, copies: Array) -> Array:
-        """Which copies cast a ballot of their own (graph task: are in a subgraph that does)."""
+        """Which copies cast a vote of their own (graph task: are in a subgraph that does)."""
         if self.on_graphs:
             inside: Array = union.cell[copies] != OUTSIDE
             return inside & (nodes.alive[union.node[copies]] if self.at_home else ~union.is_empty(copies))

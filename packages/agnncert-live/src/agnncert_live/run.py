@@ -19,7 +19,7 @@ from agnncert.divisions.named import parse_division
 from agnncert.errors import SettingsError
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert_live.graph import LiveGraph
 from agnncert_live.http import LOCAL, Guard, Impatient, Limits, make_app
 from agnncert_live.service import WATCHED, Service
@@ -52,11 +52,11 @@ def service_of_run(
     voter = who_votes(folder, study.new_model(), study.data).eval()
     if model_digest(voter) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
-    if not isinstance(certificate.evidence, BallotEvidence):
+    if not isinstance(certificate.evidence, VoteEvidence):
         raise SettingsError(f"{certificate.claim.division} votes over random changes, which cannot be kept current.")
     division = parse_division(certificate.claim.division)
     place = Path(journal) if journal is not None else folder.path / JOURNAL
-    live = LiveGraph(voter, study.data, division, rule=certificate.evidence.vote, journal=place)
+    live = LiveGraph(voter, study.data, division, voting_rule=certificate.evidence.voting_rule, journal=place)
     reference = _reference(live, study.data)
     about = folder.data
     return Service(live, reference, str(about.get("name") or "graph"), about.get("class_names"))
@@ -69,7 +69,7 @@ def _reference(live: LiveGraph, data: Any) -> Certificate:
     """
     if live.number == 0:
         return live.reference()
-    reference = certify(live.model, data, live.division, rule=live.vote)
+    reference = certify(live.model, data, live.division, voting_rule=live.voting_rule)
     if live.follows(reference):
         return reference
     log.warning("the journal does not begin with the run's graph: the graph as it is becomes the reference")

@@ -170,7 +170,7 @@ class Service:
             "text": str(spent),
             "label": [self._label(label) for label in spent.label],
             "radius": spent.radius,
-            "ballots_moved": spent.ballots_moved,
+            "votes_moved": spent.votes_moved,
             "new_neighbours": spent.new_neighbours,
             "withstands_new_neighbours": _number(spent.withstands_new_neighbours),
             "within": spent.within,

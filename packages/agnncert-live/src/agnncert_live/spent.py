@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, order_of
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.graphs.perturbation import least_load
 from agnncert.proving.certificate import Certificate, everything_but_additions
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert_live.store import Store, plain
 
 Array = npt.NDArray[Any]
@@ -34,8 +34,8 @@ class Spent:
         target: Id of the target (graph task: its row).
         label: Its label in the reference, and now.
         radius: Its radius in the reference.
-        ballots_moved: Ballots that are others than then; None where every neighbour has a group of its own, so that
-            ballots come and go.
+        votes_moved: Votes that are others than then; None where every neighbour has a group of its own, so that
+            votes come and go.
         new_neighbours: Nodes that an arc joins to it now and did not then, at least not in this direction.
         lost_neighbours: Nodes that were joined to it and no longer are.
         changed_neighbours: Nodes joined to it then and now, otherwise than then or with other features.
@@ -49,7 +49,7 @@ class Spent:
     target: Id
     label: tuple[int, int]
     radius: int
-    ballots_moved: int | None
+    votes_moved: int | None
     new_neighbours: int
     lost_neighbours: int
     changed_neighbours: int
@@ -66,8 +66,8 @@ class Spent:
         most = self.withstands_new_neighbours
         against = "any number of" if most == np.inf else f"{most:,.0f}"
         parts = [] if most < 0 else [f"certified against {against} new neighbours, {self.new_neighbours:,} have come"]
-        if self.ballots_moved is not None:
-            parts.append(f"{self.ballots_moved:,} ballots have moved, its radius was {self.radius:,}")
+        if self.votes_moved is not None:
+            parts.append(f"{self.votes_moved:,} votes have moved, its radius was {self.radius:,}")
         still = (
             f"still proves the label, by {' and '.join(self.proved_by)}"
             if self.within
@@ -254,7 +254,7 @@ def _kinds(then: Arcs, now: Arcs) -> set[str]:
 
 
 def spent_by(
-    reference: Reference, certificate: Certificate, node: Node, target: Id, label: int, ballots: Iterable[Array] | None
+    reference: Reference, certificate: Certificate, node: Node, target: Id, label: int, votes: Iterable[Array] | None
 ) -> Spent:
     """What has happened to a target since a reference.
 
@@ -264,27 +264,27 @@ def spent_by(
         node: The target (graph task: its graph, and any id).
         target: Its id in the certificate.
         label: Its label now.
-        ballots: Its dense ballots then and now; None where these cannot be compared.
+        votes: Its dense votes then and now; None where these cannot be compared.
     """
     place = certificate.place[target]
     evidence = certificate.evidence
-    assert isinstance(evidence, BallotEvidence)
-    rule, on_graphs = RULES[evidence.rule], certificate.claim.task == "graph"
+    assert isinstance(evidence, VoteEvidence)
+    facts, on_graphs = THEOREMS[evidence.theorem], certificate.claim.task == "graph"
     new, lost, changed = (set(), set(), set()) if on_graphs else reference.around(node)
     renewed = not on_graphs and reference.features_changed(node)
     cost = reference.cost(node[0], None if on_graphs else node[1])
     one = _alone(evidence, place)
     proved = []
     moved = None
-    if ballots is not None:
-        then, now = ballots
+    if votes is not None:
+        then, now = votes
         moved = int((then != now).sum())
         # A prior may follow the target's own features.
-        if moved <= certificate.radius[place] and not (renewed and evidence.vote.edgeless_prior):
+        if moved <= certificate.radius[place] and not (renewed and evidence.voting_rule.no_edge_prior):
             proved.append("radius")
-    if rule.by_neighbours:
+    if facts.by_neighbours:
         near = everything_but_additions(certificate.claim.ids).but(add_edges=len(new), target_features=renewed)
-        if rule.per_neighbour:  # a ballot depends on the target and one neighbour, so what happens elsewhere is nothing
+        if facts.per_neighbour:  # a vote depends on the target and one neighbour, so what happens elsewhere is nothing
             near = near.but(delete_edges=len(lost), change_edges=len(changed), change_features=0, delete_nodes=0)
         if bool(one.holds(near)[0]):
             proved.append("new neighbours")
@@ -298,7 +298,7 @@ def spent_by(
         target=target,
         label=(then_label, label),
         radius=int(certificate.radius[place]),
-        ballots_moved=moved,
+        votes_moved=moved,
         new_neighbours=len(new),
         lost_neighbours=len(lost),
         changed_neighbours=len(changed),
@@ -308,26 +308,26 @@ def spent_by(
     )
 
 
-def dense_ballots(certificate: Certificate, place: int) -> Array:
+def dense_votes(certificate: Certificate, place: int) -> Array:
     """What a target voted in every group, by its place among the targets of a certificate."""
     evidence = certificate.evidence
-    assert isinstance(evidence, BallotEvidence)
+    assert isinstance(evidence, VoteEvidence)
     dense: Array = _alone(evidence, place).votes.dense()[0]
     return dense
 
 
-def _alone(evidence: BallotEvidence, place: int) -> BallotEvidence:
+def _alone(evidence: VoteEvidence, place: int) -> VoteEvidence:
     """The evidence about one target."""
     votes = evidence.votes
     listed = slice(votes.indptr[place], votes.indptr[place + 1])
-    cover = slice(evidence.cover_ptr[place], evidence.cover_ptr[place + 1])
+    reach = slice(evidence.reach_ptr[place], evidence.reach_ptr[place + 1])
     tensors = evidence.tensors()
-    for name in ("default", "default_stable", "edgeless", "edgeless_stable"):
+    for name in ("default", "default_stable", "no_edge", "no_edge_stable"):
         if name in tensors:
             tensors[name] = tensors[name][place : place + 1]
-    for name in ("group", "ballot", "stable", "reached", "one_way"):
+    for name in ("group", "vote", "stable", "reached", "one_way"):
         if name in tensors:
             tensors[name] = tensors[name][listed]
     tensors["indptr"] = np.array([0, listed.stop - listed.start])
-    tensors["cover"], tensors["cover_ptr"] = evidence.cover[cover], np.array([0, cover.stop - cover.start])
-    return BallotEvidence.load(tensors, evidence.settings())
+    tensors["reach"], tensors["reach_ptr"] = evidence.reach[reach], np.array([0, reach.stop - reach.start])
+    return VoteEvidence.load(tensors, evidence.settings())

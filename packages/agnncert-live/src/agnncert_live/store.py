@@ -58,11 +58,11 @@ class Store:
         nodes: Who the nodes are, and their features.
         union: Copies and arcs.
         loops: Values of self-loops that the division drops, by node; they belong to the data all the same.
-        cast: Whether each copy has a ballot (graph task: that of its cell).
-        ballot: The ballot of each copy.
+        cast: Whether each copy has a vote (graph task: that of its cell).
+        vote: The vote of each copy.
         stable: Whether it is beyond numerical doubt.
         close: Whether another shaking of the numbers might decide that otherwise.
-        edgeless: What each node votes without edges; with ``edgeless_stable`` and ``edgeless_close``.
+        no-edge: What each node votes without edges; with ``no_edge_stable`` and ``no_edge_close``.
     """
 
     def __init__(self, cells: Cells, nodes: Nodes, union: Union, kinds: dict[str, torch.dtype]) -> None:
@@ -71,9 +71,9 @@ class Store:
         self.kinds = kinds  # types of numbers in the user's data, by "x" and names of edge values
         copies, slots = len(union.cell), len(nodes.alive)
         self.cast, self.stable, self.close = (np.zeros(copies, dtype=bool) for _ in range(3))
-        self.ballot = np.full(copies, ABSTAIN, dtype=np.int16)
-        self.edgeless = np.zeros(slots, dtype=np.int16)
-        self.edgeless_stable, self.edgeless_close = (np.zeros(slots, dtype=bool) for _ in range(2))
+        self.vote = np.full(copies, ABSTAIN, dtype=np.int16)
+        self.no_edge = np.zeros(slots, dtype=np.int16)
+        self.no_edge_stable, self.no_edge_close = (np.zeros(slots, dtype=bool) for _ in range(2))
         self.pairs: Array | None = None  # how many pairs are joined in each graph, where each has a group of its own
         if cells.by_pair and cells.own_groups:
             joined = np.unique(union.cell)
@@ -129,7 +129,7 @@ class Store:
     def _open(self, cell: int, node: int) -> int:
         copy = self.union.open(cell, node)
         if copy >= len(self.cast):
-            for name in ("cast", "ballot", "stable", "close"):
+            for name in ("cast", "vote", "stable", "close"):
                 setattr(self, name, grown(getattr(self, name), len(self.union.cell)))
         self.cast[copy] = False
         if self.pairs is not None:
@@ -249,9 +249,9 @@ class Store:
             )
         row = self.feature_row(event)
         slot = self.nodes.add(graph, event.node, row)
-        if len(self.nodes.alive) > len(self.edgeless):
+        if len(self.nodes.alive) > len(self.no_edge):
             self.union.of_node.grow(len(self.nodes.alive))
-            for name in ("edgeless", "edgeless_stable", "edgeless_close"):
+            for name in ("no_edge", "no_edge_stable", "no_edge_close"):
                 setattr(self, name, grown(getattr(self, name), len(self.nodes.alive)))
         self.nodes.home[slot] = self.cells.group_of_key(int(self.nodes.key[slot]))
         for watcher in self.node_watchers:

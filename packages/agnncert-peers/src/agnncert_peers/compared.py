@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.load import load_dataset
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeDivision
@@ -29,7 +29,7 @@ from agnncert.progress import OnProgress, Progress
 from agnncert.proving.measures import MEASURES
 from agnncert.report.figures import FORMATS, Curve, Panel, draw_panels, laid_out
 from agnncert.storage import write_atomic
-from agnncert.training.setup import require_vote
+from agnncert.training.setup import require_voting_rule
 from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Study, fit_model, part_rows
 from agnncert_peers.ceilings import Changes, ceiling, few_type_counts
 from agnncert_peers.control_rows import ABOUT, bag_row, histogram_row, no_edges_row, size_row
@@ -288,7 +288,7 @@ def compare(
     *,
     against: str = "edges",
     sizes: Iterable[int] | None = None,
-    rule: VotingRule | None = None,
+    voting_rule: VotingRule | None = None,
     size: int | Sequence[int] | None = None,
     measure: str | None = None,
     edges_per_injected: float = math.inf,
@@ -365,10 +365,10 @@ def compare(
     study = make_study(data, targets, model, model_args, {**stated, **(fit or {})}, seed=seed, samples=sampling or {})
     study = replace(study, measure=measure or ("accuracy" if study.rare is None else "balanced"))
     chosen = _named(_usual_defences(task, threat) if defences is None else defences)
-    if rule is not None:
+    if voting_rule is not None:
         kinds = object if defences is not None else EdgeDivision | NodeDivision
         chosen = {
-            name: (defence, rule if own is None and isinstance(defence, kinds) else own)
+            name: (defence, voting_rule if own is None and isinstance(defence, kinds) else own)
             for name, (defence, own) in chosen.items()
         }
     entries = _entries(study, chosen, threat, designs)  # raises errors before any work
@@ -463,11 +463,11 @@ def _entries(
     """
     entries: list[Entry] = []
     num_classes = count_classes(study.data) if isinstance(study.model, str) else None
-    for name, (defence, vote) in chosen.items():
-        if vote is not None and isinstance(defence, Division):
-            require_vote(vote, defence, study.task, num_classes)
-        if vote is not None or not isinstance(defence, Division) or not defence.knows_empty_groups:
-            entries.append(Entry(name, replace(study, defence=defence, vote=vote)))
+    for name, (defence, voting_rule) in chosen.items():
+        if voting_rule is not None and isinstance(defence, Division):
+            require_voting_rule(voting_rule, defence, study.task, num_classes)
+        if voting_rule is not None or not isinstance(defence, Division) or not defence.knows_empty_groups:
+            entries.append(Entry(name, replace(study, defence=defence, voting_rule=voting_rule)))
             continue
         plain = replace(study, defence=defence)
         for size in designs:
@@ -525,7 +525,7 @@ def _named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[D
 def _full_name(defence: Voted) -> str:
     if not isinstance(defence, tuple):
         return _name(defence)
-    votes = [vote_in_words(vote) for vote in defence[1:] if isinstance(vote, VotingRule)]
+    votes = [vote_in_words(voting_rule) for voting_rule in defence[1:] if isinstance(voting_rule, VotingRule)]
     return ", ".join([_name(defence[0]), *votes]) if defence else "()"
 
 

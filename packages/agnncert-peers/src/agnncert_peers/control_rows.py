@@ -26,14 +26,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from agnncert.certificates.rules import VotingRule
-from agnncert.certificates.votes import FloatArray, IntArray, under_vote
+from agnncert.certificates.votes import FloatArray, IntArray, apply_voting_rule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import PerNeighbour
 from agnncert.graphs.graph import Task
 from agnncert.progress import OnProgress
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.measures import Measures, target_weights
-from agnncert.training.rule_search import BallotTable, best_class_prior, joined, window
+from agnncert.training.rule_search import VoteTable, best_class_prior, joined, window
 from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, Study, measures_of, part_rows
 from agnncert_peers.runner import Outcome, Row, measured_columns, row_of, run, vote_in_words
 from agnncert_peers.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
@@ -117,11 +117,11 @@ def nearest(designs: Sequence[int], size: int) -> int:
 
 def no_edges_row(study: Study, outcomes: Mapping[str, Outcome], threat: Threat, sizes: tuple[int, ...]) -> Row | None:
     """Node task: the best defended model on validation, used without edges; None if there is none."""
-    scored = {name: outcome for name, outcome in outcomes.items() if outcome.edgeless_score is not None}
+    scored = {name: outcome for name, outcome in outcomes.items() if outcome.no_edge_score is not None}
     if not scored:
         return None
-    name, best = max(scored.items(), key=lambda pair: pair[1].edgeless_score or 0.0)
-    guarantee, label = "deterministic: reads no edges", np.asarray(best.edgeless)
+    name, best = max(scored.items(), key=lambda pair: pair[1].no_edge_score or 0.0)
+    guarantee, label = "deterministic: reads no edges", np.asarray(best.no_edge)
     outcome = Outcome(NO_EDGES, guarantee, label, None, 1, best.seconds_training, 0.0, 0.0)
     row = row_of(study, outcome, threat, sizes, NO_EDGES, control=True)
     return row | {"settings": f"{NO_EDGES}, trained for {name}"}
@@ -137,16 +137,20 @@ def size_row(
     def certified(size: int) -> Measures:
         return measures_by_size(study, targets, rules[nearest(designs, size)], threat.budgets(size))
 
-    first, one = rules[nearest(designs, 0)], len({str(rule) for rule in rules.values()}) == 1
+    first, one = rules[nearest(designs, 0)], len({str(voting_rule) for voting_rule in rules.values()}) == 1
     name, guarantee = SIZE_ONLY[counts], f"deterministic: counts {counts}"
     outcome = Outcome(name, guarantee, first.label(targets), None, 0, 0.0, 0.0, 0.0)
     row = row_of(study, outcome, threat, sizes, name, control=True)
     return row | _chosen(str(first) if one else ENVELOPE, designs) | measured_columns([certified(s) for s in sizes])
 
 
-def _chosen(rule: str, designs: Sequence[int]) -> Row:
+def _chosen(voting_rule: str, designs: Sequence[int]) -> Row:
     """The columns of a control that was chosen for each target size."""
-    return {"vote": rule, "design_size": designs[0] if len(designs) == 1 else None, "envelope": rule == ENVELOPE}
+    return {
+        "vote": voting_rule,
+        "design_size": designs[0] if len(designs) == 1 else None,
+        "envelope": voting_rule == ENVELOPE,
+    }
 
 
 def bag_row(
@@ -163,10 +167,10 @@ def bag_row(
     """
     parts = [part_rows(study.ready, name) for name in ("train", "val")]
     everything = np.unique(np.concatenate([study.targets, *(rows for rows in parts if rows is not None)]))
-    bag = replace(study, defence=PerNeighbour(), model="mlp", targets=everything, vote=None, design_size=None)
+    bag = replace(study, defence=PerNeighbour(), model="mlp", targets=everything, voting_rule=None, design_size=None)
     outcome = run(bag, folder, progress)
     evidence: Any = outcome.certificate.evidence  # type: ignore[union-attr]
-    table = BallotTable.of(evidence, bag.truth, threat.against)
+    table = VoteTable.of(evidence, bag.truth, threat.against)
     fitted = joined([table.rows(np.isin(everything, rows), study.measure) for rows in parts if rows is not None])
     place = np.searchsorted(everything, study.targets)
     # Edges do not change such a vote: against edges, what is best without an attack is best.
@@ -179,14 +183,14 @@ def bag_row(
         return measures_of(study, voted.label_and_radius()[0][place], np.all(holds, axis=0))
 
     first = under[nearest(designs, 0)]
-    one = len({voted.vote for voted in under.values()}) == 1
+    one = len({voted.voting_rule for voted in under.values()}) == 1
     plain = replace(outcome, label=first.label_and_radius()[0][place], certificate=None)
     row = row_of(study, plain, threat, sizes, BAG_OF_NODES, control=True)
-    row |= _chosen(vote_in_words(first.vote) if one else ENVELOPE, designs)
+    row |= _chosen(vote_in_words(first.voting_rule) if one else ENVELOPE, designs)
     return row | {"guarantee": "deterministic: reads no edges", **measured_columns([certified(s) for s in sizes])}
 
 
-def _under(evidence: BallotEvidence, rule: VotingRule) -> BallotEvidence:
-    """The same ballots, counted with another rule."""
-    vote = rule.under(evidence.rule, evidence.votes.num_classes)
-    return replace(evidence, votes=under_vote(evidence.votes, vote)[0], vote=vote)
+def _under(evidence: VoteEvidence, voting_rule: VotingRule) -> VoteEvidence:
+    """The same votes, counted with another rule."""
+    voting_rule = voting_rule.under(evidence.theorem, evidence.votes.num_classes)
+    return replace(evidence, votes=apply_voting_rule(evidence.votes, voting_rule)[0], voting_rule=voting_rule)

@@ -1,7 +1,7 @@
 """Predictions under deletion noise (Bi-RS), at the cost of the few edges that survive it.
 
 With 80 % of the edges and 90 % of the nodes deleted, one edge in 500 survives. The prediction of a node without a
-surviving edge is known: it is the edgeless one. The survivors form tiny components. Most of these are single edges, of
+surviving edge is known: it is the one without edges. The survivors form tiny components. Most of these are single edges, of
 which there are only as many as the graph has edges, so each is evaluated once for all samples. The other components of
 many samples go through the model side by side in one disjoint union.
 
@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.engine.call import Caller
+from agnncert.engine.call import ModelAdapter
 from agnncert.engine.casting import EngineName
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph
@@ -67,7 +67,7 @@ class DeletionSampler:
     """
 
     def __init__(
-        self, call: Caller, graph: CanonicalGraph, rows: IntArray, noise: DeletionNoise, naive: bool = False
+        self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, noise: DeletionNoise, naive: bool = False
     ) -> None:
         self.pairs = Pairs.of(graph)
         self.noise = noise
@@ -79,7 +79,7 @@ class DeletionSampler:
         self._calls = BatchedCalls(call, graph)
         self._target_of = np.full(graph.num_nodes, -1, dtype=np.int64)
         self._target_of[rows] = np.arange(len(rows))
-        self._edgeless = self._calls.edgeless()
+        self._no_edge = self._calls.no_edge()
         # Predictions at both ends of every pair that survives alone; -1 where not needed so far.
         self._alone = np.full((len(self.pairs), 2), -1, dtype=np.int64)
 
@@ -119,13 +119,13 @@ class DeletionSampler:
         self._label_larger(label, copy, place[:, ~alone], pair[~alone])
         counts = np.zeros(self.num_targets * self.num_classes, dtype=np.int64)
         target = np.arange(self.num_targets) * self.num_classes
-        counts[target + self._edgeless[self.rows]] = num_samples
+        counts[target + self._no_edge[self.rows]] = num_samples
         node = copy % pairs.num_nodes
         owner = self._target_of[node]
         voter = owner >= 0
         owner, node, label = owner[voter] * self.num_classes, node[voter], label[voter]
         counts += np.bincount(owner + label, minlength=len(counts))
-        counts -= np.bincount(owner + self._edgeless[node], minlength=len(counts))
+        counts -= np.bincount(owner + self._no_edge[node], minlength=len(counts))
         return counts.reshape(self.num_targets, self.num_classes)
 
     def _labels_alone(self, pair: IntArray) -> IntArray:
@@ -204,7 +204,7 @@ class BiRS(Smoothing):
         part = graph.with_edges(torch.from_numpy(np.sort(pairs.arcs(pair)[1])))
         return {"edge_index": part.edge_index, **part.edge_values}
 
-    def _sampler(self, call: Caller, graph: CanonicalGraph, rows: IntArray, naive: bool) -> DeletionSampler:
+    def _sampler(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, naive: bool) -> DeletionSampler:
         if call.task == "graph":
             raise SettingsError(
                 "BiRS is for node classification: an injected node takes part in the readout of a graph even "

@@ -20,7 +20,7 @@ import torch
 from torch_geometric.nn import MessagePassing
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.engine.call import Caller, bind
+from agnncert.engine.call import ModelAdapter, bind
 from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.engine.features import Features, SparseRows
 from agnncert.errors import ModelContractError, SettingsError
@@ -150,7 +150,7 @@ def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any]) -> 
 class _Search:
     """Tries changes of edges on one graph."""
 
-    def __init__(self, call: Caller, graph: CanonicalGraph, hops: int, limit: int) -> None:
+    def __init__(self, call: ModelAdapter, graph: CanonicalGraph, hops: int, limit: int) -> None:
         self.call, self.hops, self.limit, self.num_nodes = call, hops, limit, int(graph.num_nodes)
         x = graph.x.to(call.dtype)
         self.features = Features(x, SparseRows.of(x))

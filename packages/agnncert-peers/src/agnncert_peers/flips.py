@@ -24,7 +24,7 @@ from torch import Tensor
 
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.engine.call import Caller
+from agnncert.engine.call import ModelAdapter
 from agnncert.engine.casting import EngineName
 from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.errors import GraphError, ModelContractError, SettingsError
@@ -222,7 +222,7 @@ class FlipSampler:
     """
 
     def __init__(
-        self, call: Caller, graph: CanonicalGraph, rows: IntArray, noise: FlipNoise, naive: bool = False
+        self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, noise: FlipNoise, naive: bool = False
     ) -> None:
         self.graph, self.rows, self.noise = graph, rows, noise
         self.num_targets, self.num_classes = len(rows), call.num_classes
@@ -343,7 +343,7 @@ class FlipDefence(Smoothing):
     def noise(self, num_features: int) -> FlipNoise:
         """The noise, for nodes with ``num_features`` features."""
 
-    def _sampler(self, call: Caller, graph: CanonicalGraph, rows: IntArray, naive: bool) -> FlipSampler:
+    def _sampler(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, naive: bool) -> FlipSampler:
         return FlipSampler(call, graph, rows, self.noise(int(graph.x.size(1))), naive)
 
     def _check_model(self, report: AuditReport, engine: EngineName) -> None:

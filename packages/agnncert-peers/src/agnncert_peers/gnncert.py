@@ -6,7 +6,7 @@ refused. (``EdgeCentric`` reads out the ends of a subgraph's edges alone, which 
 
 Unlike the released code: features are blanked in a copy, where the original overwrites the one tensor that all
 subgraphs share; blank means 0, not -99; an edge has one group whichever way it is written; hashes are the same in every
-process. GNNCert is for graph classification; its counting holds for the ballots of a node as well.
+process. GNNCert is for graph classification; its counting holds for the votes of a node as well.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class _GNNCert(Division):
     def __str__(self) -> str:
         return f"{self.name}(T={self.num_groups}, hash={self.hash}, key=u64le)"
 
-    def rule(self, task: Task) -> str:
+    def theorem(self, task: Task) -> str:
         """The theorem of GNNCert for the task."""
         return f"{self.name}/{task}"
 
@@ -47,7 +47,7 @@ class _GNNCert(Division):
 class GNNCertE(_GNNCert):
     """Edges are divided: a subgraph has all nodes, all features and the edges of one group.
 
-    Covers edges between existing nodes: one that is added, deleted or changed moves one ballot.
+    Covers edges between existing nodes: one that is added, deleted or changed moves one vote.
 
     Attributes:
         num_groups: Number of subgraphs T.
@@ -85,7 +85,7 @@ class GNNCertE(_GNNCert):
 class GNNCertN(_GNNCert):
     """Features are divided: a subgraph has all nodes and edges, and the features of one group of nodes.
 
-    Covers features of existing nodes, in the node task the target's own included: a changed node moves one ballot.
+    Covers features of existing nodes, in the node task the target's own included: a changed node moves one vote.
     Settings as in :class:`GNNCertE`.
     """
 
@@ -122,7 +122,7 @@ class GNNCertEN(Division):
     """Edges and features are divided, and every pair of an edge group and a feature group is a subgraph.
 
     Covers edges between existing nodes and features of existing nodes together. An edge moves a row of the grid, the
-    features of a node a column: r nodes and s edges move at most ``r * edge_groups + s * node_groups - r * s`` ballots.
+    features of a node a column: r nodes and s edges move at most ``r * edge_groups + s * node_groups - r * s`` votes.
 
     Attributes:
         edge_groups: Number of edge groups, the rows of the grid.
@@ -144,7 +144,7 @@ class GNNCertEN(Division):
     def __str__(self) -> str:
         return f"gnncert-en(T={self.edge_groups}x{self.node_groups}, hash={self.hash}, key=u64le)"
 
-    def rule(self, task: Task) -> str:
+    def theorem(self, task: Task) -> str:
         """The theorem of GNNCert-EN for the task."""
         return f"gnncert-en/{task}"
 

@@ -13,7 +13,7 @@ import torch
 
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.votes import IntArray
-from agnncert.engine.call import Caller
+from agnncert.engine.call import ModelAdapter
 from agnncert.engine.casting import EngineName
 from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.errors import ModelContractError, SettingsError
@@ -108,7 +108,7 @@ class InterceptionSampler:
     """
 
     def __init__(
-        self, call: Caller, graph: CanonicalGraph, rows: IntArray, noise: InterceptionNoise, naive: bool = False
+        self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, noise: InterceptionNoise, naive: bool = False
     ) -> None:
         self.graph, self.rows, self.noise = graph, rows, noise
         self.num_targets, self.num_classes = len(rows), call.num_classes
@@ -192,7 +192,7 @@ class Interception(Smoothing):
         x = graph.x.masked_fill(torch.from_numpy(hidden[0])[:, None], 0)
         return {"edge_index": part.edge_index, "x": x, **part.edge_values}
 
-    def _sampler(self, call: Caller, graph: CanonicalGraph, rows: IntArray, naive: bool) -> InterceptionSampler:
+    def _sampler(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, naive: bool) -> InterceptionSampler:
         if call.task == "graph":
             raise SettingsError(
                 "Interception is for node classification: every node of a graph takes part in its readout. "
@@ -204,7 +204,7 @@ class Interception(Smoothing):
         if "nodes" not in report.fit_for:  # features must reach the target along edges, and in no other way
             raise ModelContractError(str(report))
 
-    def _probe(self, call: Caller, graph: CanonicalGraph, rows: IntArray) -> None:
+    def _probe(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray) -> None:
         """Probes whether features of nodes that are farther away than ``hops`` edges change a prediction."""
         source, head = graph.edge_index
         x, values = graph.x.to(call.dtype), call.edge_values(graph)

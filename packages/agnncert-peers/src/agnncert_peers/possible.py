@@ -22,11 +22,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from agnncert.certificates.rules import EDGES_ONLY, RULES
+from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
 from agnncert.certificates.votes import FloatArray
 from agnncert.models.stacked import StackedModel, pairs_of
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE
 from agnncert.training.study import Study, predict
 from agnncert_peers.ceilings import Changes, ceiling, few_type_counts, votes_reference
@@ -47,7 +47,7 @@ WORDS: dict[Changes, str] = {
 def possible(study: Study, certificate: Certificate, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
     """What is possible at each size, by the name that the report shows, that of the first curve first.
 
-    Empty where nothing is known: true classes are missing, features are no types of nodes, sizes count ballots, or
+    Empty where nothing is known: true classes are missing, features are no types of nodes, sizes count votes, or
     there is no prediction without edges.
     """
     if study.chosen.truth is None or not (study.chosen.truth >= 0).any():
@@ -58,7 +58,7 @@ def possible(study: Study, certificate: Certificate, sizes: Sequence[int]) -> di
 def counted_changes(certificate: Certificate) -> tuple[Changes, ...]:
     """The kinds of change that the curves of graphs count, each once; none if they count something else."""
     evidence = certificate.evidence
-    if not isinstance(evidence, BallotEvidence):
+    if not isinstance(evidence, VoteEvidence):
         return ()
     kinds: dict[str, tuple[Changes, ...]] = {
         "edge-centric/graph": ("edges",),
@@ -68,8 +68,8 @@ def counted_changes(certificate: Certificate) -> tuple[Changes, ...]:
         "node-centric/graph": ("any" if evidence.ids == "node_id" else "kept", "injected"),
         "per-neighbour/graph": ("any", "structure", "injected"),
     }
-    edges_only = evidence.rule == "custom/graph" and dict(evidence.parameters) == EDGES_ONLY
-    return ("edges",) if edges_only else kinds.get(evidence.rule, ())
+    edges_only = evidence.theorem == "custom/graph" and dict(evidence.parameters) == EDGES_ONLY
+    return ("edges",) if edges_only else kinds.get(evidence.theorem, ())
 
 
 def _of_graphs(study: Study, certificate: Certificate, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
@@ -107,15 +107,15 @@ def _own_logits(study: Study, certificate: Certificate) -> FloatArray | None:
         with torch.no_grad():
             logits = model.own_logits(graph.x.to(torch.get_default_dtype()))[torch.from_numpy(study.chosen.places)]
     else:
-        if not isinstance(evidence, BallotEvidence) or not _counts_neighbours(evidence.rule):
+        if not isinstance(evidence, VoteEvidence) or not _counts_neighbours(evidence.theorem):
             return None
         logits = predict(study, model, without_edges=True).logits
     return np.asarray(torch.log_softmax(logits.double(), dim=1).numpy())
 
 
-def _counts_neighbours(rule: str) -> bool:
-    facts = RULES[rule]
-    return rule == "gnncert-e/node" or (facts.by_neighbours and not facts.target_features)
+def _counts_neighbours(theorem: str) -> bool:
+    facts = THEOREMS[theorem]
+    return theorem == "gnncert-e/node" or (facts.by_neighbours and not facts.target_features)
 
 
 def _true_votes(study: Study, num_classes: int) -> FloatArray | None:

@@ -61,7 +61,7 @@ def check_samples(
     contents: Contents,
     ready: Any,
     model: Any,
-    ballots: float,
+    votes: float,
     seed: int,
     division: Any,
     progress: OnProgress | None,
@@ -89,7 +89,7 @@ def check_samples(
     if model is not None and not found.wrong:
         found.wrong += other_model(contents, model)
         found.wrong += other_classes(evidence.estimation.shape[1], bind(model, chosen.graph, chosen.task))
-    if model is None or not ballots or not evidence.num_targets:
+    if model is None or not votes or not evidence.num_targets:
         found.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
         return
     if found.wrong:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.datasets.splits import dataset_digest
 from agnncert.errors import ModelContractError, SettingsError
@@ -58,8 +58,8 @@ def key_of(study: Study) -> str:
         "samples": study.sampling(),
         "seed": study.seed,
     }
-    if study.vote is not None:
-        parts["vote"] = study.vote.to_json()
+    if study.voting_rule is not None:
+        parts["voting_rule"] = study.voting_rule.to_json()
     if study.design_size is not None:
         parts["design_size"] = [study.design_size, study.against, study.measure]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -100,11 +100,11 @@ class Outcome:
         seconds_training: Time of training.
         seconds_certification: Time of ``certify`` from beginning to end, or of prediction.
         seconds_forward: Time of one plain forward pass of the same model over the same data.
-        seconds_casting: Time of casting ballots within ``certify``; 0 if the outcome was read from a folder.
+        seconds_casting: Time of casting votes within ``certify``; 0 if the outcome was read from a folder.
         plain: Labels of the same model on the whole graph, without the defence; ``None`` if read from a folder.
         record: How training went; empty if there was none, or if read from a folder.
-        edgeless: Labels of the same model without edges (divisions, node task), shape ``[n]``, or ``None``.
-        edgeless_score: Share of the validation part that these get right, by which the best of several is chosen.
+        no-edge: Labels of the same model without edges (divisions, node task), shape ``[n]``, or ``None``.
+        no_edge_score: Share of the validation part that these get right, by which the best of several is chosen.
         decides: If the vote was chosen for a size: what decides, as in ``VoteCandidate.name``.
         converged: Whether an earlier epoch than the last was the best one, so that more epochs would hardly help.
     """
@@ -120,8 +120,8 @@ class Outcome:
     seconds_casting: float = 0.0
     plain: IntArray | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
-    edgeless: IntArray | None = None
-    edgeless_score: float | None = None
+    no_edge: IntArray | None = None
+    no_edge_score: float | None = None
     decides: str = ""
     converged: bool = True
 
@@ -184,8 +184,8 @@ def _run_stacked(study: Study, training: Path | None, progress: OnProgress | Non
     seconds = time.perf_counter() - begin
     return Outcome(
         str(study.defence), _guarantee(certificate), certificate.label, certificate, 1, seconds_certification=seconds,
-        seconds_forward=forward, plain=plain.argmax(dim=1).numpy()[study.chosen.places], edgeless=label,
-        edgeless_score=score, **common,
+        seconds_forward=forward, plain=plain.argmax(dim=1).numpy()[study.chosen.places], no_edge=label,
+        no_edge_score=score, **common,
     )  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
 
 def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
     """Labels of the targets without edges, and their accuracy on the validation part."""
-    found: dict[str, Any] = {"edgeless": predict(study, model, without_edges=True).label}
+    found: dict[str, Any] = {"no_edge": predict(study, model, without_edges=True).label}
     rows = part_rows(study.ready, "val")
     if rows is not None and len(rows):
         validation = replace(study, targets=rows)
@@ -230,7 +230,7 @@ def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
         known = np.zeros(0, dtype=bool) if truth is None else truth >= 0
         if truth is not None and known.any():
             right = predict(validation, model, without_edges=True).label == truth
-            found["edgeless_score"] = float(target_weights(truth[known], study.measure) @ right[known])
+            found["no_edge_score"] = float(target_weights(truth[known], study.measure) @ right[known])
     return found
 
 
@@ -242,7 +242,7 @@ def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torc
         model, study.data, division, study.design_size or 0, candidates=candidates, against=study.against,
         measure=study.measure, protocol=study.fit_args.get("protocol", "transductive"),
     )  # fmt: skip
-    chosen = replace(study, defence=choice.division, vote=choice.rule, design_size=None)
+    chosen = replace(study, defence=choice.division, voting_rule=choice.voting_rule, design_size=None)
     return chosen, choice.model, choice.best.name
 
 
@@ -262,7 +262,7 @@ def row_of(
     else:
         withstood = threat.withstood_without_certificate(outcome.defence, study.task, len(label))
     possible = list(possible_labels(study, outcome, threat, sizes, withstood))
-    chosen = outcome.certificate is not None and (study.vote is not None or design_size is not None)
+    chosen = outcome.certificate is not None and (study.voting_rule is not None or design_size is not None)
     return {
         "defence": name,
         "settings": outcome.defence,
@@ -320,17 +320,17 @@ def measured_columns(found: Sequence[Measures]) -> Row:
     }
 
 
-def vote_in_words(vote: VotingRule | None) -> str:
+def vote_in_words(voting_rule: VotingRule | None) -> str:
     """A voting rule as a table shows it; empty for the default rule.
 
     Example:
         >>> vote_in_words(VotingRule(empty="abstain", prior=5)), vote_in_words(VotingRule(empty=1, prior=[0, 12]))
         ('empty abstain, prior 5', 'empty 1, prior 0/12')
     """
-    if vote is None or vote == VotingRule():
+    if voting_rule is None or voting_rule == VotingRule():
         return ""
-    empty = "" if vote.empty is None else f"empty {vote.empty}, "
-    return f"{empty}prior {prior_text(vote)}"
+    empty = "" if voting_rule.empty is None else f"empty {voting_rule.empty}, "
+    return f"{empty}prior {prior_text(voting_rule)}"
 
 
 def _guarantee(certificate: Certificate) -> str:
@@ -350,7 +350,7 @@ def _passes(certificate: Certificate) -> int:
 
 
 _STORED = (
-    "defence", "guarantee", "passes", "seconds_training", "seconds_certification", "seconds_forward", "edgeless_score",
+    "defence", "guarantee", "passes", "seconds_training", "seconds_certification", "seconds_forward", "no_edge_score",
     "decides", "converged",
 )  # fmt: skip
 
@@ -360,7 +360,7 @@ def _save(outcome: Outcome, stem: Path) -> None:
         outcome.certificate.save(stem.with_suffix(".cert"), budgets=())
     stored = {name: getattr(outcome, name) for name in _STORED}
     stored["label"] = None if outcome.certificate is not None else outcome.label.tolist()
-    stored["edgeless"] = None if outcome.edgeless is None else outcome.edgeless.tolist()
+    stored["no_edge"] = None if outcome.no_edge is None else outcome.no_edge.tolist()
     write_atomic(stem.with_suffix(".json"), json.dumps(stored))
 
 
@@ -368,8 +368,8 @@ def _load(stem: Path) -> Outcome | None:
     if not stem.with_suffix(".json").is_file():
         return None
     stored = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
-    label, edgeless = stored.pop("label"), stored.pop("edgeless", None)
+    label, no_edge = stored.pop("label"), stored.pop("no_edge", None)
     certificate = load_certificate(stem.with_suffix(".cert")) if label is None else None
     label = certificate.label if certificate is not None else np.array(label, dtype=np.int64)
-    edgeless = None if edgeless is None else np.array(edgeless, dtype=np.int64)
-    return Outcome(**stored, label=label, certificate=certificate, edgeless=edgeless)
+    no_edge = None if no_edge is None else np.array(no_edge, dtype=np.int64)
+    return Outcome(**stored, label=label, certificate=certificate, no_edge=no_edge)

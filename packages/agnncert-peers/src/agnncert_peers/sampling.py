@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from agnncert.certificates.votes import IntArray
-from agnncert.engine.call import Caller
+from agnncert.engine.call import ModelAdapter
 from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.workers import Here, Workers
@@ -181,14 +181,14 @@ class BatchedCalls:
         graph: A canonical graph.
     """
 
-    def __init__(self, call: Caller, graph: CanonicalGraph) -> None:
+    def __init__(self, call: ModelAdapter, graph: CanonicalGraph) -> None:
         self.call = call
         self.edge_index: IntArray = graph.edge_index.numpy()
         x = graph.x.to(call.dtype)
         self._features = Features(x, SparseRows.of(x))
         self._values = call.edge_values(graph)
 
-    def edgeless(self) -> IntArray:
+    def no_edge(self) -> IntArray:
         """Prediction of every node without edges."""
         nodes = np.arange(self._features.x.size(0))
         return self.labels_in_parts(nodes, np.empty((2, 0), dtype=np.int64), np.empty(0, dtype=np.int64), nodes)

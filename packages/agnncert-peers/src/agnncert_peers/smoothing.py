@@ -14,7 +14,7 @@ from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.votes import IntArray
 from agnncert.divisions.base import RandomDefence
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.engine.call import Caller, bind
+from agnncert.engine.call import ModelAdapter, bind
 from agnncert.engine.casting import ENGINES, EngineName
 from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError, did_you_mean
@@ -87,12 +87,12 @@ class Smoothing(RandomDefence):
         """What noise changes in a graph, by name; ``None`` for what must be left out."""
 
     @abstractmethod
-    def _sampler(self, call: Caller, graph: CanonicalGraph, rows: IntArray, naive: bool) -> Sampler: ...
+    def _sampler(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, naive: bool) -> Sampler: ...
 
     @abstractmethod
     def _check_model(self, report: AuditReport, engine: EngineName) -> None: ...
 
-    def _probe(self, call: Caller, graph: CanonicalGraph, rows: IntArray) -> None:
+    def _probe(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray) -> None:
         """Raises ModelContractError if the model does on this graph what the defence does not allow."""
 
     def sources(self, graph: CanonicalGraph, rows: IntArray) -> Sources | None:
@@ -100,7 +100,7 @@ class Smoothing(RandomDefence):
         return None
 
     @torch.no_grad()
-    def count(self, call: Caller, graph: CanonicalGraph, rows: IntArray, samples: int, seed: int) -> IntArray:
+    def count(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, samples: int, seed: int) -> IntArray:
         """How often each class is predicted for each target on some noisy graphs; used in training, proves nothing.
 
         Args:

@@ -93,7 +93,7 @@ def compare_run(
     chosen: list[Any] = [_defence(text, task, marks) for text in settings.defence]
     folder = Path(out) if out is not None else Path("runs") / file_name(f"{data_name}-{name}-comparison")
     comparison = compare(
-        data, chosen or None, against=settings.against, sizes=sizes or None, rule=settings.rule(class_names(data)),
+        data, chosen or None, against=settings.against, sizes=sizes or None, voting_rule=settings.voting_rule(class_names(data)),
         size=designs or None, edges_per_injected=injected, own_features=settings.own_features, **model,
         fit=settings.fit_arguments(), references=settings.references,
         sampling={"selection": settings.selection, "samples": settings.samples, "alpha": settings.alpha},

@@ -2,7 +2,7 @@
 
 ``check_division`` attacks small random graphs in all ways that a budget speaks of, and compares what a target can
 see in each subgraph before and after: the nodes from which it can be reached, with features, ids and edge values
-(node task), or the whole subgraph (graph task). A ballot whose view has not changed cannot change, whatever the
+(node task), or the whole subgraph (graph task). A vote whose view has not changed cannot change, whatever the
 model is, so the check holds for all models at once.
 """
 
@@ -15,7 +15,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.certificates.budget import COUNTS
-from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, require_division
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, one_graph
@@ -23,7 +23,7 @@ from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 
 
 def check_division(
-    division: Division, task: Task = "node", trials: int = 200, seed: int = 0, rule: VotingRule | None = None
+    division: Division, task: Task = "node", trials: int = 200, seed: int = 0, voting_rule: VotingRule | None = None
 ) -> None:
     """Tries to catch a division breaking its promise.
 
@@ -32,19 +32,19 @@ def check_division(
         task: "node" or "graph".
         trials: Number of attacked graphs.
         seed: Seed of the graphs and attacks.
-        rule: How ballots are added up. If groups that are empty for a target cast a constant, or nothing, a ballot also
+        rule: How votes are added up. If groups that are empty for a target cast a constant, or nothing, a vote also
             moves when such a group is filled or emptied: that is looked at too. A prior moves never.
 
     Raises:
         SettingsError: The vote makes no sense with this division.
-        DivisionError: A change moved more ballots than ``votes_moved`` or ``unit_costs`` (if it has them)
+        DivisionError: A change moved more votes than ``votes_moved`` or ``unit_costs`` (if it has them)
             allow, groups depend on more than ids, or a method is missing or returns something of the wrong
             shape. The message holds the attack that shows it.
     """
     require_division(division)
-    vote = rule or VotingRule()
-    least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
-    vote = vote.under(division.rule(task), least)
+    voting_rule = voting_rule or VotingRule()
+    least = max(2, len(voting_rule.class_prior), 0 if voting_rule.constant is None else voting_rule.constant + 1)
+    voting_rule = voting_rule.under(division.theorem(task), least)
     random = np.random.default_rng(seed)
     for _ in range(trials):
         graph = random_graph(random)
@@ -52,7 +52,7 @@ def check_division(
         change = random_change(graph, random)
         if not division.is_per_neighbour:  # else groups are numbered anew, and are known by what is in them
             _check_growth(division, graph, change, task)
-        _check_promise(division, graph, change, task, vote)
+        _check_promise(division, graph, change, task, voting_rule)
 
 
 def random_graph(random: np.random.Generator, num_features: int = 2) -> Data:
@@ -122,7 +122,7 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
 
 
 def views(
-    division: Division, data: Data, task: Task, vote: VotingRule | None = None
+    division: Division, data: Data, task: Task, voting_rule: VotingRule | None = None
 ) -> Iterator[tuple[int | None, dict[Any, str]]]:
     """What every target can see in each subgraph, as text; a target is named by its key, a graph by ``None``.
 
@@ -133,7 +133,7 @@ def views(
         division: The division.
         data: The graph.
         task: "node" or "graph".
-        vote: How ballots are added up, spelled out; as usual by default.
+        vote: How votes are added up, spelled out; as usual by default.
     """
     graph = _canonical(data, task, division.self_loops)
     groups = division.groups(graph)
@@ -143,7 +143,7 @@ def views(
         whole = {name: torch.arange(part.x.size(0)) for name, part in parts.items()}
         yield None, {name: _describe(part, whole[name]) if len(whole[name]) else "-" for name, part in parts.items()}
         return
-    empty = _Emptiness(division, vote)
+    empty = _Emptiness(division, voting_rule)
     for row, key in enumerate(graph.node_key.tolist()):
         yield key, {name: "-" if empty(part, row) else _node_view(part, row) for name, part in parts.items()}
 
@@ -153,7 +153,7 @@ def _names(division: Division, graph: CanonicalGraph, groups: torch.Tensor) -> l
     number = division.num_groups_in(graph)
     if not division.is_per_neighbour:
         return list(range(number))
-    if not division.rule("node").startswith("per-pair"):  # one for each node, in their order
+    if not division.theorem("node").startswith("per-pair"):  # one for each node, in their order
         return list(graph.node_key.tolist()[:number])
     keys = graph.node_key[graph.edge_index].sort(dim=0).values
     return [frozenset(map(tuple, keys[:, groups == index].t().tolist())) for index in range(number)]
@@ -162,10 +162,14 @@ def _names(division: Division, graph: CanonicalGraph, groups: torch.Tensor) -> l
 class _Emptiness:
     """Says whether a subgraph is empty for a target, so that it casts what the vote says instead of a prediction."""
 
-    def __init__(self, division: Division, vote: VotingRule | None) -> None:
-        rule = division.rule("node")
-        self.counts = vote is not None and vote.constant is not None and not rule.startswith(("custom", "gnncert"))
-        self.both_ways = rule.startswith(("edge-centric", "per-pair"))
+    def __init__(self, division: Division, voting_rule: VotingRule | None) -> None:
+        theorem = division.theorem("node")
+        self.counts = (
+            voting_rule is not None
+            and voting_rule.constant is not None
+            and not theorem.startswith(("custom", "gnncert"))
+        )
+        self.both_ways = theorem.startswith(("edge-centric", "per-pair"))
 
     def __call__(self, part: CanonicalGraph, row: int) -> bool:
         ends = part.edge_index if self.both_ways else part.edge_index[1]
@@ -210,7 +214,7 @@ def _check_groups(division: Division, data: Data, task: Task) -> None:
         )
     if task == "node" and division.subgraph(graph, groups, 0).x.size(0) != graph.num_nodes:
         raise DivisionError(
-            "subgraph() dropped nodes: in the node task all nodes stay, so that each can cast its ballot."
+            "subgraph() dropped nodes: in the node task all nodes stay, so that each can cast its vote."
         )
 
 
@@ -230,10 +234,10 @@ def _group_of_arcs(division: Division, data: Data, task: Task) -> dict[tuple[int
     return {(u, v): g for (u, v), g in zip(keys, division.groups(graph).tolist(), strict=True)}
 
 
-def _check_promise(division: Division, data: Data, change: Perturbation, task: Task, vote: VotingRule) -> None:
-    after = dict(views(division, change.apply(data), task, vote))
+def _check_promise(division: Division, data: Data, change: Perturbation, task: Task, voting_rule: VotingRule) -> None:
+    after = dict(views(division, change.apply(data), task, voting_rule))
     graph = _canonical(data, task)
-    for row, (target, seen) in enumerate(views(division, data, task, vote)):
+    for row, (target, seen) in enumerate(views(division, data, task, voting_rule)):
         if target not in after or target in keys_of(change.delete_nodes):
             continue  # nothing is promised to a target that is deleted
         now = after[target]
@@ -242,7 +246,7 @@ def _check_promise(division: Division, data: Data, change: Perturbation, task: T
             if len(moved) > promised:
                 whom = "the graph" if target is None else f"target {target}"
                 raise DivisionError(
-                    f"{change} moved {len(moved)} ballots of {whom} (groups {moved}), but {name} promised "
+                    f"{change} moved {len(moved)} votes of {whom} (groups {moved}), but {name} promised "
                     f"at most {promised}."
                 )
 
@@ -258,7 +262,7 @@ def _promises(
 
 
 def _price(costs: Mapping[str, int], change: Perturbation, graph: CanonicalGraph, row: int | None) -> int | None:
-    """Ballots that the stated costs allow, or ``None`` if the change has a part without a price."""
+    """Votes that the stated costs allow, or ``None`` if the change has a part without a price."""
     cost = change.cost()
     units = {name: getattr(cost, name) for name in COUNTS}
     injected = set(keys_of(change.inject_nodes))

@@ -14,7 +14,7 @@ async function readPayload() {
     arrays[name] = new ARRAY_TYPES[type](bytes, offset, length);
   }
   arrays.ids = JSON.parse(new TextDecoder().decode(arrays.ids));
-  arrays.cover_ptr = runningSum(arrays.cover_len);
+  arrays.reach_ptr = runningSum(arrays.reach_len);
   arrays.indptr = runningSum(arrays.listed_len);
   return { meta, arrays };
 }

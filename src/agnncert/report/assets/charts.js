@@ -7,7 +7,7 @@ const SERIES = {
   attacked: { dash: null, width: 1.6, marker: true },
   undefended: { dash: "8 4", width: 1.6 },
   mlp: { dash: "3 3", width: 1.6 },
-  edgeless: { dash: "10 3 2 3", width: 1.6 },
+  no_edge: { dash: "10 3 2 3", width: 1.6 },
   majority: { dash: "5 2 1 2 1 2", width: 1.6 },
   bag: { dash: "2 5", width: 2 },
   size: { dash: "1 6", width: 1, marker: true },

@@ -33,7 +33,7 @@ async function start() {
   }
   const report = prepare(await readPayload());
   startCharts(report.meta.charts);
-  if (report.meta.rule) report.rules = makeRules(report);
+  if (report.meta.theorem) report.rules = makeRules(report);
   const table = startTable(report);
   report.onHolds = table.onHolds;
   report.showTarget = (v, scroll) => {

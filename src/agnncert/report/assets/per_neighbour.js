@@ -1,4 +1,4 @@
-// The theorems of proving/per_neighbour.py once more: every neighbour, pair or node has a group of its own. An attack adds ballots,
+// The theorems of proving/per_neighbour.py once more: every neighbour, pair or node has a group of its own. An attack adds votes,
 // removes them, or alters them. What is added or removed gains a rival one vote, what is altered up to two.
 
 // Each theorem: an attack to { fresh, turned, touched(v), altered(v) }.
@@ -12,8 +12,8 @@ function touchesFor({ arrays }) {
   function perPairGraph(a) {
     return {
       fresh: a.injectedEdges + a.add_edges, turned: a.add_edges,
-      touched: (v) => a.change_edges + a.delete_edges + coveredBy(arrays, a.nodes, v),
-      altered: (v) => a.change_edges + coveredBy(arrays, a.change_features, v),
+      touched: (v) => a.change_edges + a.delete_edges + reachedBy(arrays, a.nodes, v),
+      altered: (v) => a.change_edges + reachedBy(arrays, a.change_features, v),
     };
   }
   return {
@@ -26,18 +26,18 @@ function touchesFor({ arrays }) {
 // A budget to { covered, holds(v), neighboursNeeded(v), touchesNeeded(v) }.
 function judgeByTouches(report, { n, C, label, size, votes: [listed], margin }) {
   const { meta, arrays } = report;
-  const { absent } = meta.vote;
-  const theorem = touchesFor(report)[meta.rule];
+  const { absent } = meta.voting_rule;
+  const theorem = touchesFor(report)[meta.theorem];
   const oneWay = arrays.one_way_votes ?? new Uint8Array(n * C), oneWaySize = arrays.one_way_size ?? new Uint8Array(n);
 
   // The most by which an attack closes the margin of rival k, and how many of its changes can close it by two.
   function gainOf(v, k, { fresh, touched, altered, turned }) {
     const a = label[v], row = v * C;
     const own = listed[row + a], others = size[v] - listed[row + k];
-    const lost = Math.min(a === absent ? altered : touched, own); // a removed ballot is one more of an empty group
+    const lost = Math.min(a === absent ? altered : touched, own); // a removed vote is one more of an empty group
     const won = Math.min(k === absent ? touched : altered, others);
     const added = times(fresh, 1 + (a === absent ? 1 : 0) - (k === absent ? 1 : 0));
-    // A second direction of a pair alters its ballot, which a new ballot does not.
+    // A second direction of a pair alters its vote, which a new vote does not.
     const ownTurned = a === absent ? 0 : Math.min(turned, oneWay[row + a], own - Math.min(touched, own));
     const othersTurned = k === absent ? Math.min(turned, oneWaySize[v] - oneWay[row + k], others - Math.min(touched, others)) : 0;
     const twos = Math.min((k === absent ? touched : altered) + Math.min(turned, oneWay[row + a]), own) + (a === absent ? fresh : 0);
@@ -63,7 +63,7 @@ function judgeByTouches(report, { n, C, label, size, votes: [listed], margin }) 
       return largestAmount((most) => covered && withstands(v, with_(most))) + 1;
     }
 
-    // The fewest changes at v (new, lost and altered ballots) that can break it; Infinity if none do.
+    // The fewest changes at v (new, lost and altered votes) that can break it; Infinity if none do.
     function touchesNeeded(v) {
       if (!covered) return 0;
       const all = touchesOf(v);

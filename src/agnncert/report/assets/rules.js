@@ -1,5 +1,5 @@
-// The theorems of the library (certificates/rules.py and proving/theorems.py), once more, for the explorer. The browser tests hold both to the
-// same answers. A budget is turned into three nested limits on the ballots that can move: in all, beyond the reached
+// The theorems of the library (certificates/theorem_facts.py and proving/theorems.py), once more, for the explorer. The browser tests hold both to the
+// same answers. A budget is turned into three nested limits on the votes that can move: in all, beyond the reached
 // ones, and among the unlisted ones. Where every neighbour has a group of its own, see per_neighbour.js.
 
 const MOST = 2 ** 31;
@@ -19,10 +19,10 @@ function attackOf(budget) {
   };
 }
 
-// The most ballots of target v that this many nodes reach.
-function coveredBy({ cover, cover_ptr: ptr }, nodes, v) {
+// The most votes of target v that this many nodes reach.
+function reachedBy({ reach: table, reach_ptr: ptr }, nodes, v) {
   const entry = Math.min(nodes, ptr[v + 1] - ptr[v]);
-  return entry > 0 ? cover[ptr[v] + entry - 1] : 0;
+  return entry > 0 ? table[ptr[v] + entry - 1] : 0;
 }
 
 // Each theorem: an attack to { covered, moved(v), beyond, unlisted }. Only `moved` may differ by target.
@@ -33,7 +33,7 @@ function theoremsFor(report) {
 
   function edgeCentricNode(a) {
     const neighbours = a.joined + a.add_edges;
-    return { covered: true, moved: (v) => a.injectedEdges + a.edges + coveredBy(arrays, a.nodes, v), beyond: neighbours, unlisted: neighbours };
+    return { covered: true, moved: (v) => a.injectedEdges + a.edges + reachedBy(arrays, a.nodes, v), beyond: neighbours, unlisted: neighbours };
   }
   function nodeCentricNode(a) {
     const neighbours = a.joined + a.add_edges;
@@ -45,7 +45,7 @@ function theoremsFor(report) {
   }
   function edgeCentricGraph(a) {
     const newEdges = a.injectedEdges + a.add_edges;
-    return { covered: true, moved: (v) => a.injectedEdges + a.edges + coveredBy(arrays, a.nodes, v), beyond: newEdges, unlisted: newEdges };
+    return { covered: true, moved: (v) => a.injectedEdges + a.edges + reachedBy(arrays, a.nodes, v), beyond: newEdges, unlisted: newEdges };
   }
   function nodeCentricGraph(a) {
     const nodes = a.inject_nodes + a.nodes;
@@ -82,14 +82,14 @@ function theoremsFor(report) {
 
 // The votes for class k with which target v starts, as they are shown and as they are counted.
 function givenTo({ meta, arrays }, v, k) {
-  return (meta.vote.class_prior[k] ?? 0) + (arrays.edgeless && arrays.edgeless[v] === k ? meta.vote.edgeless_prior : 0);
+  return (meta.voting_rule.class_prior[k] ?? 0) + (arrays.no_edge && arrays.no_edge[v] === k ? meta.voting_rule.no_edge_prior : 0);
 }
 
 // The same without those that follow a prediction too close to call: these are handed to the attacker.
 function surelyGivenTo(report, v, k) {
   const { meta, arrays } = report;
-  const beyondNumber = meta.per_neighbour && k === meta.vote.absent ? meta.num_groups : 0; // what counts is how many empty groups are not
-  return (arrays.edgeless && !arrays.edgeless_stable[v] ? meta.vote.class_prior[k] ?? 0 : givenTo(report, v, k)) - beyondNumber;
+  const beyondNumber = meta.per_neighbour && k === meta.voting_rule.absent ? meta.num_groups : 0; // what counts is how many empty groups are not
+  return (arrays.no_edge && !arrays.no_edge_stable[v] ? meta.voting_rule.class_prior[k] ?? 0 : givenTo(report, v, k)) - beyondNumber;
 }
 
 // Votes for each class in each tier, and how far each class is from winning.
@@ -102,7 +102,7 @@ function tallyOf(report) {
   for (let v = 0; v < n; v++) {
     const row = v * C, a = label[v];
     if (clear[v] && byDefault[v] >= 0) votes[2][row + byDefault[v]] = size[2 * n + v];
-    const inDoubt = arrays.edgeless && !arrays.edgeless_stable[v] ? Math.abs(meta.vote.edgeless_prior) : 0;
+    const inDoubt = arrays.no_edge && !arrays.no_edge_stable[v] ? Math.abs(meta.voting_rule.no_edge_prior) : 0;
     const conceded = meta.num_groups - size[v] - size[n + v] - size[2 * n + v] + inDoubt;
     const standing = (k) => votes[0][row + k] + votes[1][row + k] + votes[2][row + k] + surelyGivenTo(report, v, k);
     const own = standing(a);
@@ -135,13 +135,13 @@ function affordable(prices, money) {
   return count;
 }
 
-// A budget to { covered, holds(v), neighboursNeeded(v) }: what nested limits on the ballots that move decide.
+// A budget to { covered, holds(v), neighboursNeeded(v) }: what nested limits on the votes that move decide.
 function judgeByReach(report, tally) {
   const { meta } = report;
   const { n, C, label, size, votes: [inside, listed, outside], margin } = tally;
-  const theorem = theoremsFor(report)[meta.rule];
+  const theorem = theoremsFor(report)[meta.theorem];
 
-  // Whether target v keeps its label if at most `all` ballots move, at most `beyond` of them …
+  // Whether target v keeps its label if at most `all` votes move, at most `beyond` of them …
   function withstands(v, all, beyond, unlisted) {
     const row = v * C, a = label[v], own = row + a;
     const s0 = size[v], s1 = size[n + v], s2 = size[2 * n + v];
@@ -159,10 +159,10 @@ function judgeByReach(report, tally) {
     const covered = reach.covered && (meta.own_features || !budget.target_features) && (meta.stable_ids || budget.delete_nodes === 0);
     const holds = (v) => covered && withstands(v, reach.moved(v), reach.beyond, reach.unlisted);
 
-    // The fewest ballots beyond the reached ones that must move before v can break; Infinity if v holds.
+    // The fewest votes beyond the reached ones that must move before v can break; Infinity if v holds.
     function neighboursNeeded(v) {
       if (holds(v)) return Infinity;
-      if (!meta.by_neighbours) return 0; // ballots of all targets may move at once: no edge has to be shared
+      if (!meta.by_neighbours) return 0; // votes of all targets may move at once: no edge has to be shared
       const all = reach.moved(v);
       const keeps = (moved) => covered && withstands(v, all, Math.min(reach.beyond, moved), Math.min(reach.unlisted, moved));
       if (!keeps(0)) return 0;
@@ -201,10 +201,10 @@ function makeRules(report) {
     const within = judge(budget), injectedEdges = times(budget.inject_nodes, budget.edges_per_injected);
     const prices = (of) => Float64Array.from({ length: n }, (_, v) => of(v));
     let broken = affordable(prices(within.neighboursNeeded), 2 * budget.add_edges + injectedEdges);
-    if (arrays.hubs && !touched) { // a change at one pair touches its two ends and no other target
+    if (arrays.targets_per_node && !touched) { // a change at one pair touches its two ends and no other target
       const edges = budget.add_edges + budget.delete_edges + budget.change_edges;
-      const hubs = arrays.hubs.subarray(0, Math.min(arrays.hubs.length, budget.delete_nodes + budget.change_features));
-      const touches = 2 * edges + injectedEdges + hubs.reduce((sum, one) => sum + one, 0);
+      const reached = arrays.targets_per_node.subarray(0, Math.min(arrays.targets_per_node.length, budget.delete_nodes + budget.change_features));
+      const touches = 2 * edges + injectedEdges + reached.reduce((sum, one) => sum + one, 0);
       broken = Math.min(broken, affordable(prices(within.touchesNeeded), touches));
     }
     return Math.min(n, touched + broken);
@@ -217,7 +217,7 @@ function makeRules(report) {
 
   // A sentence if the division proves nothing at all about such an attack.
   function whyNothing(budget) {
-    if (budget.target_features && !meta.own_features) return "Nothing is proved: a target's own features enter every one of its ballots in this division.";
+    if (budget.target_features && !meta.own_features) return "Nothing is proved: a target's own features enter every one of its votes in this division.";
     if (budget.delete_nodes > 0 && !meta.stable_ids) return "Nothing is proved: nodes are known by their row numbers, and deleting one renames all later ones.";
     return judge(budget).covered ? null : "Nothing is proved: this division says nothing about at least one of these changes.";
   }

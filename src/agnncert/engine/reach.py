@@ -1,4 +1,4 @@
-"""How many ballots of a target the worst k other nodes can reach, in the edge-centric division.
+"""How many votes of a target the worst k other nodes can reach, in the edge-centric division.
 
 A node whose features change, or that is deleted, matters to a target only in subgraphs where both lie in one component;
 their number is the node's *reach*. The exact worst case over sets of k nodes is a maximum-coverage problem; the sum of
@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.divisions.base import DisjointUnion
 
-Cover = tuple[IntArray, IntArray]
+ReachTable = tuple[IntArray, IntArray]
 
 # At most so many pairs of nodes in one component are enumerated, small components first. In the components that are
 # left, any one node counts as reaching every target.
@@ -60,26 +60,26 @@ def small_components(pieces: DisjointUnion) -> SmallComponents:
     return SmallComponents(size[small].astype(np.int32), node.astype(np.int32))
 
 
-def cover_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.int32], cap: IntArray) -> Cover:
-    """Cover table of each target: ``cover[ptr[j] + k - 1]`` bounds the ballots that k nodes reach.
+def reach_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.int32], cap: IntArray) -> ReachTable:
+    """Reach table of each target: ``reach[ptr[j] + k - 1]`` bounds the votes that k nodes reach.
 
     Args:
         parts: The small components of all subgraphs, some subgraphs at a time, in their order.
         target_of: Which target each node is, -1 if it is none.
-        cap: Number of reached ballots of each target.
+        cap: Number of reached votes of each target.
     """
     size = np.concatenate([np.zeros(0, dtype=np.int32), *(part.size for part in parts)])
     node = np.concatenate([np.zeros(0, dtype=np.int32), *(part.node for part in parts)])
     small = _small_enough(size)
     node, size = node[np.repeat(small, size)], size[small]
     owner = target_of[node]
-    base = cap - np.bincount(owner[owner >= 0], minlength=len(cap))  # ballots in components that are not looked into
+    base = cap - np.bincount(owner[owner >= 0], minlength=len(cap))  # votes in components that are not looked into
     owner, reach = _reaches(size, node, owner, len(target_of))
     return sums_of_largest(owner, reach, cap, base)
 
 
-def cover_of_graphs(reach: npt.NDArray[np.integer], batch: IntArray, cap: IntArray) -> Cover:
-    """Cover table of each graph: a node reaches the subgraphs in which it has an edge.
+def reach_of_graphs(reach: npt.NDArray[np.integer], batch: IntArray, cap: IntArray) -> ReachTable:
+    """Reach table of each graph: a node reaches the subgraphs in which it has an edge.
 
     Args:
         reach: Number of subgraphs in which each node has an edge.
@@ -128,7 +128,7 @@ def _reaches(
     return pair[first] // num_nodes, np.diff(first, append=len(pair))
 
 
-def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> Cover:
+def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> ReachTable:
     """Sums of the k largest reaches of each owner, at most ``cap``; a row ends where it stops growing, at ``cap``."""
     most = int(reach.max(initial=0))
     key = owner * (most + 1) + (most - reach)  # by owner, and the largest reach first
@@ -143,7 +143,7 @@ def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntAr
     grows[1:] = total[1:] > total[:-1]
     grows[start[count > 0]] = True
     total = total[grows]
-    # Files promise that a row ends with the number of ballots. Some do not yet: where all components are large (one
+    # Files promise that a row ends with the number of votes. Some do not yet: where all components are large (one
     # node may reach them all), and where there is only a self-loop (no other node reaches the target).
     count = np.bincount(owner[grows], minlength=len(cap))
     end = np.cumsum(count)
