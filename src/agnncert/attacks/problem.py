@@ -293,7 +293,7 @@ class Problem:
         return np.column_stack([counted.dense(), *[followed[name] for name in ("no_edge",) if name in followed]])
 
     def _prior(self, num_targets: int, no_edge: VoteTable, num_groups: int = 0) -> IntArray:
-        """Votes of the prior; ``no-edge`` is empty unless the prior follows it."""
+        """Votes of the prior; ``no_edge`` is empty unless the prior follows it."""
         known = (no_edge, np.ones(num_targets, dtype=bool)) if len(no_edge) else ()
         shape = num_targets, self.call.num_classes
         return Prior.of(self.voting_rule, self.per_neighbour, num_groups, shape, *known).votes

@@ -131,7 +131,7 @@ class VoteRecord:
         parameters: Whole numbers that the rule needs: the sides of GNNCert-EN's grid, or the votes that one unit of
             each budget field moves in a user's own division.
         vote: What empty groups cast, and with how many votes each class starts.
-        no-edge: Prediction of each target without edges, shape ``[n]``; only if the prior follows it.
+        no_edge: Prediction of each target without edges, shape ``[n]``; only if the prior follows it.
         no_edge_stable: Whether it is far enough from a tie to be the same on every machine, shape ``[n]``.
         one_way: Whether the pair of each listed vote has one direction only, shape ``[m]``; only where every pair has
             a group of its own.

@@ -59,7 +59,7 @@ Empty = Annotated[
     str | None,
     typer.Option(
         metavar="VOTE", show_default="no_edge for nodes, abstain for graphs",
-        help="Vote of empty subgraphs: no-edge (the prediction without edges), abstain, or a class (name or number).",
+        help="Vote of empty subgraphs: no_edge (the prediction without edges), abstain, or a class (name or number).",
     ),
 ]  # fmt: skip
 Prior = Annotated[

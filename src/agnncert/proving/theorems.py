@@ -75,7 +75,7 @@ class Prior:
             per_neighbour: Whether every neighbour has a group.
             num_groups: Number of groups.
             shape: Number of targets n and of classes C.
-            no-edge: Prediction of each target without edges, shape ``[n]``. Required if the prior follows it.
+            no_edge: Prediction of each target without edges, shape ``[n]``. Required if the prior follows it.
             no_edge_stable: Whether that prediction is stable, shape ``[n]``.
         """
         own_constant = per_neighbour and voting_rule.constant is not None and voting_rule.constant >= 0

@@ -86,7 +86,7 @@ class ReportContext:
         dataset: Name of the data.
         undefended: Accuracy of the same kind of model, trained and used without a defence.
         mlp: Accuracy of a multi-layer perceptron on the features alone (node task).
-        no-edge: Accuracy of the certified model without edges (node task). Defaults to what the votes tell.
+        no_edge: Accuracy of the certified model without edges (node task). Defaults to what the votes tell.
         majority: Accuracy of always predicting the most frequent class.
         bag_of_nodes: Accuracy of a model that sees the nodes but no edges (graph task).
         by_class: For any of these models, by its field above: recall and false positive rate of each class.

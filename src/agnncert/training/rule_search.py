@@ -48,7 +48,7 @@ class VoteTable:
         conceded: Votes that are not stable, which count for every rival, shape ``[n]``.
         truth: True classes, shape ``[n]``.
         weight: Weight of each target, shape ``[n]``; the sum is 1.
-        no-edge: The prediction without edges, shape ``[n]``; graphs have none and abstain.
+        no_edge: The prediction without edges, shape ``[n]``; graphs have none and abstain.
         no_edge_stable: Whether it is stable, shape ``[n]``.
         twos: With one subgraph per neighbour: votes per class that one change can turn to another class, shape
             ``[n, C]``. All of them if anything may change, few if neighbours are only added and deleted.

@@ -62,7 +62,7 @@ class Store:
         vote: The vote of each copy.
         stable: Whether it is beyond numerical doubt.
         close: Whether another shaking of the numbers might decide that otherwise.
-        no-edge: What each node votes without edges; with ``no_edge_stable`` and ``no_edge_close``.
+        no_edge: What each node votes without edges; with ``no_edge_stable`` and ``no_edge_close``.
     """
 
     def __init__(self, cells: Cells, nodes: Nodes, union: Union, kinds: dict[str, torch.dtype]) -> None:

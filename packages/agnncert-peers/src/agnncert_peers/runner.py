@@ -103,7 +103,7 @@ class Outcome:
         seconds_casting: Time of casting votes within ``certify``; 0 if the outcome was read from a folder.
         plain: Labels of the same model on the whole graph, without the defence; ``None`` if read from a folder.
         record: How training went; empty if there was none, or if read from a folder.
-        no-edge: Labels of the same model without edges (divisions, node task), shape ``[n]``, or ``None``.
+        no_edge: Labels of the same model without edges (divisions, node task), shape ``[n]``, or ``None``.
         no_edge_score: Share of the validation part that these get right, by which the best of several is chosen.
         decides: If the vote was chosen for a size: what decides, as in ``VoteCandidate.name``.
         converged: Whether an earlier epoch than the last was the best one, so that more epochs would hardly help.
