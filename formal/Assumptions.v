@@ -127,8 +127,8 @@ Print Assumptions price_two_levels.
 Print Assumptions price_gnncert_n.
 Print Assumptions price_gnncert_en.
 Print Assumptions price_stated.
-Print Assumptions edgeless_doubt.
-Print Assumptions edgeless_same.
+Print Assumptions no_edge_doubt.
+Print Assumptions no_edge_same.
 Print Assumptions constant_local.
 Print Assumptions constant_local_undirected.
 Print Assumptions sum_checked.

@@ -80,7 +80,7 @@ Qed.
 Lemma least_failing_ok passes high : least_failing passes high = 0 \/ passes (least_failing passes high - 1) = true.
 Proof. unfold least_failing; destruct (passes 0) eqn:E; auto; right; apply least_passes; auto. Qed.
 
-(** Two bounds on what moves beyond the reached ballots hold together. *)
+(** Two bounds on what moves beyond the reached votes hold together. *)
 Lemma moves_meet V n r (g : list nat) x : moves V n r ->
   (forall i, (i < groups V)%nat -> stable V i = true -> tier_of V i <> Reached -> In i g \/ r i = cast V i) ->
   Z.of_nat (length g) <= x ->
@@ -103,9 +103,9 @@ Proof.
   - intros i Hi Hs Ht; destruct (h2 i Hi Hs Ht) as [I|]; auto. destruct (H i Hi Hs) as [J|]; auto; congruence.
 Qed.
 
-(** Theorem 7, need(v): a broken target needed at least as many ballots beyond the reached ones as the checker says. *)
+(** Theorem 7, need(v): a broken target needed at least as many votes beyond the reached ones as the checker says. *)
 Theorem need_sound :
-  forall (s : settings) (t : target) (q : query) (r : nat -> ballot) (P' : nat -> Z) (g : list nat),
+  forall (s : settings) (t : target) (q : query) (r : nat -> vote) (P' : nat -> Z) (g : list nat),
     (rule s = ByEdge \/ rule s = ByNode \/ rule s = ByGatedNode) -> (0 < num_classes s)%nat ->
     (forall n, reach_of s (count_target s t) (clip_budget (sparing q)) false = Some n ->
        well_made s t = true -> moves (votes_of s t) n r) ->
@@ -140,7 +140,7 @@ Section Bound.
   Hypothesis nodes : of_graphs s = false.
   Hypothesis once : NoDup targets.
   Let c v := count_target s (file v).
-  (** Theorem 7: need(v) of every target, the fewest ballots outside S(v) that must change before its label can fall. *)
+  (** Theorem 7: need(v) of every target, the fewest votes outside S(v) that must change before its label can fall. *)
   Definition needs_of : list lim := map (fun v => need s (c v) q) targets.
   (** Theorem 7: how many targets do not hold one by one. *)
   Definition fails_of : Z := amount id (fun v => negb (holds s (c v) q)) targets.
@@ -246,7 +246,7 @@ End Bound.
 Section Divisions.
   Variables (id F W : Type).
   Hypothesis id_eq : forall x y : id, {x = y} + {x <> y}.
-  Variables (s : settings) (t : target) (q : query) (v : id) (A : attack id) (G G' : graph id F W) (r : nat -> ballot) (P' : nat -> Z).
+  Variables (s : settings) (t : target) (q : query) (v : id) (A : attack id) (G G' : graph id F W) (r : nat -> vote) (P' : nat -> Z).
   Hypothesis HC : (0 < num_classes s)%nat.
   Hypothesis L : leads A G G'.
   Hypothesis afforded : affords id_eq (sparing q) A.

@@ -1,23 +1,23 @@
 (** The checker says yes: the label holds. One theorem for each rule. Their hypotheses are what a verifier without graph and model takes on trust:
-    the file tells the truth about the graph and the ballots, and the model is local (or, for graphs, ignores numbering). *)
+    the file tells the truth about the graph and the votes, and the model is local (or, for graphs, ignores numbering). *)
 From Coq Require Import List Arith ZArith Lia Bool.
 From Agnncert Require Import Vote Graph NodeCentric EdgeCentric Gated GraphTask Gnncert PerNeighbourVote PerNeighbour PerPair
   OwnGroupsOfGraphs Checker CheckerProofs.
 Import ListNotations.
 Open Scope Z_scope.
 
-(** What a machine uses as prior: votes for each class, and votes for the edgeless prediction, read as y. *)
+(** What a machine uses as prior: votes for each class, and votes for the no_edge prediction, read as y. *)
 Definition prior_read (s : settings) (t : target) (P' : nat -> Z) : Prop :=
-  exists y, (edgeless_stable t = true -> y = edgeless_choice t)
-    /\ forall k, P' k = class_prior_of s k + for_edgeless (edgeless_prior s) y k.
-(** The same where empty groups have no number, so that their ballots are no part of the prior. *)
+  exists y, (no_edge_stable t = true -> y = no_edge_choice t)
+    /\ forall k, P' k = class_prior_of s k + for_no_edge (no_edge_prior s) y k.
+(** The same where empty groups have no number, so that their votes are no part of the prior. *)
 Definition own_prior_read (s : settings) (t : target) (P' : nat -> Z) : Prop :=
-  exists y, (edgeless_stable t = true -> y = edgeless_choice t)
-    /\ forall k, P' k = nth k (class_prior s) 0 + for_edgeless (edgeless_prior s) y k.
+  exists y, (no_edge_stable t = true -> y = no_edge_choice t)
+    /\ forall k, P' k = nth k (class_prior s) 0 + for_no_edge (no_edge_prior s) y k.
 
-(** The listed ballots of a file are those of keys of another kind, neighbours or pairs, under some numbering of these. *)
+(** The listed votes of a file are those of keys of another kind, neighbours or pairs, under some numbering of these. *)
 Definition numbered {key} (t : target) (V : own_votes key) : Prop :=
-  exists number : key -> Z, map number (cast_by _ V) = map fst (listed_ballots t)
+  exists number : key -> Z, map number (cast_by _ V) = map fst (listed_votes t)
     /\ forall u, In u (cast_by _ V) ->
          own_cast _ V u = own_cast _ (own_votes_of t) (number u) /\ own_stable _ V u = own_stable _ (own_votes_of t) (number u)
          /\ one_way _ V u = one_way _ (own_votes_of t) (number u).
@@ -27,15 +27,15 @@ Definition numbered {key} (t : target) (V : own_votes key) : Prop :=
 Lemma prior_read_doubt s t P' : prior_read s t P' -> forall a k,
   prior_certain s t a - prior_certain s t k - prior_doubt s t <= P' a - P' k.
 Proof.
-  intros [y [H E]] a k; rewrite !E; unfold prior_certain, prior_doubt, for_edgeless. destruct (edgeless_stable t); simpl.
-  - rewrite H by auto. destruct (beq (edgeless_choice t) (Some a)), (beq (edgeless_choice t) (Some k)); lia.
+  intros [y [H E]] a k; rewrite !E; unfold prior_certain, prior_doubt, for_no_edge. destruct (no_edge_stable t); simpl.
+  - rewrite H by auto. destruct (beq (no_edge_choice t) (Some a)), (beq (no_edge_choice t) (Some k)); lia.
   - destruct (beq y (Some a)), (beq y (Some k)); lia.
 Qed.
 Lemma own_prior_read_doubt s t P' : own_prior_read s t P' -> forall a k,
   own_prior s t a - own_prior s t k - prior_doubt s t <= P' a - P' k.
 Proof.
-  intros [y [H E]] a k; rewrite !E; unfold own_prior, prior_doubt, for_edgeless. destruct (edgeless_stable t); simpl.
-  - rewrite H by auto. destruct (beq (edgeless_choice t) (Some a)), (beq (edgeless_choice t) (Some k)); lia.
+  intros [y [H E]] a k; rewrite !E; unfold own_prior, prior_doubt, for_no_edge. destruct (no_edge_stable t); simpl.
+  - rewrite H by auto. destruct (beq (no_edge_choice t) (Some a)), (beq (no_edge_choice t) (Some k)); lia.
   - destruct (beq y (Some a)), (beq y (Some k)); lia.
 Qed.
 
@@ -58,7 +58,7 @@ Proof. unfold any_test; intro H; apply andb_prop in H; apply H. Qed.
 Lemma label_counted s t : label (count_target s t) = label_of s t.
 Proof. reflexivity. Qed.
 
-(** What a yes means for ballots: the test of Theorem 2 was passed. *)
+(** What a yes means for votes: the test of Theorem 2 was passed. *)
 Lemma holds_test s t B own : own_groups s = false -> (0 < num_classes s)%nat -> holds s (count_target s t) (B, own) = true ->
   exists n, reach_of s (count_target s t) (clip_budget B) own = Some n
     /\ withstands (votes_of s t) (num_classes s) (prior_certain s t) (prior_doubt s t) (label_of s t) n
@@ -86,11 +86,11 @@ Qed.
 Section Numbered.
   Variables (key : Type) (t : target) (V : own_votes key).
   Hypothesis N : numbered t V.
-  Lemma numbered_amount (p : ballot -> bool -> bool -> bool) :
+  Lemma numbered_amount (p : vote -> bool -> bool -> bool) :
     amount key (fun u => p (own_cast _ V u) (own_stable _ V u) (one_way _ V u)) (cast_by _ V)
     = amount Z (fun u => p (own_cast _ (own_votes_of t) u) (own_stable _ (own_votes_of t) u) (one_way _ (own_votes_of t) u)) (cast_by _ (own_votes_of t)).
   Proof.
-    destruct N as [nr [E H]]. change (cast_by Z (own_votes_of t)) with (map fst (listed_ballots t)); rewrite <- E.
+    destruct N as [nr [E H]]. change (cast_by Z (own_votes_of t)) with (map fst (listed_votes t)); rewrite <- E.
     apply amount_map; intros u Hu; destruct (H u Hu) as [-> [-> ->]]; auto.
   Qed.
   Lemma numbered_length : length (cast_by _ V) = length (cast_by _ (own_votes_of t)).
@@ -134,7 +134,7 @@ Theorem checked_edge_centric :
     (forall x y, h x y = h y x) -> local_undirected f ->
     efaithful id F W (Z.to_nat (num_groups s)) h f v (votes_of s t) G ->
     covers id F W (Z.to_nat (num_groups s)) h v G (row (cover_row t)) ->
-    forall (G' : graph id F W) (r : nat -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (r : nat -> vote) (P' : nat -> Z),
       attacked id_eq B v G G' -> ereading id F W (Z.to_nat (num_groups s)) h f v G' r -> prior_read s t P' ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) P' r = label_of s t.
 Proof.
@@ -153,7 +153,7 @@ Theorem checked_node_centric :
     holds s (count_target s t) (B, own) = true ->
     local f ->
     faithful id F W (Z.to_nat (num_groups s)) h f v (votes_of s t) G ->
-    forall (G' : graph id F W) (r : nat -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (r : nat -> vote) (P' : nat -> Z),
       attacked id_eq B v G G' -> reading id F W (Z.to_nat (num_groups s)) h f v G' r -> prior_read s t P' ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) P' r = label_of s t.
 Proof.
@@ -174,7 +174,7 @@ Theorem checked_gated :
     holds s (count_target s t) (B, own) = true ->
     local f ->
     tfaithful id F W (Z.to_nat (num_groups s)) h f v (votes_of s t) G ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       tattacked id F W id_eq v own B G G' -> treading id F W (Z.to_nat (num_groups s)) h f v G' r ->
       voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -196,7 +196,7 @@ Theorem checked_edge_centric_graph :
     (forall x y, h x y = h y x) ->
     egfaithful id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
     gcovers id F W (Z.to_nat (num_groups s)) h G (row (cover_row t)) ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       gattacked id F W id_eq B G G' -> egreading id F W (Z.to_nat (num_groups s)) g h G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -218,7 +218,7 @@ Theorem checked_node_centric_graph :
     extensional id F W g ->
     gfaithful id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
     loopless id F W G ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       gattacked id F W id_eq B G G' -> loopless id F W G' -> greading id F W (Z.to_nat (num_groups s)) g h G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -239,7 +239,7 @@ Theorem checked_node_centric_graph_with_loops :
     holds s (count_target s t) (B, own) = true ->
     extensional id F W g ->
     gfaithful_loops id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       gattacked id F W id_eq B G G' -> greading id F W (Z.to_nat (num_groups s)) g h G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -259,7 +259,7 @@ Theorem checked_gnncert_e :
     holds s (count_target s t) (B, own) = true ->
     (forall x y, he x y = he y x) -> sees_only id W F g ->
     shown_faithful id F W (Z.to_nat (num_groups s)) F g (esub id F W he) (votes_of s t) G ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> affords id_eq B A -> shown_reading id F W (Z.to_nat (num_groups s)) F g (esub id F W he) G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -302,7 +302,7 @@ Theorem checked_gnncert_n :
     holds s (count_target s t) (B, own) = true ->
     sees_only id W (option F) g ->
     shown_faithful id F W (Z.to_nat (num_groups s)) (option F) g (gate id F W hf) (votes_of s t) G ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> few (pairs_of id A) (touched_edges B) -> few (altered A) (with_own own B) ->
       shown_reading id F W (Z.to_nat (num_groups s)) (option F) g (gate id F W hf) G' r ->
       voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
@@ -325,7 +325,7 @@ Theorem checked_gnncert_en :
     holds s (count_target s t) (B, own) = true ->
     (forall x y, he x y = he y x) -> sees_only id W (option F) g ->
     shown_faithful id F W (height * width) (option F) g look (votes_of s t) G ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> few (added A) (add_edges B) -> few (deleted A) (delete_edges B) -> few (changed A) (change_edges B) ->
       few (altered A) (with_own own B) ->
       shown_reading id F W (height * width) (option F) g look G' r ->
@@ -343,13 +343,13 @@ Proof.
   apply few_with_own; auto.
 Qed.
 
-(** Theorem 2 for a user's own division: if it moves no more ballots than its prices say, the label holds. *)
+(** Theorem 2 for a user's own division: if it moves no more votes than its prices say, the label holds. *)
 Theorem checked_stated :
   forall (s : settings) (t : target) (B : budget) (own : bool),
     rule s = AsStated -> (0 < num_classes s)%nat ->
     holds s (count_target s t) (B, own) = true ->
     exists n, at_prices (price s) (own_price s) (clip_budget B) own = Some n
-      /\ forall (r : nat -> ballot) (P' : nat -> Z) (moved : list nat),
+      /\ forall (r : nat -> vote) (P' : nat -> Z) (moved : list nat),
            (forall i, (i < Z.to_nat (num_groups s))%nat -> stable (votes_of s t) i = true -> In i moved \/ r i = cast (votes_of s t) i) ->
            few moved n -> prior_read s t P' ->
            voted (num_classes s) (Z.to_nat (num_groups s)) P' r = label_of s t.
@@ -364,11 +364,11 @@ Proof.
   apply (Moves _ _ r moved moved moved); auto.
 Qed.
 
-(** Theorem 1, the radius: no x ballots, whichever they are, change the label. *)
+(** Theorem 1, the radius: no x votes, whichever they are, change the label. *)
 Theorem checked_radius :
   forall (s : settings) (t : target) (x : Z),
     own_groups s = false -> (0 < num_classes s)%nat -> 0 <= x -> right_radius s (count_target s t) x = true ->
-    forall (r : nat -> ballot) (P' : nat -> Z) (moved : list nat),
+    forall (r : nat -> vote) (P' : nat -> Z) (moved : list nat),
       (forall i, (i < Z.to_nat (num_groups s))%nat -> stable (votes_of s t) i = true -> In i moved \/ r i = cast (votes_of s t) i) ->
       Z.of_nat (length moved) <= x -> prior_read s t P' ->
       voted (num_classes s) (Z.to_nat (num_groups s)) P' r = label_of s t.
@@ -410,7 +410,7 @@ Theorem checked_per_neighbour :
     rule s = ByNeighbour -> of_graphs s = false -> (0 < num_classes s)%nat ->
     holds s (count_target s t) (B, own) = true ->
     local f -> numbered t V -> ofaithful id F W id_eq f v V G ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote) (P' : nat -> Z),
       strictly_attacked id F W id_eq v B G G' -> oreading id F W id_eq f v G' S' r -> own_prior_read s t P' ->
       own = false /\ own_voted id (num_classes s) P' (empty_casts s) S' r = label_of s t.
 Proof.
@@ -429,7 +429,7 @@ Theorem checked_per_pair :
     rule s = ByPair -> of_graphs s = false -> (0 < num_classes s)%nat ->
     holds s (count_target s t) (B, own) = true ->
     local_undirected f -> numbered t V -> pfaithful id F W id_eq f v V G ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote) (P' : nat -> Z),
       pairs_attacked id F W id_eq v B G G' -> preading id F W id_eq f v G' S' r -> own_prior_read s t P' ->
       own = false /\ own_voted id (num_classes s) P' (empty_casts s) S' r = label_of s t.
 Proof.
@@ -448,7 +448,7 @@ Theorem checked_per_node_graph :
     rule s = ByNeighbour -> of_graphs s = true -> (0 < num_classes s)%nat -> prior_doubt s t = 0 ->
     holds s (count_target s t) (B, own) = true ->
     extensional id F W g -> numbered t V -> nfaithful id F W id_eq g V G ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote),
       nodes_attacked id F W id_eq B G G' -> nreading id F W id_eq g G' S' r ->
       own = false /\ own_voted id (num_classes s) (own_prior s t) (empty_casts s) S' r = label_of s t.
 Proof.
@@ -471,7 +471,7 @@ Theorem checked_per_pair_graph :
     (forall x y x' y', name x y = name x' y' -> (x = x' /\ y = y') \/ (x = y' /\ y = x')) ->
     extensional id F W g -> numbered t V -> gpfaithful id F W key id_eq g name counts V G ->
     degrees_ok id F W key name G (row (cover_row t)) ->
-    forall (G' : graph id F W) (S' : list key) (r : key -> ballot),
+    forall (G' : graph id F W) (S' : list key) (r : key -> vote),
       all_pairs_attacked id F W id_eq B G G' -> gpreading id F W key id_eq g name counts G' S' r ->
       own = false /\ own_voted key (num_classes s) (own_prior s t) (empty_casts s) S' r = label_of s t.
 Proof.
@@ -483,14 +483,14 @@ Proof.
   destruct Ha as [A [L [L2 [L3 Ha]]]]; exists A; split; auto; split; auto; split; auto; apply affords_clip; auto.
 Qed.
 
-(** Theorem 9, the radius where every neighbour has a group of its own: x ballots that come, go, or become anything; without [altering],
-    ballots that come, go, or are turned. *)
+(** Theorem 9, the radius where every neighbour has a group of its own: x votes that come, go, or become anything; without [altering],
+    votes that come, go, or are turned. *)
 Theorem checked_own_radius :
   forall (key : Type) (key_eq : forall p q : key, {p = q} + {p <> q}) (s : settings) (t : target) (V : own_votes key) (altering : bool) (x : Z),
     own_groups s = true -> (0 < num_classes s)%nat -> 0 <= x ->
     is_largest (any_test (empty_casts s) altering (count_target s t)) (num_groups s) x = true ->
     numbered t V -> NoDup (cast_by _ V) ->
-    forall (S' : list key) (r : key -> ballot) (P' : nat -> Z) (new rem alt turn : list key),
+    forall (S' : list key) (r : key -> vote) (P' : nat -> Z) (new rem alt turn : list key),
       NoDup S' -> own_changes key V S' r new rem alt turn ->
       Z.of_nat (length (new ++ rem ++ alt ++ turn)) <= x -> (altering = false -> alt = []) ->
       own_prior_read s t P' ->

@@ -14,25 +14,25 @@ Inductive division := ByEdge | ByNode | ByGatedNode | GnncertE | GnncertN | Gnnc
 
 (** Settings of a file, the same for all targets.
     - [keeps_ids]: nodes have ids; otherwise row numbers stand in for them, and nodes must not be deleted;
-    - [class_prior], [edgeless_prior]: votes that are there from the start, for each class, and for the edgeless prediction;
+    - [class_prior], [no_edge_prior]: votes that are there from the start, for each class, and for the no_edge prediction;
     - [empty_casts]: what empty groups cast where every neighbour has a group of its own;
     - [edge_groups], [feature_groups]: the sides of GNNCert-EN's grid;
-    - [price], [own_price]: ballots that one unit of each budget moves in a user's own division; None: not covered. *)
+    - [price], [own_price]: votes that one unit of each budget moves in a user's own division; None: not covered. *)
 Record settings := Settings {
   rule : division; of_graphs : bool; keeps_ids : bool; num_groups : Z; num_classes : nat;
-  class_prior : list Z; edgeless_prior : Z; empty_casts : ballot;
+  class_prior : list Z; no_edge_prior : Z; empty_casts : vote;
   edge_groups : Z; feature_groups : Z; price : budget; own_price : lim
 }.
 
-(** One ballot: the class, whether it is stable, its tier, whether its pair has one direction only. *)
-Record entry := Entry { choice : ballot; is_stable : bool; its_tier : tier; has_one_way : bool }.
+(** One vote: the class, whether it is stable, its tier, whether its pair has one direction only. *)
+Record entry := Entry { choice : vote; is_stable : bool; its_tier : tier; has_one_way : bool }.
 
-(** One target: the listed ballots with their groups in ascending order, the ballot that all other groups cast, the
-    edgeless prediction (None if no prior follows it), and the row of the cover table: entry k - 1 bounds what k nodes
+(** One target: the listed votes with their groups in ascending order, the vote that all other groups cast, the
+    no_edge prediction (None if no prior follows it), and the row of the cover table: entry k - 1 bounds what k nodes
     reach, the last one holds for more. *)
 Record target := Target {
-  listed_ballots : list (Z * entry); default_ballot : entry;
-  edgeless_choice : ballot; edgeless_stable : bool; cover_row : list Z
+  listed_votes : list (Z * entry); default_vote : entry;
+  no_edge_choice : vote; no_edge_stable : bool; cover_row : list Z
 }.
 
 (** A budget, and whether the target's own features may change. *)
@@ -47,22 +47,22 @@ Fixpoint ascends (low high : Z) (l : list (Z * entry)) : bool :=
 (** Every neighbour, pair or node has a group of its own (Theorem 9). *)
 Definition own_groups (s : settings) : bool := match rule s with ByNeighbour | ByPair => true | _ => false end.
 
-(** Groups ascend, listed ballots are not in the third tier and all others are; where every neighbour has a group of its
+(** Groups ascend, listed votes are not in the third tier and all others are; where every neighbour has a group of its
     own, empty groups cast what is said. *)
 Definition well_made (s : settings) (t : target) : bool :=
-  ascends 0 (num_groups s) (listed_ballots t)
-  && forallb (fun p => negb (teq (its_tier (snd p)) Unlisted)) (listed_ballots t)
-  && teq (its_tier (default_ballot t)) Unlisted
-  && (negb (own_groups s) || beq (choice (default_ballot t)) (empty_casts s)).
+  ascends 0 (num_groups s) (listed_votes t)
+  && forallb (fun p => negb (teq (its_tier (snd p)) Unlisted)) (listed_votes t)
+  && teq (its_tier (default_vote t)) Unlisted
+  && (negb (own_groups s) || beq (choice (default_vote t)) (empty_casts s)).
 
-(** The choices of those listed ballots that satisfy q. *)
-Fixpoint choices (q : entry -> bool) (l : list (Z * entry)) (found : list ballot) : list ballot :=
+(** The choices of those listed votes that satisfy q. *)
+Fixpoint choices (q : entry -> bool) (l : list (Z * entry)) (found : list vote) : list vote :=
   match l with
   | [] => found
   | (_, e) :: l' => choices q l' (if q e then choice e :: found else found)
   end.
-(** c(k), of a list of ballots. *)
-Fixpoint count (k : nat) (l : list ballot) (n : Z) : Z :=
+(** c(k), of a list of votes. *)
+Fixpoint count (k : nat) (l : list vote) (n : Z) : Z :=
   match l with
   | [] => n
   | y :: l' => count k l' (match y with Some j => if Nat.eqb j k then n + 1 else n | None => n end)
@@ -70,12 +70,12 @@ Fixpoint count (k : nat) (l : list ballot) (n : Z) : Z :=
 (** The length of a list. *)
 Fixpoint size {A} (l : list A) (n : Z) : Z := match l with [] => n | _ :: l' => size l' (n + 1) end.
 
-(** What counts against a rival: [lead] is its margin, [not_0], [not_1], [not_2] are the stable ballots of each tier that
+(** What counts against a rival: [lead] is its margin, [not_0], [not_1], [not_2] are the stable votes of each tier that
     are not for it, [way_not] those of them whose pair has one direction only. *)
 Record rival := Rival { its_class : nat; lead : Z; not_0 : Z; not_1 : Z; not_2 : Z; way_not : Z }.
 
-(** A target, counted: the label as cast, its stable ballots in each tier, those of one-way pairs, the rivals, and how many
-    ballots are reached, stable or not. *)
+(** A target, counted: the label as cast, its stable votes in each tier, those of one-way pairs, the rivals, and how many
+    votes are reached, stable or not. *)
 Record counted := Counted {
   made : bool; label : nat; for_0 : Z; for_1 : Z; for_2 : Z; way_for : Z; rivals : list rival;
   num_reached_in : Z; cover_in : list Z
@@ -86,12 +86,12 @@ Definition class_prior_of (s : settings) (k : nat) : Z :=
   nth k (class_prior s) 0 - (if own_groups s && beq (empty_casts s) (Some k) then num_groups s else 0).
 (** The prior of class k as it was cast (Theorem 8). *)
 Definition prior_cast (s : settings) (t : target) (k : nat) : Z :=
-  class_prior_of s k + (if beq (edgeless_choice t) (Some k) then edgeless_prior s else 0).
+  class_prior_of s k + (if beq (no_edge_choice t) (Some k) then no_edge_prior s else 0).
 (** The prior of class k that no machine reads otherwise (Theorem 8). *)
 Definition prior_certain (s : settings) (t : target) (k : nat) : Z :=
-  class_prior_of s k + (if edgeless_stable t && beq (edgeless_choice t) (Some k) then edgeless_prior s else 0).
-(** The doubt of Theorem 8: |w| where the edgeless prediction is not stable. *)
-Definition prior_doubt (s : settings) (t : target) : Z := if edgeless_stable t then 0 else Z.abs (edgeless_prior s).
+  class_prior_of s k + (if no_edge_stable t && beq (no_edge_choice t) (Some k) then no_edge_prior s else 0).
+(** The doubt of Theorem 8: |w| where the no_edge prediction is not stable. *)
+Definition prior_doubt (s : settings) (t : target) : Z := if no_edge_stable t then 0 else Z.abs (no_edge_prior s).
 
 (** The best score, the smaller class on a tie. *)
 Fixpoint best_from (score : nat -> Z) (k left : nat) (b : nat) (sb : Z) : nat :=
@@ -101,25 +101,25 @@ Fixpoint best_from (score : nat -> Z) (k left : nat) (b : nat) (sb : Z) : nat :=
       if sb <? sk then best_from score (S k) left' k sk else best_from score (S k) left' b sb
   end.
 
-(** What n unlisted ballots give class k. *)
-Definition default_for (k : nat) (t : target) (n : Z) : Z := if beq (choice (default_ballot t)) (Some k) then n else 0.
+(** What n unlisted votes give class k. *)
+Definition default_for (k : nat) (t : target) (n : Z) : Z := if beq (choice (default_vote t)) (Some k) then n else 0.
 
 (** Section 1, Vote: the label, the class with the most votes, the smaller index on a tie. *)
 Definition label_of (s : settings) (t : target) : nat :=
-  let cast := choices (fun _ => true) (listed_ballots t) [] in
-  let rest := num_groups s - size (listed_ballots t) 0 in
+  let cast := choices (fun _ => true) (listed_votes t) [] in
+  let rest := num_groups s - size (listed_votes t) 0 in
   let score k := prior_cast s t k + count k cast 0 + default_for k t rest in
   match num_classes s with O => O | S m => best_from score 1 m 0 (score O) end.
 
 (** All numbers of Theorems 2 and 9 that no budget changes. *)
 Definition count_target (s : settings) (t : target) : counted :=
-  let l := listed_ballots t in
+  let l := listed_votes t in
   let a := label_of s t in
   let r0 := choices (fun e => is_stable e && teq (its_tier e) Reached) l [] in
   let r1 := choices (fun e => is_stable e && teq (its_tier e) Unreached) l [] in
   let ways := choices (fun e => is_stable e && has_one_way e) l [] in
   let s0 := size r0 0 in let s1 := size r1 0 in let sw := size ways 0 in
-  let s2 := if is_stable (default_ballot t) then num_groups s - size l 0 else 0 in
+  let s2 := if is_stable (default_vote t) then num_groups s - size l 0 else 0 in
   let a0 := count a r0 0 in let a1 := count a r1 0 in let a2 := default_for a t s2 in
   let own := prior_certain s t a + a0 + a1 + a2 - (num_groups s - s0 - s1 - s2) - prior_doubt s t in
   let against k :=
@@ -163,7 +163,7 @@ Definition same (n : lim) : reach := Reach n n n.
 (** o: 1 if the target's own features may change. *)
 Definition one_if (own : bool) : lim := Some (if own then 1 else 0).
 
-(** Ballots that a budget moves at stated prices; None if something is not covered. *)
+(** Votes that a budget moves at stated prices; None if something is not covered. *)
 Definition priced (p amount : lim) (rest : option lim) : option lim :=
   match rest with
   | None => None
@@ -172,14 +172,14 @@ Definition priced (p amount : lim) (rest : option lim) : option lim :=
                   | Some _ => Some (ladd (lmul (clip p) amount) moved)
                   end
   end.
-(** Ballots that a budget moves in a user's own division: the sum over its fields. *)
+(** Votes that a budget moves in a user's own division: the sum over its fields. *)
 Definition at_prices (p : budget) (own_p : lim) (B : budget) (own : bool) : option lim :=
   priced (add_edges p) (add_edges B) (priced (delete_edges p) (delete_edges B) (priced (change_edges p) (change_edges B)
     (priced (inject_nodes p) (inject_nodes B) (priced (edges_per_injected p) (clip (injected_edges B))
       (priced (delete_nodes p) (delete_nodes B) (priced (change_features p) (change_features B)
         (priced own_p (one_if own) (Some (Some 0))))))))).
 
-(** How many ballots a budget can move, by the theorem of the division; None where nothing is proved. *)
+(** How many votes a budget can move, by the theorem of the division; None where nothing is proved. *)
 Definition reach_of (s : settings) (c : counted) (B : budget) (own : bool) : option reach :=
   let ids_ok := keeps_ids s || is_zero (delete_nodes B) in
   let when b n := if (b : bool) then Some n else None in
@@ -224,31 +224,31 @@ Definition test (c : counted) (n : reach) : bool :=
   let lost := limit3 n (for_0 c) (for_1 c) (for_2 c) in
   made c && forallb (fun k => lost + limit3 n (not_0 k) (not_1 k) (not_2 k) <=? lead k) (rivals c).
 
-(** Theorem 9: stable ballots for the label. *)
+(** Theorem 9: stable votes for the label. *)
 Definition for_own (c : counted) : Z := for_0 c + for_1 c.
-(** Theorem 9: stable ballots that are not for the rival. *)
+(** Theorem 9: stable votes that are not for the rival. *)
 Definition not_own (k : rival) : Z := not_0 k + not_1 k.
 (** x is less than n. *)
 Definition lt_lim (x : Z) (n : lim) : bool := match n with Some m => x <? m | None => true end.
 
 (** Theorem 9: the most that a rival gains. *)
-Definition gain_in (y0 : ballot) (n : touches) (c : counted) (k : rival) : lim :=
+Definition gain_in (y0 : vote) (n : touches) (c : counted) (k : rival) : lim :=
   if beq y0 (Some (label c)) then
     ladd (Some (cap (t_altered n) (for_own c) + cap (t_altered n) (not_own k))) (lmul (Some 2) (t_new n))
   else if beq y0 (Some (its_class k)) then
     Some (over (t_touched n) (t_turned n) (for_own c) (way_for c) + over (t_touched n) (t_turned n) (not_own k) (way_not k))
   else ladd (Some (over (t_touched n) (t_turned n) (for_own c) (way_for c) + cap (t_altered n) (not_own k))) (t_new n).
 (** Theorem 9, the test. *)
-Definition own_test (y0 : ballot) (c : counted) (n : touches) : bool :=
+Definition own_test (y0 : vote) (c : counted) (n : touches) : bool :=
   made c && forallb (fun k => negb (lt_lim (lead k) (gain_in y0 n c k))) (rivals c).
 
 (** x changes of any kind; of edges and nodes added and deleted alone if not [altering]. *)
-Definition any_gain_in (y0 : ballot) (altering : bool) (x : Z) (c : counted) (k : rival) : Z :=
+Definition any_gain_in (y0 : vote) (altering : bool) (x : Z) (c : counted) (k : rival) : Z :=
   if beq y0 (Some (label c)) then 2 * x
   else if beq y0 (Some (its_class k)) then Z.min x (for_own c) + Z.min x (not_own k)
   else x + Z.min x (if altering then for_own c else way_for c).
 (** Theorem 9, the test of the radii. *)
-Definition any_test (y0 : ballot) (altering : bool) (c : counted) (x : Z) : bool :=
+Definition any_test (y0 : vote) (altering : bool) (c : counted) (x : Z) : bool :=
   made c && forallb (fun k => any_gain_in y0 altering x c k <=? lead k) (rivals c).
 
 (** Whether a target holds against a budget. *)
@@ -332,14 +332,14 @@ Definition need (s : settings) (c : counted) (q : query) : lim :=
                 end
        end.
 
-(** The fewest new, removed and altered ballots with which it breaks, where every neighbour has a group of its own. *)
-Definition twos_in (y0 : ballot) (n : touches) (c : counted) (k : rival) : lim :=
+(** The fewest new, removed and altered votes with which it breaks, where every neighbour has a group of its own. *)
+Definition twos_in (y0 : vote) (n : touches) (c : counted) (k : rival) : lim :=
   let ways := cap (t_turned n) (way_for c) in
   let kept := if beq y0 (Some (its_class k)) then t_touched n else t_altered n in
   let twos := Some (cap (ladd kept (Some ways)) (for_own c)) in
   if beq y0 (Some (label c)) then ladd twos (t_new n) else twos.
 (** Theorem 9, many targets: x changes at this target do not break it. *)
-Definition touch_test (y0 : ballot) (n : touches) (c : counted) (x : Z) : bool :=
+Definition touch_test (y0 : vote) (n : touches) (c : counted) (x : Z) : bool :=
   made c && forallb (fun k => negb (lt_lim (lead k) (gain_in y0 n c k)) || (x + cap (twos_in y0 n c k) x <=? lead k)) (rivals c).
 (** Theorem 9, many targets: the fewest changes with which a target breaks. *)
 Definition touch_need (s : settings) (c : counted) (q : query) : lim :=

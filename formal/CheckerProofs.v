@@ -9,26 +9,26 @@ Open Scope Z_scope.
 (** 1 if true, 0 if not. *)
 Definition b2z (b : bool) : Z := if b then 1 else 0.
 
-(** How many listed ballots satisfy q. *)
+(** How many listed votes satisfy q. *)
 Fixpoint listed_with (q : entry -> bool) (l : list (Z * entry)) : Z :=
   match l with [] => 0 | (_, e) :: l' => b2z (q e) + listed_with q l' end.
-(** The number of listed ballots. *)
+(** The number of listed votes. *)
 Definition len (l : list (Z * entry)) : Z := Z.of_nat (length l).
 
-(** The ballots that a file means. *)
+(** The votes that a file means. *)
 Fixpoint entry_at (l : list (Z * entry)) (d : entry) (i : Z) : entry :=
   match l with [] => d | (g, e) :: l' => if i =? g then e else entry_at l' d i end.
-(** The votes of Theorem 2 that a file states: listed ballots, and the default of all other groups. *)
+(** The votes of Theorem 2 that a file states: listed votes, and the default of all other groups. *)
 Definition votes_of (s : settings) (t : target) : votes :=
-  let at_ i := entry_at (listed_ballots t) (default_ballot t) (Z.of_nat i) in
+  let at_ i := entry_at (listed_votes t) (default_vote t) (Z.of_nat i) in
   Votes (Z.to_nat (num_groups s)) (fun i => choice (at_ i)) (fun i => is_stable (at_ i)) (fun i => its_tier (at_ i)).
 (** The same where every neighbour, pair or node has a group of its own: the group is its key. *)
 Definition own_votes_of (t : target) : own_votes Z :=
-  let at_ g := entry_at (listed_ballots t) (default_ballot t) g in
-  OwnVotes Z (map fst (listed_ballots t)) (fun g => choice (at_ g)) (fun g => is_stable (at_ g)) (fun g => has_one_way (at_ g)).
+  let at_ g := entry_at (listed_votes t) (default_vote t) g in
+  OwnVotes Z (map fst (listed_votes t)) (fun g => choice (at_ g)) (fun g => is_stable (at_ g)) (fun g => has_one_way (at_ g)).
 (** The prior where empty groups are beyond number. *)
 Definition own_prior (s : settings) (t : target) (k : nat) : Z :=
-  nth k (class_prior s) 0 + (if edgeless_stable t && beq (edgeless_choice t) (Some k) then edgeless_prior s else 0).
+  nth k (class_prior s) 0 + (if no_edge_stable t && beq (no_edge_choice t) (Some k) then no_edge_prior s else 0).
 
 (** ---- Counting ---- *)
 
@@ -117,22 +117,22 @@ Lemma best_ext s s' C : (forall k, s k = s' k) -> best s C = best s' C.
 Proof. intro H; induction C as [|m IH]; simpl; auto. rewrite IH, !H; auto. Qed.
 
 Lemma label_of_best s t : (0 < num_classes s)%nat ->
-  label_of s t = best (fun k => prior_cast s t k + count k (choices (fun _ => true) (listed_ballots t) []) 0
-                                + default_for k t (num_groups s - size (listed_ballots t) 0)) (num_classes s).
+  label_of s t = best (fun k => prior_cast s t k + count k (choices (fun _ => true) (listed_votes t) []) 0
+                                + default_for k t (num_groups s - size (listed_votes t) 0)) (num_classes s).
 Proof.
   intro H; unfold label_of; destruct (num_classes s) as [|m]; [lia|].
   match goal with |- _ = best ?f _ => change (best_from f 1 m 0 (f O) = best f (1 + m)) end.
   apply best_from_best; [|lia]. cbn [best]; rewrite Z.ltb_irrefl; auto.
 Qed.
 
-(** Section 1, Vote: the label is the winner of the ballots as cast, the smaller class on a tie. *)
-Theorem label_is_voted s t : (0 < num_classes s)%nat -> ascends 0 (num_groups s) (listed_ballots t) = true ->
+(** Section 1, Vote: the label is the winner of the votes as cast, the smaller class on a tie. *)
+Theorem label_is_voted s t : (0 < num_classes s)%nat -> ascends 0 (num_groups s) (listed_votes t) = true ->
   label_of s t = voted (num_classes s) (groups (votes_of s t)) (prior_cast s t) (cast (votes_of s t)).
 Proof.
   intros H A; rewrite label_of_best by auto; apply best_ext; intro k. unfold score; cbn [groups cast votes_of].
-  rewrite (num_entries (fun e => beq (choice e) (Some k)) (default_ballot t) (num_groups s) (listed_ballots t) 0) by (auto; lia).
+  rewrite (num_entries (fun e => beq (choice e) (Some k)) (default_vote t) (num_groups s) (listed_votes t) 0) by (auto; lia).
   rewrite choices_count, size_add; simpl; unfold default_for, len.
-  destruct (beq (choice (default_ballot t)) (Some k)); simpl b2z; lia.
+  destruct (beq (choice (default_vote t)) (Some k)); simpl b2z; lia.
 Qed.
 
 Lemma label_lt s t : (0 < num_classes s)%nat -> (label_of s t < num_classes s)%nat.
@@ -142,8 +142,8 @@ Proof. intro H; rewrite label_of_best by auto; apply best_is_label; auto. Qed.
 
 Section Counted.
   Variables (s : settings) (t : target).
-  Let l := listed_ballots t.
-  Let d := default_ballot t.
+  Let l := listed_votes t.
+  Let d := default_vote t.
   Let c := count_target s t.
   Let a := label_of s t.
   Let T := num_groups s.
@@ -166,7 +166,7 @@ Section Counted.
     unfold well_made in ok. apply andb_prop in ok; destruct ok as [H1 H4]. apply andb_prop in H1; destruct H1 as [H1 H3].
     apply andb_prop in H1; destruct H1 as [H1 H2]. split; [exact H1|]. split; [|split].
     - intros p Hp E. rewrite forallb_forall in H2; specialize (H2 p Hp); rewrite E in H2; discriminate.
-    - unfold d; destruct (its_tier (default_ballot t)); auto; discriminate.
+    - unfold d; destruct (its_tier (default_vote t)); auto; discriminate.
     - intro E; rewrite E in H4; simpl in H4; apply beq_true in H4; auto.
   Qed.
 
@@ -202,7 +202,7 @@ Section Counted.
     split; [apply in_seq; lia|]. destruct (Nat.eqb_spec k a); [contradiction|auto].
   Qed.
 
-  (** Tiers of listed ballots. *)
+  (** Tiers of listed votes. *)
   Lemma tiers_split q : listed_with q l
     = listed_with (fun e => q e && teq (its_tier e) Reached) l + listed_with (fun e => q e && teq (its_tier e) Unreached) l.
   Proof.

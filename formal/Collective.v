@@ -47,7 +47,7 @@ Section Collective.
   Variable B : budget.
   Hypothesis afforded : affords id_eq B A.
 
-  (** Below need(v) ballots beyond the reached ones the label of v holds. *)
+  (** Below need(v) votes beyond the reached ones the label of v holds. *)
   Definition needs (V : votes) (C : nat) (P : nat -> Z) (doubt : Z) (a : nat) (need : Z) : Prop :=
     withstands V C P doubt a (Reach (all (node_reach V B)) (Some (need - 1)) (Some (need - 1))).
 
@@ -142,7 +142,7 @@ Theorem collective_certificate :
          (G : graph id F W) (B : budget) (C : nat)
          (V : id -> votes) (P : id -> nat -> Z) (doubt : id -> Z) (label : id -> nat) (need : id -> Z) (someone : id),
     local f ->
-    forall (A : attack id) (G' : graph id F W) (r : id -> nat -> ballot) (P' : id -> nat -> Z) (broken : list id),
+    forall (A : attack id) (G' : graph id F W) (r : id -> nat -> vote) (P' : id -> nat -> Z) (broken : list id),
       leads A G G' -> affords id_eq B A -> NoDup broken ->
       (forall v, In v broken ->
          spares A v /\ faithful id F W T h f v (V v) G /\ reading id F W T h f v G' (r v)

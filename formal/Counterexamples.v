@@ -19,7 +19,7 @@ Definition two_way_graph : graph nat unit unit :=
 Definition hears_any : model nat unit unit := fun G v y => (hears G v /\ y = Some 1%nat) \/ (~ hears G v /\ y = Some 0%nat).
 (** A division with one group. *)
 Definition all_in_group_0 (_ : nat) : nat := 0.
-(** The one ballot of node 0 in G: class 0, without an incoming arc. *)
+(** The one vote of node 0 in G: class 0, without an incoming arc. *)
 Definition votes_before : votes := Votes 1 (fun _ => Some 0%nat) (fun _ => true) (fun _ => Unlisted).
 
 Lemma hears_any_local : local hears_any.
@@ -73,12 +73,12 @@ Proof.
 Qed.
 
 (** B. The paper's Theorems 7 and 8 without "the target is spared": one node, no edge, three groups; the model reads the
-    node's own features. One altered node, M = 1, and all three ballots change. *)
+    node's own features. One altered node, M = 1, and all three votes change. *)
 Definition lone (c : nat) : graph nat nat unit := Graph (fun x => if Nat.eqb x 0 then Some c else None) (fun _ _ => None).
-(** The model of B: the ballot is the node's own feature. *)
-Definition own_features (G : graph nat nat unit) (v : nat) : ballot := node G v.
+(** The model of B: the vote is the node's own feature. *)
+Definition own_features (G : graph nat nat unit) (v : nat) : vote := node G v.
 
-(** Section 5, Own features: one altered node, the target itself, changes every ballot. *)
+(** Section 5, Own features: one altered node, the target itself, changes every vote. *)
 Theorem target_must_be_spared :
   let A := Attack nat [] [] [] [] [] [] [0%nat] in
   local (fun G v y => y = own_features G v)

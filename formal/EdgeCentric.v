@@ -27,7 +27,7 @@ Section EdgeCentric.
   | itself : component G v
   | onward x y : component G x -> arc G x y <> None \/ arc G y x <> None -> component G y.
 
-  (** The certificate speaks the truth about G: T groups, stable ballots read alike on every machine, and v has no edge in a group that is not
+  (** The certificate speaks the truth about G: T groups, stable votes read alike on every machine, and v has no edge in a group that is not
       marked as reached. *)
   Record efaithful (V : votes) (G : graph) : Prop := {
     egroups_ok : groups V = T;
@@ -35,8 +35,8 @@ Section EdgeCentric.
     etier_ok : forall i, (i < T)%nat -> tier_of V i <> Reached -> ~ ereached G i
   }.
 
-  (** What a machine may read on G: one ballot of v in each group. *)
-  Definition ereading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> f (esub i G) v (r i).
+  (** What a machine may read on G: one vote of v in each group. *)
+  Definition ereading (G : graph) (r : nat -> vote) : Prop := forall i, (i < T)%nat -> f (esub i G) v (r i).
 
   (** A cover table is right: k other nodes lie in v's component in at most cover(k) groups, those of [l]. *)
   Definition covers (G : graph) (cover : lim -> lim) : Prop :=
@@ -69,7 +69,7 @@ Section EdgeCentric.
     rewrite h_sym; auto.
   Qed.
 
-  (** Section 4, Only new neighbours count, edge-centric: a ballot changes only where v has an edge before or after. *)
+  (** Section 4, Only new neighbours count, edge-centric: a vote changes only where v has an edge before or after. *)
   Theorem only_edges G G' i y :
     well_formed G -> well_formed G' -> node G' v = node G v ->
     ~ ereached G i -> ~ ereached G' i -> (f (esub i G) v y <-> f (esub i G') v y).
@@ -167,7 +167,7 @@ Section EdgeCentric.
   Hypothesis afforded : affords id_eq B A.
   Hypothesis true_votes : efaithful V G.
   Hypothesis true_cover : covers G cover.
-  Variable r : nat -> ballot.
+  Variable r : nat -> vote.
   Hypothesis r_read : ereading G' r.
 
   Lemma few_enew : few enew (ladd (joined_nodes B) (add_edges B)).
@@ -219,7 +219,7 @@ Theorem edge_centric_certificate :
     efaithful id F W T h f v V G ->
     covers id F W T h v G cover ->
     withstands V C P doubt a (edge_reach cover B) ->
-    forall (G' : graph id F W) (r : nat -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (r : nat -> vote) (P' : nat -> Z),
       attacked id_eq B v G G' ->
       ereading id F W T h f v G' r ->
       (forall k, (k < C)%nat -> k <> a -> P a - P k - doubt <= P' a - P' k) ->

@@ -1,4 +1,4 @@
-(** Theorem 1's converse (docs/proofs.md, "some change of M + 1 ballots elects another class") and the radius of Theorem 8. The first is not
+(** Theorem 1's converse (docs/proofs.md, "some change of M + 1 votes elects another class") and the radius of Theorem 8. The first is not
     needed for soundness. *)
 From Coq Require Import List Arith ZArith Lia Bool.
 From Agnncert Require Import Vote.
@@ -23,10 +23,10 @@ Qed.
 (** ---- Theorem 1 ---- *)
 
 (** c(k) *)
-Definition votes_for (T : nat) (b : nat -> ballot) (k : nat) : Z := num T (fun i => beq (b i) (Some k)).
+Definition votes_for (T : nat) (b : nat -> vote) (k : nat) : Z := num T (fun i => beq (b i) (Some k)).
 
-(** Hand the first x ballots of a to k. *)
-Definition handed (b : nat -> ballot) (a k : nat) (x : Z) (i : nat) : ballot :=
+(** Hand the first x votes of a to k. *)
+Definition handed (b : nat -> vote) (a k : nat) (x : Z) (i : nat) : vote :=
   if first_of x (fun i => beq (b i) (Some a)) i then Some k else b i.
 
 Lemma handed_counts T b a k x : a <> k -> 0 <= x ->
@@ -51,10 +51,10 @@ Proof.
   apply negb_true_iff, beq_false in H; exfalso; apply H; auto.
 Qed.
 
-(** Theorem 1, converse: M is half the smallest margin, rounded down; then some change of M + 1 ballots elects another class. There must be a
-    ballot and a second class. *)
+(** Theorem 1, converse: M is half the smallest margin, rounded down; then some change of M + 1 votes elects another class. There must be a
+    vote and a second class. *)
 Theorem radius_exact :
-  forall (C T : nat) (b : nat -> ballot) (M : Z),
+  forall (C T : nat) (b : nat -> vote) (M : Z),
     (2 <= C)%nat -> (1 <= T)%nat -> 0 <= M ->
     let a := voted C T (fun _ => 0) b in
     radius_ok C T b a M -> ~ radius_ok C T b a (M + 1) ->
@@ -76,7 +76,7 @@ Proof.
   - exists (handed b a k (M + 1)); split; [apply handed_few; lia|].
     destruct (handed_counts T b a k (M + 1) (not_eq_sym N) ltac:(lia)) as [E1 E2].
     apply (not_label _ C a k Hk N). unfold score. unfold votes_for in *. rewrite E1, E2. lia.
-  - (* nobody voted for a: everyone abstains, and a single ballot decides *)
+  - (* nobody voted for a: everyone abstains, and a single vote decides *)
     assert (M = 0 /\ votes_for T b a = 0 /\ votes_for T b k = 0 /\ tie k a = 0) as [-> [Z1 [Z2 Z3]]] by lia.
     exists (fun i => if Nat.eqb i 0 then Some k else b i); split.
     + transitivity (num T (fun i => Nat.eqb i 0)).
@@ -112,9 +112,9 @@ Qed.
 
 (** ---- Theorem 2, "only if" ---- *)
 
-(** How an attacker spends three nested limits: of a set with x0, x1, x2 ballots in the tiers, first those that are easy to reach. *)
+(** How an attacker spends three nested limits: of a set with x0, x1, x2 votes in the tiers, first those that are easy to reach. *)
 Definition nonnegative (n : lim) : Prop := match n with Some m => 0 <= m | None => True end.
-(** What a limit allows among T ballots: n, or all of them. *)
+(** What a limit allows among T votes: n, or all of them. *)
 Definition most (T : nat) (n : lim) : Z := match n with Some m => Z.min m (Z.of_nat T) | None => Z.of_nat T end.
 
 Lemma spend n x y : 0 <= n -> 0 <= x -> 0 <= y -> exists c e, 0 <= c <= x /\ 0 <= e <= y /\ c = Z.min n x /\ c + e = Z.min n (x + y).
@@ -122,7 +122,7 @@ Proof. intros. exists (Z.min n x), (Z.min n (x + y) - Z.min n x). lia. Qed.
 Lemma split_in_two u v w : 0 <= w <= u + v -> 0 <= u -> 0 <= v -> exists p q, w = p + q /\ 0 <= p <= u /\ 0 <= q <= v.
 Proof. intros. exists (Z.min u w), (w - Z.min u w). lia. Qed.
 
-(** As many of the a0, a1, a2 ballots for a as the limits allow, and then as many of the o0, o1, o2 others: both limits are attained at once. *)
+(** As many of the a0, a1, a2 votes for a as the limits allow, and then as many of the o0, o1, o2 others: both limits are attained at once. *)
 Lemma greedy n0 n1 n2 a0 a1 a2 o0 o1 o2 :
   0 <= n0 -> 0 <= n1 -> 0 <= n2 -> 0 <= a0 -> 0 <= a1 -> 0 <= a2 -> 0 <= o0 -> 0 <= o1 -> 0 <= o2 ->
   exists c0 c1 c2 e0 e1 e2,
@@ -194,7 +194,7 @@ Section OnlyIf.
     destruct (stable V m), (beq (cast V m) (Some a)), (beq (cast V m) (Some k)), (teq (tier_of V m) t); simpl; try lia; discriminate (N eq_refl).
   Qed.
 
-  (** A choice of so many ballots of each tier and kind. *)
+  (** A choice of so many votes of each tier and kind. *)
   Definition chosen (c e : tier -> Z) (i : nat) : bool :=
     let t := tier_of V i in
     first_of (c t) (fun i => mine i && teq (tier_of V i) t) i || first_of (e t) (fun i => others i && teq (tier_of V i) t) i.
@@ -228,8 +228,8 @@ Section OnlyIf.
       induction T as [|m IH]; [reflexivity|]. cbn [num]; rewrite IH; specialize (D m). destruct (p m), (q m); simpl in *; try discriminate; lia.
   Qed.
 
-  (** What the vote reads then: the chosen ballots, and all that is not stable, are for k. *)
-  Definition turned_to (X : nat -> bool) (i : nat) : ballot := if negb (stable V i) || X i then Some k else cast V i.
+  (** What the vote reads then: the chosen votes, and all that is not stable, are for k. *)
+  Definition turned_to (X : nat -> bool) (i : nat) : vote := if negb (stable V i) || X i then Some k else cast V i.
 
   Lemma turned_counts (X : nat -> bool) : (forall i, X i = true -> rest i = true) ->
     num T (fun i => beq (turned_to X i) (Some a)) = standing V a - num T (fun i => X i && mine i)
@@ -288,13 +288,13 @@ Section OnlyIf.
   Qed.
 End OnlyIf.
 
-(** Theorem 2, "only if": where the test fails, ballots within the limits, read as some machine may read them, and a prior within its doubt elect
+(** Theorem 2, "only if": where the test fails, votes within the limits, read as some machine may read them, and a prior within its doubt elect
     another class. *)
 Theorem vote_exact :
   forall (V : votes) (C : nat) (P : nat -> Z) (doubt : Z) (a : nat) (n : reach),
     (0 < C)%nat -> nonnegative (all n) -> nonnegative (beyond n) -> nonnegative (unlisted n) ->
     ~ withstands V C P doubt a n ->
-    exists (P' : nat -> Z) (r : nat -> ballot),
+    exists (P' : nat -> Z) (r : nat -> vote),
       (forall k, (k < C)%nat -> k <> a -> P a - P k - doubt <= P' a - P' k) /\ moves V n r /\ voted C (groups V) P' r <> a.
 Proof.
   intros V C P doubt a n HC H0 H1 H2 NW.

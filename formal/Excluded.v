@@ -5,21 +5,21 @@ From Agnncert Require Import Vote Graph PerNeighbourVote Checker StackedChecker.
 Import ListNotations.
 Open Scope Z_scope.
 
-(** ---- Ballots ---- *)
+(** ---- Votes ---- *)
 
-(** One class: its votes that are sure, s(j); its stable ballots in each tier; those of them whose pair has one direction only. *)
+(** One class: its votes that are sure, s(j); its stable votes in each tier; those of them whose pair has one direction only. *)
 Record standing_of := Standing { z_class : nat; z_sure : Z; z_0 : Z; z_1 : Z; z_2 : Z; z_way : Z }.
-(** All classes of a target; how many ballots are stable in each tier, and of one-way pairs, abstentions included; u, the votes that any class may claim. *)
+(** All classes of a target; how many votes are stable in each tier, and of one-way pairs, abstentions included; u, the votes that any class may claim. *)
 Record contest := Contest { z_classes : list standing_of; z_all_0 : Z; z_all_1 : Z; z_all_2 : Z; z_ways : Z; z_unsure : Z }.
 
 (** All numbers of Theorem 12 (a) and (b) that no budget changes. *)
 Definition count_classes (s : settings) (t : target) : contest :=
-  let l := listed_ballots t in
+  let l := listed_votes t in
   let r0 := choices (fun e => is_stable e && teq (its_tier e) Reached) l [] in
   let r1 := choices (fun e => is_stable e && teq (its_tier e) Unreached) l [] in
   let ways := choices (fun e => is_stable e && has_one_way e) l [] in
   let s0 := size r0 0 in let s1 := size r1 0 in
-  let s2 := if is_stable (default_ballot t) then num_groups s - size l 0 else 0 in
+  let s2 := if is_stable (default_vote t) then num_groups s - size l 0 else 0 in
   let class k :=
     let k0 := count k r0 0 in let k1 := count k r1 0 in let k2 := default_for k t s2 in
     Standing k (prior_certain s t k + k0 + k1 + k2) k0 k1 k2 (count k ways 0) in
@@ -46,7 +46,7 @@ Definition can_win (n : reach) (v : contest) (k : standing_of) : bool :=
   && fits_in (total (fun p => Z.max 0 (snd p - z_0 (fst p) - z_1 (fst p))) needs 0) (unlisted n).
 
 (** Theorem 12 (b): whether k can be made to win, where every neighbour has a group of its own. *)
-Definition own_can_win (y0 : ballot) (n : touches) (v : contest) (k : standing_of) : bool :=
+Definition own_can_win (y0 : vote) (n : touches) (v : contest) (k : standing_of) : bool :=
   let others := z_all_0 v - z_0 k + (z_all_1 v - z_1 k) in
   let altered := cap (t_altered n) others in
   let won := if beq y0 (Some (z_class k)) then Some (cap (ladd (t_touched n) (Some (cap (t_turned n) (z_ways v - z_way k)))) others)

@@ -6,7 +6,7 @@ From Agnncert Require Import Vote Graph NodeCentric EdgeCentric Gated GraphTask 
 Import ListNotations.
 Open Scope Z_scope.
 
-(** What the program says of class k, ballots. *)
+(** What the program says of class k, votes. *)
 Definition left_out (s : settings) (t : target) (q : query) (k : nat) : bool :=
   nth k (cannot_get s (count_target s t) (count_classes s t) q) false.
 (** The same of stacked votes. *)
@@ -48,7 +48,7 @@ Section CountedClasses.
   Lemma classes_are : z_classes v = map counted_class (seq 0 C).
   Proof. unfold counted_class, v, count_classes; cbn [z_classes]. apply nth_map. Qed.
 
-  (** --- Ballots in tiers --- *)
+  (** --- Votes in tiers --- *)
   Let V := votes_of s t.
   Record counts_class (k : nat) (z : standing_of) : Prop := {   (* the numbers of Theorem 12 (a) and (b) *)
     q_class : z_class z = k;
@@ -63,7 +63,7 @@ Section CountedClasses.
     intro Hk. unfold counted_class, v, count_classes; cbn [z_classes].
     rewrite nth_class by exact Hk.
     split; unfold v, count_classes; cbn [z_class z_sure z_0 z_1 z_2 z_way z_all_0 z_all_1 z_all_2 z_ways]; auto;
-      rewrite ?count_r0, ?count_w, ?choices_size, ?size_add; cbn [length]; rewrite ?Z.add_0_r, ?Z.add_0_l; change (Z.of_nat (length (listed_ballots t))) with (len (listed_ballots t)).
+      rewrite ?count_r0, ?count_w, ?choices_size, ?size_add; cbn [length]; rewrite ?Z.add_0_r, ?Z.add_0_l; change (Z.of_nat (length (listed_votes t))) with (len (listed_votes t)).
     - unfold V; rewrite (V_standing s t ok some_class). lia.
     - unfold V; rewrite (V_for s t ok some_class); auto.
     - unfold V; rewrite (V_for s t ok some_class); auto.
@@ -76,7 +76,7 @@ Section CountedClasses.
   Qed.
   Lemma unsure_is : z_unsure v = conceded V + prior_doubt s t.
   Proof.
-    unfold v, count_classes; cbn [z_unsure]. rewrite !choices_size, size_add. cbn [length]. rewrite !Z.add_0_r, Z.add_0_l. change (Z.of_nat (length (listed_ballots t))) with (len (listed_ballots t)).
+    unfold v, count_classes; cbn [z_unsure]. rewrite !choices_size, size_add. cbn [length]. rewrite !Z.add_0_r, Z.add_0_l. change (Z.of_nat (length (listed_votes t))) with (len (listed_votes t)).
     unfold V; rewrite (V_conceded s t ok some_class). lia.
   Qed.
 
@@ -109,12 +109,12 @@ Section CountedClasses.
     prior_certain s t j + standing V j + tie j k - (prior_certain s t k + standing V k) - (conceded V + prior_doubt s t) <= own_ahead Z O (own_prior s t) (prior_doubt s t) (empty_casts s) k j.
   Proof.
     intros own N. destruct (ok_parts s t ok) as [A [_ [_ E]]]; specialize (E own). pose proof (ascends_len _ _ _ A) as B.
-    assert (L0 : 0 <= len (listed_ballots t)) by (unfold len; lia).
+    assert (L0 : 0 <= len (listed_votes t)) by (unfold len; lia).
     unfold own_ahead, own_standing, V, O. rewrite !(V_standing s t ok some_class), (V_conceded s t ok some_class), !(O_for s t ok some_class), (O_unstable s t ok some_class).
-    cbn [cast_by own_votes_of]. rewrite map_length. change (Z.of_nat (length (listed_ballots t))) with (len (listed_ballots t)).
+    cbn [cast_by own_votes_of]. rewrite map_length. change (Z.of_nat (length (listed_votes t))) with (len (listed_votes t)).
     unfold prior_certain, class_prior_of, own_prior; rewrite own; cbn [andb]. unfold default_for; rewrite E.
     assert (NB : beq (empty_casts s) (Some j) = true -> beq (empty_casts s) (Some k) = true -> False) by (rewrite !beq_true; congruence).
-    destruct (beq (empty_casts s) (Some j)), (beq (empty_casts s) (Some k)); try (exfalso; auto; fail); destruct (is_stable (default_ballot t)); lia.
+    destruct (beq (empty_casts s) (Some j)), (beq (empty_casts s) (Some k)); try (exfalso; auto; fail); destruct (is_stable (default_vote t)); lia.
   Qed.
 
   (** Theorem 12 (b): a class that is possible passes the program's test. *)
@@ -162,7 +162,7 @@ Section CountedClasses.
   Qed.
 End CountedClasses.
 
-(** ---- What the program leaves out, ballots ---- *)
+(** ---- What the program leaves out, votes ---- *)
 
 (** Counts do not depend on how keys are numbered. *)
 Lemma numbered_possible (key : Type) (t : target) (V : own_votes key) : numbered t V ->
@@ -182,12 +182,12 @@ Proof.
   - intros y' nn Hy EY NK EN. rewrite <- AH, <- F, <- O, <- LO. apply (H3 y' nn); auto.
 Qed.
 
-(** A class that is left out does not win, whatever ballots move within the limits of the budget. *)
+(** A class that is left out does not win, whatever votes move within the limits of the budget. *)
 Theorem left_out_sound :
   forall (s : settings) (t : target) (B : budget) (own : bool) (k : nat),
     own_groups s = false -> (0 < num_classes s)%nat -> left_out s t (B, own) k = true ->
     exists n, reach_of s (count_target s t) (clip_budget B) own = Some n /\ num_reached (votes_of s t) = num_reached_in (count_target s t)
-      /\ forall (r : nat -> ballot) (P' : nat -> Z), moves (votes_of s t) n r ->
+      /\ forall (r : nat -> vote) (P' : nat -> Z), moves (votes_of s t) n r ->
            (forall a j, prior_certain s t a - prior_certain s t j - prior_doubt s t <= P' a - P' j) ->
            voted (num_classes s) (groups (votes_of s t)) P' r <> k.
 Proof.
@@ -208,7 +208,7 @@ Theorem own_left_out_sound :
   forall (key : Type) (key_eq : forall p q : key, {p = q} + {p <> q}) (s : settings) (t : target) (V : own_votes key) (B : budget) (own : bool) (k : nat),
     own_groups s = true -> (0 < num_classes s)%nat -> left_out s t (B, own) k = true -> numbered t V -> NoDup (cast_by _ V) ->
     own = false /\ exists n, touches_of s (count_target s t) (clip_budget B) false = Some n
-      /\ forall (S' : list key) (r : key -> ballot) (P' : nat -> Z), NoDup S' -> own_moves key V n S' r ->
+      /\ forall (S' : list key) (r : key -> vote) (P' : nat -> Z), NoDup S' -> own_moves key V n S' r ->
            (forall a j, own_prior s t a - own_prior s t j - prior_doubt s t <= P' a - P' j) ->
            own_voted key (num_classes s) P' (empty_casts s) S' r <> k.
 Proof.
@@ -238,7 +238,7 @@ Theorem excluded_edge_centric :
     (forall x y, h x y = h y x) -> local_undirected f ->
     efaithful id F W (Z.to_nat (num_groups s)) h f v (votes_of s t) G ->
     covers id F W (Z.to_nat (num_groups s)) h v G (row (cover_row t)) ->
-    forall (G' : graph id F W) (r : nat -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (r : nat -> vote) (P' : nat -> Z),
       attacked id_eq B v G G' -> ereading id F W (Z.to_nat (num_groups s)) h f v G' r -> prior_read s t P' ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) P' r <> k.
 Proof.
@@ -258,7 +258,7 @@ Theorem excluded_node_centric :
     left_out s t (B, own) k = true ->
     local f ->
     faithful id F W (Z.to_nat (num_groups s)) h f v (votes_of s t) G ->
-    forall (G' : graph id F W) (r : nat -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (r : nat -> vote) (P' : nat -> Z),
       attacked id_eq B v G G' -> reading id F W (Z.to_nat (num_groups s)) h f v G' r -> prior_read s t P' ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) P' r <> k.
 Proof.
@@ -278,7 +278,7 @@ Theorem excluded_gated :
     left_out s t (B, own) k = true ->
     local f ->
     tfaithful id F W (Z.to_nat (num_groups s)) h f v (votes_of s t) G ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       tattacked id F W id_eq v own B G G' -> treading id F W (Z.to_nat (num_groups s)) h f v G' r ->
       voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r <> k.
 Proof.
@@ -299,7 +299,7 @@ Theorem excluded_edge_centric_graph :
     (forall x y, h x y = h y x) ->
     egfaithful id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
     gcovers id F W (Z.to_nat (num_groups s)) h G (row (cover_row t)) ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       gattacked id F W id_eq B G G' -> egreading id F W (Z.to_nat (num_groups s)) g h G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r <> k.
 Proof.
@@ -319,7 +319,7 @@ Theorem excluded_node_centric_graph :
     extensional id F W g ->
     gfaithful id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
     loopless id F W G ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       gattacked id F W id_eq B G G' -> loopless id F W G' -> greading id F W (Z.to_nat (num_groups s)) g h G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r <> k.
 Proof.
@@ -338,7 +338,7 @@ Theorem excluded_node_centric_graph_with_loops :
     left_out s t (B, own) k = true ->
     extensional id F W g ->
     gfaithful_loops id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       gattacked id F W id_eq B G G' -> greading id F W (Z.to_nat (num_groups s)) g h G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r <> k.
 Proof.
@@ -357,7 +357,7 @@ Theorem excluded_gnncert_e :
     left_out s t (B, own) k = true ->
     (forall x y, he x y = he y x) -> sees_only id W F g ->
     shown_faithful id F W (Z.to_nat (num_groups s)) F g (esub id F W he) (votes_of s t) G ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> affords id_eq B A -> shown_reading id F W (Z.to_nat (num_groups s)) F g (esub id F W he) G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r <> k.
 Proof.
@@ -379,7 +379,7 @@ Theorem excluded_gnncert_n :
     left_out s t (B, own) k = true ->
     sees_only id W (option F) g ->
     shown_faithful id F W (Z.to_nat (num_groups s)) (option F) g (gate id F W hf) (votes_of s t) G ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> few (pairs_of id A) (touched_edges B) -> few (altered A) (with_own own B) ->
       shown_reading id F W (Z.to_nat (num_groups s)) (option F) g (gate id F W hf) G' r ->
       voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r <> k.
@@ -402,7 +402,7 @@ Theorem excluded_gnncert_en :
     left_out s t (B, own) k = true ->
     (forall x y, he x y = he y x) -> sees_only id W (option F) g ->
     shown_faithful id F W (height * width) (option F) g look (votes_of s t) G ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> few (added A) (add_edges B) -> few (deleted A) (delete_edges B) -> few (changed A) (change_edges B) ->
       few (altered A) (with_own own B) ->
       shown_reading id F W (height * width) (option F) g look G' r ->
@@ -423,7 +423,7 @@ Theorem excluded_stated :
     rule s = AsStated -> (0 < num_classes s)%nat ->
     left_out s t (B, own) k = true ->
     exists n, at_prices (price s) (own_price s) (clip_budget B) own = Some n
-      /\ forall (r : nat -> ballot) (P' : nat -> Z) (moved : list nat),
+      /\ forall (r : nat -> vote) (P' : nat -> Z) (moved : list nat),
            (forall i, (i < Z.to_nat (num_groups s))%nat -> stable (votes_of s t) i = true -> In i moved \/ r i = cast (votes_of s t) i) ->
            few moved n -> prior_read s t P' ->
            voted (num_classes s) (Z.to_nat (num_groups s)) P' r <> k.
@@ -443,7 +443,7 @@ Theorem excluded_per_neighbour :
     rule s = ByNeighbour -> of_graphs s = false -> (0 < num_classes s)%nat ->
     left_out s t (B, own) k = true ->
     local f -> numbered t V -> ofaithful id F W id_eq f v V G ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote) (P' : nat -> Z),
       strictly_attacked id F W id_eq v B G G' -> oreading id F W id_eq f v G' S' r -> own_prior_read s t P' ->
       own = false /\ own_voted id (num_classes s) P' (empty_casts s) S' r <> k.
 Proof.
@@ -460,7 +460,7 @@ Theorem excluded_per_pair :
     rule s = ByPair -> of_graphs s = false -> (0 < num_classes s)%nat ->
     left_out s t (B, own) k = true ->
     local_undirected f -> numbered t V -> pfaithful id F W id_eq f v V G ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote) (P' : nat -> Z),
       pairs_attacked id F W id_eq v B G G' -> preading id F W id_eq f v G' S' r -> own_prior_read s t P' ->
       own = false /\ own_voted id (num_classes s) P' (empty_casts s) S' r <> k.
 Proof.
@@ -477,7 +477,7 @@ Theorem excluded_per_node_graph :
     rule s = ByNeighbour -> of_graphs s = true -> (0 < num_classes s)%nat -> prior_doubt s t = 0 ->
     left_out s t (B, own) k = true ->
     extensional id F W g -> numbered t V -> nfaithful id F W id_eq g V G ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote),
       nodes_attacked id F W id_eq B G G' -> nreading id F W id_eq g G' S' r ->
       own = false /\ own_voted id (num_classes s) (own_prior s t) (empty_casts s) S' r <> k.
 Proof.
@@ -498,7 +498,7 @@ Theorem excluded_per_pair_graph :
     (forall x y x' y', name x y = name x' y' -> (x = x' /\ y = y') \/ (x = y' /\ y = x')) ->
     extensional id F W g -> numbered t V -> gpfaithful id F W key id_eq g name counts V G ->
     degrees_ok id F W key name G (row (cover_row t)) ->
-    forall (G' : graph id F W) (S' : list key) (r : key -> ballot),
+    forall (G' : graph id F W) (S' : list key) (r : key -> vote),
       all_pairs_attacked id F W id_eq B G G' -> gpreading id F W key id_eq g name counts G' S' r ->
       own = false /\ own_voted key (num_classes s) (own_prior s t) (empty_casts s) S' r <> k.
 Proof.

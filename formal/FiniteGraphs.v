@@ -1,5 +1,5 @@
 (** Nothing is lost by speaking of all graphs, also infinite ones: a model that is defined, and local, on some graphs only
-    (finite ones, say) extends to a local model of all graphs that reads the same ballots on these. *)
+    (finite ones, say) extends to a local model of all graphs that reads the same votes on these. *)
 From Coq Require Import List Arith ZArith Lia Bool.
 From Agnncert Require Import Vote Graph.
 Section FiniteGraphs.

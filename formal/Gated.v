@@ -23,16 +23,16 @@ Section Gated.
 
   Notation sub := (sub id F W h).
 
-  (** The certificate speaks the truth about G: T groups, stable ballots read alike, no incoming arc where a ballot is not marked as reached, and
-      the ballot of v's own group is listed. *)
+  (** The certificate speaks the truth about G: T groups, stable votes read alike, no incoming arc where a vote is not marked as reached, and
+      the vote of v's own group is listed. *)
   Record tfaithful (V : votes) (G : graph) : Prop := {
     tgroups_ok : groups V = T;
     tcast_ok : forall i, (i < T)%nat -> stable V i = true -> forall y, gated i (sub i G) v y -> y = cast V i;
     ttier_ok : forall i, (i < T)%nat -> tier_of V i <> Reached -> ~ reached id F W h v G i;
     tunlisted_ok : forall i, (i < T)%nat -> tier_of V i = Unlisted -> h v <> i
   }.
-  (** What a machine may read on G: one ballot of v in each group. *)
-  Definition treading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> gated i (sub i G) v (r i).
+  (** What a machine may read on G: one vote of v in each group. *)
+  Definition treading (G : graph) (r : nat -> vote) : Prop := forall i, (i < T)%nat -> gated i (sub i G) v (r i).
 
   (** The attack without the change of the target's own features, which is charged to o and not to r. *)
   Definition but_target (A : attack id) : attack id :=
@@ -116,7 +116,7 @@ Section Gated.
     Variable V : votes.
     Hypothesis afforded : affords id_eq B (but_target A).
     Hypothesis true_votes : tfaithful V G.
-    Variable r : nat -> ballot.
+    Variable r : nat -> vote.
     Hypothesis r_read : treading G' r.
 
     Notation news := (new_groups id id_eq h v (but_target A)).
@@ -190,7 +190,7 @@ Theorem gated_certificate :
     local f ->
     tfaithful id F W T h f v V G ->
     withstands V C P 0 a (gated_reach own V B) ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       tattacked id F W id_eq v own B G G' ->
       treading id F W T h f v G' r ->
       voted C T P r = a.

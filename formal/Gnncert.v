@@ -16,9 +16,9 @@ Section Gnncert.
   Notation graph := (graph id F W).
   Variable T : nat.
 
-  (** What is read for a target, or for a whole graph: any relation between a graph and ballots that sees nothing but nodes
+  (** What is read for a target, or for a whole graph: any relation between a graph and votes that sees nothing but nodes
       and arcs. *)
-  Definition shown_model (E : Type) := Graph.graph id E W -> ballot -> Prop.
+  Definition shown_model (E : Type) := Graph.graph id E W -> vote -> Prop.
   (** The model sees nothing but nodes and arcs. *)
   Definition sees_only (E : Type) (g : shown_model E) : Prop :=
     forall G G' y, (forall x, node G' x = node G x) -> (forall x z, arc G' x z = arc G x z) -> (g G y <-> g G' y).
@@ -56,14 +56,14 @@ Section Gnncert.
     - destruct (node G' x), (node G x); auto; contradiction.
   Qed.
 
-  (** What the votes are, and that the certificate knows them: [look i] is what the model is shown for ballot i. *)
+  (** What the votes are, and that the certificate knows them: [look i] is what the model is shown for vote i. *)
   Section Votes.
     Variables (E : Type) (g : shown_model E) (look : nat -> graph -> Graph.graph id E W).
-    (** The certificate speaks the truth about G: T ballots, and stable ones are read alike on every machine. *)
+    (** The certificate speaks the truth about G: T votes, and stable ones are read alike on every machine. *)
     Definition shown_faithful (V : votes) (G : graph) : Prop :=
       groups V = T /\ forall i, (i < T)%nat -> stable V i = true -> forall y, g (look i G) y -> y = cast V i.
-    (** What a machine may read on G: one ballot of each subgraph that is shown. *)
-    Definition shown_reading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> g (look i G) (r i).
+    (** What a machine may read on G: one vote of each subgraph that is shown. *)
+    Definition shown_reading (G : graph) (r : nat -> vote) : Prop := forall i, (i < T)%nat -> g (look i G) (r i).
 
     Lemma shown_moves V G G' r (l : list nat) n : sees_only E g -> shown_faithful V G -> shown_reading G' r -> few l n ->
       (forall i, (i < T)%nat -> ~ In i l -> (forall x, node (look i G') x = node (look i G) x)
@@ -82,7 +82,7 @@ End Gnncert.
 Arguments edges_and_features {id F W}.
 
 Lemma gnncert_e_moves (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (he : id -> id -> nat) (g : shown_model id W F)
-  (G : graph id F W) (V : votes) (B : budget) (A : attack id) (G' : graph id F W) (r : nat -> ballot) :
+  (G : graph id F W) (V : votes) (B : budget) (A : attack id) (G' : graph id F W) (r : nat -> vote) :
   (forall x y, he x y = he y x) -> sees_only id W F g -> shown_faithful id F W T F g (esub id F W he) V G ->
   edges_and_features A G G' -> altered A = [] -> affords id_eq B A -> shown_reading id F W T F g (esub id F W he) G' r ->
   moves V (Reach (touched_edges B) (touched_edges B) (touched_edges B)) r.
@@ -95,7 +95,7 @@ Proof.
     + eapply row_same; eauto.
 Qed.
 
-(** GNNCert-E: ballot i is read from all nodes and the edges of group i. n0 = n1 = n2 = e+ + e- + e~. *)
+(** GNNCert-E: vote i is read from all nodes and the edges of group i. n0 = n1 = n2 = e+ + e- + e~. *)
 Theorem gnncert_e_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (he : id -> id -> nat)
          (g : shown_model id W F) (G : graph id F W) (V : votes) (C : nat) (P : nat -> Z) (a : nat) (B : budget),
@@ -103,7 +103,7 @@ Theorem gnncert_e_certificate :
     sees_only id W F g ->
     shown_faithful id F W T F g (esub id F W he) V G ->
     withstands V C P 0 a (Reach (touched_edges B) (touched_edges B) (touched_edges B)) ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> altered A = [] -> affords id_eq B A ->
       shown_reading id F W T F g (esub id F W he) G' r ->
       voted C T P r = a.
@@ -113,7 +113,7 @@ Proof.
 Qed.
 
 Lemma gnncert_n_moves (id F W : Type) (T : nat) (hf : id -> nat) (g : shown_model id W (option F)) (G : graph id F W) (V : votes) (features : lim)
-  (A : attack id) (G' : graph id F W) (r : nat -> ballot) :
+  (A : attack id) (G' : graph id F W) (r : nat -> vote) :
   sees_only id W (option F) g -> shown_faithful id F W T (option F) g (gate id F W hf) V G ->
   edges_and_features A G G' -> (forall x y, arc G' x y = arc G x y) -> few (altered A) features ->
   shown_reading id F W T (option F) g (gate id F W hf) G' r ->
@@ -126,7 +126,7 @@ Proof.
     exact (column_same id F W (fun _ _ => O) hf A G G' j HA N O).
 Qed.
 
-(** GNNCert-N: ballot j is read from the whole graph with the features of group j. n0 = n1 = n2 = r + o: the target's own
+(** GNNCert-N: vote j is read from the whole graph with the features of group j. n0 = n1 = n2 = r + o: the target's own
     features count like those of any node. *)
 Theorem gnncert_n_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (hf : id -> nat)
@@ -134,7 +134,7 @@ Theorem gnncert_n_certificate :
     sees_only id W (option F) g ->
     shown_faithful id F W T (option F) g (gate id F W hf) V G ->
     withstands V C P 0 a (Reach features features features) ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> (forall x y, arc G' x y = arc G x y) -> few (altered A) features ->
       shown_reading id F W T (option F) g (gate id F W hf) G' r ->
       voted C T P r = a.
@@ -182,7 +182,7 @@ Proof.
 Qed.
 
 Lemma gnncert_en_moves (id F W : Type) (H K : nat) (he : id -> id -> nat) (hf : id -> nat) (g : shown_model id W (option F)) (G : graph id F W)
-  (V : votes) (B : budget) (features : lim) (A : attack id) (G' : graph id F W) (r : nat -> ballot) :
+  (V : votes) (B : budget) (features : lim) (A : attack id) (G' : graph id F W) (r : nat -> vote) :
   let look i := cell id F W he hf (i / K) (i mod K) in
   let n := grid_moved (Z.of_nat H) (Z.of_nat K) (touched_edges B) features in
   (0 < K)%nat -> (forall x y, he x y = he y x) -> sees_only id W (option F) g ->
@@ -219,7 +219,7 @@ Proof.
     + intros x z. exact (row_same id F W he hf Hh A G G' (i / K) HA Q1 x z).
 Qed.
 
-(** GNNCert-EN: ballot i W + j is read from the edges of group i and the features of group j.
+(** GNNCert-EN: vote i W + j is read from the edges of group i and the features of group j.
     n0 = n1 = n2 = H W - (H - e)+ (W - r - o)+. *)
 Theorem gnncert_en_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (height width : nat) (he : id -> id -> nat) (hf : id -> nat)
@@ -231,7 +231,7 @@ Theorem gnncert_en_certificate :
     sees_only id W (option F) g ->
     shown_faithful id F W (height * width) (option F) g look V G ->
     withstands V C P 0 a (Reach n n n) ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> few (added A) (add_edges B) -> few (deleted A) (delete_edges B) ->
       few (changed A) (change_edges B) -> few (altered A) features ->
       shown_reading id F W (height * width) (option F) g look G' r ->

@@ -100,9 +100,9 @@ Section Graphs.
   Definition attacked (B : budget) (v : id) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ affords B A /\ spares A v.
 
-  (** A model, on all machines at once: [reads G v y] if some machine may read its ballot for v as y.
+  (** A model, on all machines at once: [reads G v y] if some machine may read its vote for v as y.
       A deterministic function f is the model fun G v y => y = f G v. *)
-  Definition model := graph -> id -> ballot -> Prop.
+  Definition model := graph -> id -> vote -> Prop.
 
   (** G and G' agree on the nodes of K and on the arcs among them. *)
   Definition same_on (K : id -> Prop) (G G' : graph) : Prop :=
@@ -125,8 +125,8 @@ Section Graphs.
   (** A subgraph with all nodes and the arcs that p chooses: how a division makes the subgraph of a group in the node task. *)
   Definition keep (p : id -> id -> bool) (G : graph) : graph :=
     Graph (node G) (fun x y => if p x y then arc G x y else None).
-  (** The graph without edges; what a local model says on it is the edgeless prediction. *)
-  Definition edgeless (G : graph) : graph := keep (fun _ _ => false) G.
+  (** The graph without edges; what a local model says on it is the no_edge prediction. *)
+  Definition no_edge (G : graph) : graph := keep (fun _ _ => false) G.
 
   (** v has an incoming arc; v has an edge. *)
   Definition hears (G : graph) (v : id) : Prop := exists x, arc G x v <> None.
@@ -134,10 +134,10 @@ Section Graphs.
   Definition has_edge (G : graph) (v : id) : Prop := exists x, arc G x v <> None \/ arc G v x <> None.
 
   (** Theorem 8: a group that is empty for the target casts a constant. *)
-  Definition constant_if_unheard (c : ballot) (f : model) : model :=
+  Definition constant_if_unheard (c : vote) (f : model) : model :=
     fun G v y => (hears G v /\ f G v y) \/ (~ hears G v /\ y = c).
   (** The same for the edge-centric division, where empty means that the target has no edge. *)
-  Definition constant_if_edgeless (c : ballot) (f : model) : model :=
+  Definition constant_if_no_edge (c : vote) (f : model) : model :=
     fun G v y => (has_edge G v /\ f G v y) \/ (~ has_edge G v /\ y = c).
 
   (** ---- Proofs ---- *)
@@ -161,11 +161,11 @@ Section Graphs.
       - assert (Kx : K x) by (apply (h x v); auto). exists x; rewrite s; auto.
       - assert (Kx : K x) by (apply (h' x v); auto). exists x; rewrite <- s; auto. }
     assert (E : f G v y <-> f G' v y) by (apply (L G G' v K); auto).
-    unfold constant_if_unheard, constant_if_edgeless; tauto.
+    unfold constant_if_unheard, constant_if_no_edge; tauto.
   Qed.
 
   (** Theorem 8, constants of empty groups, edge-centric: Theorem 3 speaks of it. *)
-  Lemma constant_local_undirected c f : local_undirected f -> local_undirected (constant_if_edgeless c f).
+  Lemma constant_local_undirected c f : local_undirected f -> local_undirected (constant_if_no_edge c f).
   Proof.
     intros L G G' v K y w w' Kv h h' s.
     assert (Q : has_edge G v <-> has_edge G' v).
@@ -175,15 +175,15 @@ Section Graphs.
       - destruct (h' x v); auto. left; rewrite <- s; auto.
       - destruct (h' v x); auto. right; rewrite <- s; auto. }
     assert (E : f G v y <-> f G' v y) by (apply (L G G' v K); auto).
-    unfold constant_if_unheard, constant_if_edgeless; tauto.
+    unfold constant_if_unheard, constant_if_no_edge; tauto.
   Qed.
 
-  (** Section 1, Model: the edgeless prediction depends on the target's own features alone. *)
-  Lemma edgeless_same f G G' v y : local_undirected f -> well_formed G -> well_formed G' ->
-    node G' v = node G v -> (f (edgeless G) v y <-> f (edgeless G') v y).
+  (** Section 1, Model: the no_edge prediction depends on the target's own features alone. *)
+  Lemma no_edge_same f G G' v y : local_undirected f -> well_formed G -> well_formed G' ->
+    node G' v = node G v -> (f (no_edge G) v y <-> f (no_edge G') v y).
   Proof.
     intros L w w' n.
-    apply (L (edgeless G) (edgeless G') v (fun u => u = v)); try apply keep_well_formed; auto.
+    apply (L (no_edge G) (no_edge G') v (fun u => u = v)); try apply keep_well_formed; auto.
     - intros x z a; simpl in a; congruence.
     - intros x z a; simpl in a; congruence.
     - split; [intros x E; rewrite E; exact n|intros; reflexivity].
@@ -264,7 +264,7 @@ Arguments Graph {id F W}.
 Arguments node {id F W}.
 Arguments arc {id F W}.
 Arguments keep {id F W}.
-Arguments edgeless {id F W}.
+Arguments no_edge {id F W}.
 Arguments well_formed {id F W}.
 Arguments hears {id F W}.
 Arguments has_edge {id F W}.

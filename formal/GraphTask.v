@@ -11,7 +11,7 @@ Section GraphTask.
   Variable T : nat.
 
   (** A model of whole graphs. It ignores how nodes are numbered: the same nodes and arcs, the same readings. *)
-  Definition gmodel := graph -> ballot -> Prop.
+  Definition gmodel := graph -> vote -> Prop.
   (** The model sees nothing but nodes and arcs; locality is not needed. *)
   Definition extensional (g : gmodel) : Prop :=
     forall G G' y, (forall x, node G' x = node G x) -> (forall x z, arc G' x z = arc G x z) -> (g G y <-> g G' y).
@@ -49,8 +49,8 @@ Section GraphTask.
       lcast_ok : forall i, (i < T)%nat -> stable V i = true -> forall y, g (gsub i G) y -> y = cast V i;
       ltier_ok : forall i, (i < T)%nat -> tier_of V i <> Reached -> forall x, h x = i -> node G x = None
     }.
-    (** What a machine may read on G: one ballot in each group. *)
-    Definition greading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> g (gsub i G) (r i).
+    (** What a machine may read on G: one vote in each group. *)
+    Definition greading (G : graph) (r : nat -> vote) : Prop := forall i, (i < T)%nat -> g (gsub i G) (r i).
 
     (** n0 = A + d + r + e+ + e- + e~, n1 = A + d + r, n2 = A *)
     Definition gnode_reach (B : budget) : reach :=
@@ -129,7 +129,7 @@ Section GraphTask.
       congruence.
     Qed.
 
-    Variables (B : budget) (V : votes) (r : nat -> ballot).
+    Variables (B : budget) (V : votes) (r : nat -> vote).
     Hypothesis afforded : affords id_eq B A.
     Hypothesis r_read : greading G' r.
 
@@ -183,17 +183,17 @@ Section GraphTask.
       (forall x y, arc H x y = arcs_of i G x y)
       /\ forall x, (has i G x -> node H x = node G x) /\ (~ has i G x -> node H x = None).
     (** What may be read in group i of G. A subgraph without an edge is the empty graph; the page
-        has it abstain, here it may cast any ballot. *)
-    Definition gread (i : nat) (G : graph) (y : ballot) : Prop := exists H, is_sub i G H /\ g H y.
+        has it abstain, here it may cast any vote. *)
+    Definition gread (i : nat) (G : graph) (y : vote) : Prop := exists H, is_sub i G H /\ g H y.
 
-    (** The certificate speaks the truth about G: T groups, stable ballots read alike, and a group that is not marked as reached has no edge. *)
+    (** The certificate speaks the truth about G: T groups, stable votes read alike, and a group that is not marked as reached has no edge. *)
     Record egfaithful (V : votes) (G : graph) : Prop := {
       eg_groups : groups V = T;
       eg_cast : forall i, (i < T)%nat -> stable V i = true -> forall y, gread i G y -> y = cast V i;
       eg_tier : forall i, (i < T)%nat -> tier_of V i <> Reached -> forall x y, arcs_of i G x y = None
     }.
-    (** What a machine may read on G: one ballot in each group. *)
-    Definition egreading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> gread i G (r i).
+    (** What a machine may read on G: one vote in each group. *)
+    Definition egreading (G : graph) (r : nat -> vote) : Prop := forall i, (i < T)%nat -> gread i G (r i).
 
     (** Theorem 6: Cov(k) bounds the subgraphs in which k nodes have an edge. *)
     Definition gcovers (G : graph) (cover : lim -> lim) : Prop :=
@@ -263,7 +263,7 @@ Section GraphTask.
       - intros x [z [a|a]]; rewrite S in a; contradiction.
     Qed.
 
-    Variables (B : budget) (V : votes) (cover : lim -> lim) (r : nat -> ballot).
+    Variables (B : budget) (V : votes) (cover : lim -> lim) (r : nat -> vote).
     Hypothesis afforded : affords id_eq B A.
     Hypothesis true_votes : egfaithful V G.
     Hypothesis true_cover : gcovers G cover.
@@ -298,7 +298,7 @@ Theorem node_centric_graph_certificate :
     gfaithful id F W T g h V G ->
     loopless id F W G ->
     withstands V C P 0 a (gnode_reach B) ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       gattacked id F W id_eq B G G' -> loopless id F W G' ->
       greading id F W T g h G' r ->
       voted C T P r = a.
@@ -316,7 +316,7 @@ Theorem node_centric_graph_certificate_with_loops :
     extensional id F W g ->
     gfaithful_loops id F W T g h V G ->
     withstands V C P 0 a (gnode_reach B) ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       gattacked id F W id_eq B G G' ->
       greading id F W T g h G' r ->
       voted C T P r = a.
@@ -336,7 +336,7 @@ Theorem edge_centric_graph_certificate :
     egfaithful id F W T g h V G ->
     gcovers id F W T h G cover ->
     withstands V C P 0 a (gedge_reach cover B) ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       gattacked id F W id_eq B G G' ->
       egreading id F W T g h G' r ->
       voted C T P r = a.

@@ -12,7 +12,7 @@ Section MessagePassing.
   Variable gather : nat -> inbox -> M.
   Hypothesis gather_ext : forall t b b', (forall y, b y = b' y) -> gather t b = gather t b'.
   Variable update : nat -> S -> M -> S.
-  Variable readout : S -> ballot.
+  Variable readout : S -> vote.
 
   (** What a node knows after t layers. *)
   Fixpoint state (G : graph) (t : nat) (x : id) : S :=
@@ -21,7 +21,7 @@ Section MessagePassing.
     | Datatypes.S t' => update t' (state G t' x)
         (gather t' (fun y => match arc G y x with None => None | Some w => Some (w, state G t' y) end))
     end.
-  (** The network as a model: its ballot for v after the last layer. *)
+  (** The network as a model: its vote for v after the last layer. *)
   Definition network (layers : nat) : model id F W := fun G v y => y = readout (state G layers v).
 
   (** Section 1, Model: such a network is local, along incoming arcs, on every graph. *)

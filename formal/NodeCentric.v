@@ -21,10 +21,10 @@ Section NodeCentric.
   (** S(v): the groups in which v has an incoming arc. *)
   Definition reached (G : graph) (i : nat) : Prop := hears (sub i G) v.
 
-  (** The one group whose ballot a pair can change. *)
+  (** The one group whose vote a pair can change. *)
   Definition pair_group (p : id * id) : nat := if id_eq (snd p) v then h (fst p) else h (snd p).
 
-  (** The certificate speaks the truth about G: stable ballots are read alike on every machine, ballots that are not
+  (** The certificate speaks the truth about G: stable votes are read alike on every machine, votes that are not
       reached have no incoming arc, and [S] lists the reached groups. *)
   Record faithful (V : votes) (G : graph) : Prop := {
     groups_ok : groups V = T;
@@ -33,9 +33,9 @@ Section NodeCentric.
   }.
 
   (** What a machine may read on G'. *)
-  Definition reading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> f (sub i G) v (r i).
+  Definition reading (G : graph) (r : nat -> vote) : Prop := forall i, (i < T)%nat -> f (sub i G) v (r i).
 
-  (** |S(v)|: the ballots that are marked as reached. *)
+  (** |S(v)|: the votes that are marked as reached. *)
   Definition num_reached (V : votes) : Z := num (groups V) (fun i => teq (tier_of V i) Reached).
 
   (** n0 = A' + e+ + e- + e~ + min(d + r, |S(v)|), n1 = n2 = A' + e+ *)
@@ -56,7 +56,7 @@ Section NodeCentric.
   Lemma sub_out i (G : graph) x y : h x <> i -> arc (sub i G) x y = None.
   Proof. simpl; intro H; destruct (Nat.eqb_spec (h x) i); [contradiction|auto]. Qed.
 
-  (** Section 4, Only new neighbours count: a ballot changes only where v has an incoming arc before or after. Nothing is assumed about the attack. *)
+  (** Section 4, Only new neighbours count: a vote changes only where v has an incoming arc before or after. Nothing is assumed about the attack. *)
   Theorem only_neighbours G G' i y :
     well_formed G -> well_formed G' -> node G' v = node G v ->
     ~ reached G i -> ~ reached G' i -> (f (sub i G) v y <-> f (sub i G') v y).
@@ -96,7 +96,7 @@ Section NodeCentric.
       exfalso; apply (proj1 spared); apply (brings_ok _ _ _ _ _ _ L v x I).
   Qed.
 
-  (** A ballot that no unit of the budget is charged for does not change. *)
+  (** A vote that no unit of the budget is charged for does not change. *)
   Lemma charged i y :
     ~ In i new_groups -> ~ In i pair_groups -> ~ In i node_groups -> (f (sub i G) v y <-> f (sub i G') v y).
   Proof.
@@ -141,7 +141,7 @@ Section NodeCentric.
         * rewrite !sub_out; auto.
   Qed.
 
-  (** Outside S(v) only new neighbours change a ballot. *)
+  (** Outside S(v) only new neighbours change a vote. *)
   Lemma charged_beyond i y : ~ reached G i -> ~ In i new_groups -> (f (sub i G) v y <-> f (sub i G') v y).
   Proof.
     intros q N. apply only_neighbours; auto.
@@ -171,7 +171,7 @@ Section NodeCentric.
 
   Variable V : votes.
   Hypothesis true_votes : faithful V G.
-  Variable r : nat -> ballot.
+  Variable r : nat -> vote.
   Hypothesis r_read : reading G' r.
 
   Let at_reached : list nat := filter (fun i => teq (tier_of V i) Reached) (seq 0 T).
@@ -233,7 +233,7 @@ Theorem node_centric_certificate :
     local f ->
     faithful id F W T h f v V G ->
     withstands V C P doubt a (node_reach V B) ->
-    forall (G' : graph id F W) (r : nat -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (r : nat -> vote) (P' : nat -> Z),
       attacked id_eq B v G G' ->
       reading id F W T h f v G' r ->
       (forall k, (k < C)%nat -> k <> a -> P a - P k - doubt <= P' a - P' k) ->
@@ -246,12 +246,12 @@ Proof.
 Qed.
 
 
-(** The paper's Theorem 7, for a model that is a function: at most |E+| + |E-| + |V+| + |V-| + |Vr| ballots differ
+(** The paper's Theorem 7, for a model that is a function: at most |E+| + |E-| + |V+| + |V-| + |Vr| votes differ
     (and |E~| for edges of another weight, which the paper does not have). The target is spared, which the paper does
     not say. *)
 Theorem paper_theorem_7 :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (h : id -> nat)
-         (g : graph id F W -> id -> ballot) (v : id) (A : attack id) (G G' : graph id F W),
+         (g : graph id F W -> id -> vote) (v : id) (A : attack id) (G G' : graph id F W),
     local (fun G v y => y = g G v) ->
     leads A G G' -> spares A v ->
     num T (fun i => negb (beq (g (sub id F W h i G) v) (g (sub id F W h i G') v)))

@@ -1,15 +1,15 @@
 (** How many targets one attacked graph breaks where every neighbour, or pair, has a group of its own (docs/proofs.md, Theorem 9, "Many
-    targets"): need(v) in new neighbours, and the second sum with need2(v) in new, removed and altered ballots. *)
+    targets"): need(v) in new neighbours, and the second sum with need2(v) in new, removed and altered votes. *)
 From Coq Require Import List Arith ZArith Lia Bool Permutation.
 From Agnncert Require Import Vote Graph NodeCentric Collective PerNeighbourVote PerNeighbour PerPair Checker CheckerProofs CheckedCertificates
   CoverTable Broken.
 Import ListNotations.
 Open Scope Z_scope.
 
-(** Theorem 9, many targets: a broken target needed at least as many new ballots, and at least as many ballots touched, as the checker says. *)
+(** Theorem 9, many targets: a broken target needed at least as many new votes, and at least as many votes touched, as the checker says. *)
 Theorem own_need_sound :
   forall (key : Type) (key_eq : forall p q : key, {p = q} + {p <> q}) (s : settings) (t : target) (q : query) (V : own_votes key)
-         (S' : list key) (r : key -> ballot) (P' : nat -> Z) (new rem alt turn : list key) (g x : Z) (n : touches),
+         (S' : list key) (r : key -> vote) (P' : nat -> Z) (new rem alt turn : list key) (g x : Z) (n : touches),
     own_groups s = true -> (0 < num_classes s)%nat ->
     touches_of s (count_target s t) (clip_budget (sparing q)) false = Some n ->
     numbered t V -> NoDup (cast_by _ V) -> NoDup S' -> own_changes key V S' r new rem alt turn ->
@@ -70,10 +70,10 @@ Section OwnBroken.
     Variable V : own_votes id.
     Notation other := (other id id_eq v).
     Let S := cast_by id V.
-    (** Altered ballots of v: of altered neighbours and changed pairs. *)
+    (** Altered votes of v: of altered neighbours and changed pairs. *)
     Definition fine_alt : list id :=
       filter (fun u => mem id id_eq u (altered A) && mem id id_eq u S) touched_ids ++ map other (here v (changed A)).
-    (** Ballots of v that go: of deleted neighbours and deleted pairs. *)
+    (** Votes of v that go: of deleted neighbours and deleted pairs. *)
     Definition fine_rem : list id :=
       filter (fun u => negb (mem id id_eq u (altered A)) && mem id id_eq u S) touched_ids ++ map other (here v (deleted A)).
     (** Injected neighbours of v, each once. *)
@@ -139,7 +139,7 @@ Section OwnBroken.
       apply andb_true_intro; split; [|apply mem_true; auto]. apply negb_true_iff, not_true_iff_false; rewrite mem_true; auto.
     Qed.
 
-    Variables (s : settings) (t : target) (q : query) (S' : list id) (r : id -> ballot) (P' : nat -> Z).
+    Variables (s : settings) (t : target) (q : query) (S' : list id) (r : id -> vote) (P' : nat -> Z).
     Hypothesis HC : (0 < num_classes s)%nat.
     Hypothesis nodes : of_graphs s = false.
     Hypothesis afforded : affords id_eq (sparing q) A.

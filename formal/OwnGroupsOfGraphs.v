@@ -32,13 +32,13 @@ Section PerNode.
   Definition nodes_attacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ only_injected id F W A G G' /\ nodes_go A G' /\ affords id_eq B A.
 
-  (** The certificate speaks the truth about G: it lists the nodes, and stable ballots are read alike on every machine. *)
+  (** The certificate speaks the truth about G: it lists the nodes, and stable votes are read alike on every machine. *)
   Record nfaithful (V : own_votes id) (G : graph) : Prop := {
     nlists_ok : lists_nodes (cast_by _ V) G;
     ncast_ok : forall u, In u (cast_by _ V) -> own_stable _ V u = true -> forall y, g (alone u G) y -> y = own_cast _ V u
   }.
-  (** What a machine may read on G: the ballots of its nodes. *)
-  Definition nreading (G : graph) (S : list id) (r : id -> ballot) : Prop :=
+  (** What a machine may read on G: the votes of its nodes. *)
+  Definition nreading (G : graph) (S : list id) (r : id -> vote) : Prop :=
     lists_nodes S G /\ forall u, In u S -> g (alone u G) (r u).
 
   Lemma node_attack_moves A G G' B V S' r : leads A G G' -> only_injected id F W A G G' -> nodes_go A G' -> affords id_eq B A ->
@@ -95,15 +95,15 @@ Section PerPairOfGraph.
   Definition all_pairs_attacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ strict id F W A G G' /\ deletes_pairs A G' /\ affords id_eq B A.
 
-  (** The certificate speaks the truth about G: it lists the pairs, stable ballots are read alike, and pairs with one direction only are marked. *)
+  (** The certificate speaks the truth about G: it lists the pairs, stable votes are read alike, and pairs with one direction only are marked. *)
   Record gpfaithful (V : own_votes key) (G : graph) : Prop := {
     gplists_ok : lists_all (cast_by _ V) G;
     gpcast_ok : forall x y, In (name x y) (cast_by _ V) -> own_stable _ V (name x y) = true ->
       forall b, g (both x y G) b -> b = own_cast _ V (name x y);
     gpway_ok : forall x y, In (name x y) (cast_by _ V) -> arc G x y = None \/ arc G y x = None -> one_way _ V (name x y) = true
   }.
-  (** What a machine may read on G: the ballots of its pairs. *)
-  Definition gpreading (G : graph) (S : list key) (r : key -> ballot) : Prop :=
+  (** What a machine may read on G: the votes of its pairs. *)
+  Definition gpreading (G : graph) (S : list key) (r : key -> vote) : Prop :=
     lists_all S G /\ forall x y, In (name x y) S -> g (both x y G) (r (name x y)).
 
   (** D(k): k nodes have at most this many pairs. *)
@@ -133,7 +133,7 @@ Section PerPairOfGraph.
   Qed.
 
   Section Attack.
-    Variables (A : attack id) (G G' : graph) (B : budget) (V : own_votes key) (S' : list key) (r : key -> ballot) (degrees : lim -> lim).
+    Variables (A : attack id) (G G' : graph) (B : budget) (V : own_votes key) (S' : list key) (r : key -> vote) (degrees : lim -> lim).
     Hypothesis L : leads A G G'.
     Hypothesis L2 : strict id F W A G G'.
     Hypothesis L3 : deletes_pairs A G'.
@@ -307,15 +307,15 @@ Section PerPairOfGraph.
   End Attack.
 End PerPairOfGraph.
 
-(** Theorem 9, graphs with a group for each node: if the votes are those of G and pass the test with A new, d + r touched and r altered ballots,
+(** Theorem 9, graphs with a group for each node: if the votes are those of G and pass the test with A new, d + r touched and r altered votes,
     the label of the graph is a on every attacked graph G' within the budget. *)
 Theorem per_node_graph_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (g : gmodel id F W)
-         (G : graph id F W) (V : own_votes id) (C : nat) (P : nat -> Z) (y0 : ballot) (a : nat) (B : budget),
+         (G : graph id F W) (V : own_votes id) (C : nat) (P : nat -> Z) (y0 : vote) (a : nat) (B : budget),
     extensional id F W g ->
     nfaithful id F W id_eq g V G ->
     own_withstands id V C P 0 y0 a (gnode_touches B) ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote),
       nodes_attacked id F W id_eq B G G' ->
       nreading id F W id_eq g G' S' r ->
       own_voted id C P y0 S' r = a.
@@ -329,18 +329,18 @@ Proof.
 Qed.
 
 (** Theorem 9, graphs with a group for each pair: the same with A tau + e+ new, e- + e~ + D(d + r) touched, e~ + D(r) altered and e+ turned
-    ballots. *)
+    votes. *)
 Theorem per_pair_graph_certificate :
   forall (id F W key : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (key_eq : forall p q : key, {p = q} + {p <> q})
          (g : gmodel id F W) (name : id -> id -> key) (counts : id -> id -> Prop) (someone : id)
-         (G : graph id F W) (V : own_votes key) (C : nat) (P : nat -> Z) (y0 : ballot) (a : nat) (B : budget) (degrees : lim -> lim),
+         (G : graph id F W) (V : own_votes key) (C : nat) (P : nat -> Z) (y0 : vote) (a : nat) (B : budget) (degrees : lim -> lim),
     (forall x y, name x y = name y x) ->
     (forall x y x' y', name x y = name x' y' -> (x = x' /\ y = y') \/ (x = y' /\ y = x')) ->
     extensional id F W g ->
     gpfaithful id F W key id_eq g name counts V G ->
     degrees_ok id F W key name G degrees ->
     own_withstands key V C P 0 y0 a (gpair_touches degrees B) ->
-    forall (G' : graph id F W) (S' : list key) (r : key -> ballot),
+    forall (G' : graph id F W) (S' : list key) (r : key -> vote),
       all_pairs_attacked id F W id_eq B G G' ->
       gpreading id F W key id_eq g name counts G' S' r ->
       own_voted key C P y0 S' r = a.

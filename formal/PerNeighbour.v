@@ -33,14 +33,14 @@ Section PerNeighbour.
   Definition strictly_attacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ strict A G G' /\ affords id_eq B A /\ spares A v.
 
-  (** The certificate speaks the truth about G: it lists the neighbours that send v messages, and stable ballots are read alike on every machine. *)
+  (** The certificate speaks the truth about G: it lists the neighbours that send v messages, and stable votes are read alike on every machine. *)
   Record ofaithful (V : own_votes id) (G : graph) : Prop := {
     olists_ok : lists_neighbours (cast_by _ V) G;
     ocast_ok : forall u, In u (cast_by _ V) -> own_stable _ V u = true -> forall y, f (osub u G) v y -> y = own_cast _ V u
   }.
 
-  (** What a machine may read on G: the ballots of v's neighbours. *)
-  Definition oreading (G : graph) (S : list id) (r : id -> ballot) : Prop :=
+  (** What a machine may read on G: the votes of v's neighbours. *)
+  Definition oreading (G : graph) (S : list id) (r : id -> vote) : Prop :=
     lists_neighbours S G /\ forall u, In u S -> f (osub u G) v (r u).
 
   (** new n+ = A' + e+, touched n = d + e- + r + e~, altered n~ = r + e~, turned 0 *)
@@ -69,7 +69,7 @@ Section PerNeighbour.
   Hypothesis L2 : strict A G G'.
   Hypothesis spared : spares A v.
 
-  (** v's ballot of u is a function of u, v and the arc between them. *)
+  (** v's vote of u is a function of u, v and the arc between them. *)
   Lemma own_same u y : u <> v -> node G' u = node G u -> arc G' u v = arc G u v -> (f (osub u G) v y <-> f (osub u G') v y).
   Proof.
     intros N n a. apply (f_local (osub u G) (osub u G') v (fun x => x = u \/ x = v)).
@@ -84,7 +84,7 @@ Section PerNeighbour.
         destruct Kz as [Kz | Kz]; [congruence|rewrite Kz; auto].
   Qed.
 
-  Variables (B : budget) (V : own_votes id) (S' : list id) (r : id -> ballot).
+  Variables (B : budget) (V : own_votes id) (S' : list id) (r : id -> vote).
   Hypothesis afforded : affords id_eq B A.
   Hypothesis true_votes : ofaithful V G.
   Hypothesis r_read : oreading G' S' r.
@@ -141,11 +141,11 @@ Section PerNeighbour.
     - contradiction.
   Qed.
 
-  (** Theorem 9: the new ballots, A' + e+ of them. *)
+  (** Theorem 9: the new votes, A' + e+ of them. *)
   Definition own_new : list id := joined A ++ map other (added A).
-  (** Theorem 9: the ballots that go, d + e- of them. *)
+  (** Theorem 9: the votes that go, d + e- of them. *)
   Definition own_removed : list id := removed A ++ map other (deleted A).
-  (** Theorem 9: the ballots that are altered, r + e~ of them. *)
+  (** Theorem 9: the votes that are altered, r + e~ of them. *)
   Definition own_altered : list id := altered A ++ map other (changed A).
 
   Lemma own_lists_ok : lists_ok own_new own_removed own_altered.
@@ -165,14 +165,14 @@ Section PerNeighbour.
 End PerNeighbour.
 
 (** Theorem 9, a group for each neighbour, node task: local model, votes that are those of G, and the test passed with new, touched and altered
-    ballots of the budget. Then the label of v is a on every attacked graph G' within the budget. *)
+    votes of the budget. Then the label of v is a on every attacked graph G' within the budget. *)
 Theorem per_neighbour_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (f : model id F W) (v : id)
-         (G : graph id F W) (V : own_votes id) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : ballot) (a : nat) (B : budget),
+         (G : graph id F W) (V : own_votes id) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : vote) (a : nat) (B : budget),
     local f ->
     ofaithful id F W id_eq f v V G ->
     own_withstands id V C P doubt y0 a (own_touches B) ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote) (P' : nat -> Z),
       strictly_attacked id F W id_eq v B G G' ->
       oreading id F W id_eq f v G' S' r ->
       (forall k, (k < C)%nat -> k <> a -> P a - P k - doubt <= P' a - P' k) ->

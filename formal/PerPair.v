@@ -34,15 +34,15 @@ Section PerPair.
   Definition pairs_attacked (B : budget) (G G' : graph) : Prop :=
     exists A, leads A G G' /\ strict id F W A G G' /\ deletes_pairs A G' /\ affords id_eq B A /\ spares A v.
 
-  (** The certificate speaks the truth about G: it lists the pairs of v, stable ballots are read alike on every machine, and pairs with one
+  (** The certificate speaks the truth about G: it lists the pairs of v, stable votes are read alike on every machine, and pairs with one
       direction only are marked. *)
   Record pfaithful (V : own_votes id) (G : graph) : Prop := {
     plists_ok : lists_pairs (cast_by _ V) G;
     pcast_ok : forall u, In u (cast_by _ V) -> own_stable _ V u = true -> forall y, f (psub u G) v y -> y = own_cast _ V u;
     pway_ok : forall u, In u (cast_by _ V) -> arc G u v = None \/ arc G v u = None -> one_way _ V u = true
   }.
-  (** What a machine may read on G: the ballots of v's pairs. *)
-  Definition preading (G : graph) (S : list id) (r : id -> ballot) : Prop :=
+  (** What a machine may read on G: the votes of v's pairs. *)
+  Definition preading (G : graph) (S : list id) (r : id -> vote) : Prop :=
     lists_pairs S G /\ forall u, In u S -> f (psub u G) v (r u).
 
   (** ---- Proofs ---- *)
@@ -73,7 +73,7 @@ Section PerPair.
         destruct (id_eq x v) as [->|]; [destruct (id_eq z u) as [->|]; auto|auto].
   Qed.
 
-  Variables (B : budget) (V : own_votes id) (S' : list id) (r : id -> ballot).
+  Variables (B : budget) (V : own_votes id) (S' : list id) (r : id -> vote).
   Hypothesis afforded : affords id_eq B A.
   Hypothesis true_votes : pfaithful V G.
   Hypothesis r_read : preading G' S' r.
@@ -229,14 +229,14 @@ Section PerPair.
 End PerPair.
 
 (** Theorem 9, a group for each pair, node task: model local along edges, votes that are those of G, and the test passed with new, touched, altered
-    and turned ballots of the budget. Then the label of v is a on every attacked graph G' within the budget. *)
+    and turned votes of the budget. Then the label of v is a on every attacked graph G' within the budget. *)
 Theorem per_pair_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (f : model id F W) (v : id)
-         (G : graph id F W) (V : own_votes id) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : ballot) (a : nat) (B : budget),
+         (G : graph id F W) (V : own_votes id) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : vote) (a : nat) (B : budget),
     local_undirected f ->
     pfaithful id F W id_eq f v V G ->
     own_withstands id V C P doubt y0 a (pair_touches B) ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote) (P' : nat -> Z),
       pairs_attacked id F W id_eq v B G G' ->
       preading id F W id_eq f v G' S' r ->
       (forall k, (k < C)%nat -> k <> a -> P a - P k - doubt <= P' a - P' k) ->

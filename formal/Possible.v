@@ -1,4 +1,4 @@
-(** Possible classes (docs/proofs.md, Theorem 12): a class that fails the test cannot be made to win. Ballots in tiers, with conceded ones and a prior. *)
+(** Possible classes (docs/proofs.md, Theorem 12): a class that fails the test cannot be made to win. Votes in tiers, with conceded ones and a prior. *)
 From Coq Require Import List Arith ZArith Lia Bool.
 From Agnncert Require Import Vote.
 Import ListNotations.
@@ -7,7 +7,7 @@ Open Scope Z_scope.
 Section Possible.
   Variables (V : votes) (C : nat) (P : nat -> Z) (doubt : Z) (n : reach) (k : nat).
 
-  (** m: the most ballots that k can win. *)
+  (** m: the most votes that k can win. *)
   Definition won : Z := limit n (not_for V k).
   (** need(j) = max(0, s(j) + [j < k] - s(k) - u - m): votes that j must lose. *)
   Definition must_lose (j : nat) : Z :=
@@ -28,8 +28,8 @@ Section Possible.
   Lemma over_le f g c : (forall j, (j < c)%nat -> f j <= g j) -> over_classes f c <= over_classes g c.
   Proof. induction c as [|c IH]; intro H; simpl; [lia|]. pose proof (H c ltac:(lia)). assert (over_classes f c <= over_classes g c) by (apply IH; intros; apply H; lia). lia. Qed.
 
-  (** Ballots for different classes are different ballots. *)
-  Lemma over_num (p : nat -> bool) (b : nat -> ballot) T c : over_classes (fun j => num T (fun i => p i && beq (b i) (Some j))) c <= num T p.
+  (** Votes for different classes are different votes. *)
+  Lemma over_num (p : nat -> bool) (b : nat -> vote) T c : over_classes (fun j => num T (fun i => p i && beq (b i) (Some j))) c <= num T p.
   Proof.
     assert (E : forall T, over_classes (fun j => num T (fun i => p i && beq (b i) (Some j))) c
                   = num T (fun i => p i && match b i with Some j => Nat.ltb j c | None => false end)).
@@ -43,7 +43,7 @@ Section Possible.
     rewrite E. apply num_le; intros i _ H; apply andb_prop in H; apply H.
   Qed.
 
-  Variables (r : nat -> ballot) (P' : nat -> Z).
+  Variables (r : nat -> vote) (P' : nat -> Z).
   Hypothesis M : moves V n r.
   Hypothesis prior_ok : forall j, (j < C)%nat -> j <> k -> P j - P k - doubt <= P' j - P' k.
   Hypothesis wins : voted C (groups V) P' r = k.

@@ -10,16 +10,16 @@ Section OwnPossible.
   Hypothesis key_eq : forall x y : key, {x = y} + {x <> y}.
   Notation mem := (mem key key_eq).
   Notation amount := (amount key).
-  Variables (V : own_votes key) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : ballot) (n : touches) (k : nat).
+  Variables (V : own_votes key) (C : nat) (P : nat -> Z) (doubt : Z) (y0 : vote) (n : touches) (k : nat).
   Notation S := (cast_by key V).
 
-  (** s(j), with all ballots of empty groups counted from 0 *)
+  (** s(j), with all votes of empty groups counted from 0 *)
   Definition own_standing (j : nat) : Z := P j + o_for key V j - (if beq y0 (Some j) then Z.of_nat (length S) else 0).
   (** m: the most votes that k can win; N = |S| - c(k) is [o_not]. *)
   Definition own_won : lim :=
     if beq y0 (Some k) then Some (cap (ladd (t_touched n) (Some (cap (t_turned n) (o_way_not key V k)))) (o_not key V k))
     else ladd (t_new n) (Some (cap (t_altered n) (o_not key V k))).
-  (** How far j is ahead of k, unstable ballots and doubt counted for k. *)
+  (** How far j is ahead of k, unstable votes and doubt counted for k. *)
   Definition own_ahead (j : nat) : Z := own_standing j + tie j k - own_standing k - o_unstable key V - doubt.
   (** need(j), 0 where m is infinite *)
   Definition own_need (j : nat) : Z :=
@@ -39,7 +39,7 @@ Section OwnPossible.
 
   (** ---- Proofs ---- *)
 
-  Variables (S' : list key) (r : key -> ballot) (P' : nat -> Z).
+  Variables (S' : list key) (r : key -> vote) (P' : nat -> Z).
   Hypothesis once : NoDup S.
   Hypothesis once' : NoDup S'.
   Hypothesis prior_ok : forall j, (j < C)%nat -> j <> k -> P j - P k - doubt <= P' j - P' k.
@@ -79,7 +79,7 @@ Section OwnPossible.
     Proof.
       intro H; unfold PerNeighbourVote.amount, bit; induction l as [|u l IH]; simpl; [lia|]. pose proof (H u) as H0. destruct (p u), (q u); try lia; discriminate (H0 eq_refl).
     Qed.
-    (** Different classes have different ballots. *)
+    (** Different classes have different votes. *)
     Lemma over_amount (q : nat -> bool) (p : key -> bool) l :
       over_classes (fun j => if q j then amount (fun u => p u && is j u) l else 0) C <= amount (fun u => p u && match own_cast key V u with Some j => q j | None => false end) l.
     Proof.
@@ -116,7 +116,7 @@ Section OwnPossible.
       destruct (own_stable key V u), (is k u), (mem u alt), (mem u turn), (mem u rem); cbn [andb orb negb] in *; lia.
     Qed.
 
-    (** What class j lost, k won and new ballots brought is no less than j was ahead. *)
+    (** What class j lost, k won and new votes brought is no less than j was ahead. *)
     Lemma falls_behind j : (j < C)%nat -> j <> k -> y0 <> Some j ->
       own_ahead j <= al j + tu j + re j + (aln + tun + (if beq y0 (Some k) then ren else 0)) + (if beq y0 (Some k) then 0 else Z.of_nat (length new)).
     Proof.

@@ -159,7 +159,7 @@ Theorem price_edge_centric :
     (forall x y, h x y = h y x) -> local_undirected f ->
     efaithful id F W (Z.to_nat (num_groups s)) h f v (votes_of s t) G ->
     covers id F W (Z.to_nat (num_groups s)) h v G (row (cover_row t)) ->
-    forall (G' : graph id F W) (r : nat -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (r : nat -> vote) (P' : nat -> Z),
       paid id_eq P X own (fun B => attacked id_eq B v G G') -> ereading id F W (Z.to_nat (num_groups s)) h f v G' r -> prior_read s t P' ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) P' r = label_of s t.
 Proof.
@@ -174,7 +174,7 @@ Theorem price_node_centric :
     dearer (holds s (count_target s t)) P X = true ->
     local f ->
     faithful id F W (Z.to_nat (num_groups s)) h f v (votes_of s t) G ->
-    forall (G' : graph id F W) (r : nat -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (r : nat -> vote) (P' : nat -> Z),
       paid id_eq P X own (fun B => attacked id_eq B v G G') -> reading id F W (Z.to_nat (num_groups s)) h f v G' r -> prior_read s t P' ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) P' r = label_of s t.
 Proof.
@@ -189,7 +189,7 @@ Theorem price_gated :
     dearer (holds s (count_target s t)) P X = true ->
     local f ->
     tfaithful id F W (Z.to_nat (num_groups s)) h f v (votes_of s t) G ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       paid id_eq P X own (fun B => tattacked id F W id_eq v own B G G') -> treading id F W (Z.to_nat (num_groups s)) h f v G' r ->
       voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -205,7 +205,7 @@ Theorem price_edge_centric_graph :
     (forall x y, h x y = h y x) ->
     egfaithful id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
     gcovers id F W (Z.to_nat (num_groups s)) h G (row (cover_row t)) ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       paid id_eq P X own (fun B => gattacked id F W id_eq B G G') -> egreading id F W (Z.to_nat (num_groups s)) g h G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -221,7 +221,7 @@ Theorem price_node_centric_graph :
     extensional id F W g ->
     gfaithful id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
     loopless id F W G ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       paid id_eq P X own (fun B => gattacked id F W id_eq B G G') -> loopless id F W G' -> greading id F W (Z.to_nat (num_groups s)) g h G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -236,7 +236,7 @@ Theorem price_node_centric_graph_with_loops :
     dearer (holds s (count_target s t)) P X = true ->
     extensional id F W g ->
     gfaithful_loops id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
-    forall (G' : graph id F W) (r : nat -> ballot),
+    forall (G' : graph id F W) (r : nat -> vote),
       paid id_eq P X own (fun B => gattacked id F W id_eq B G G') -> greading id F W (Z.to_nat (num_groups s)) g h G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -250,7 +250,7 @@ Theorem price_per_neighbour :
     rule s = ByNeighbour -> of_graphs s = false -> (0 < num_classes s)%nat ->
     dearer (holds s (count_target s t)) P X = true ->
     local f -> numbered t V -> ofaithful id F W id_eq f v V G ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote) (P' : nat -> Z),
       paid id_eq P X own (fun B => strictly_attacked id F W id_eq v B G G') -> oreading id F W id_eq f v G' S' r -> own_prior_read s t P' ->
       own = false /\ own_voted id (num_classes s) P' (empty_casts s) S' r = label_of s t.
 Proof.
@@ -264,7 +264,7 @@ Theorem price_per_pair :
     rule s = ByPair -> of_graphs s = false -> (0 < num_classes s)%nat ->
     dearer (holds s (count_target s t)) P X = true ->
     local_undirected f -> numbered t V -> pfaithful id F W id_eq f v V G ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot) (P' : nat -> Z),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote) (P' : nat -> Z),
       paid id_eq P X own (fun B => pairs_attacked id F W id_eq v B G G') -> preading id F W id_eq f v G' S' r -> own_prior_read s t P' ->
       own = false /\ own_voted id (num_classes s) P' (empty_casts s) S' r = label_of s t.
 Proof.
@@ -278,7 +278,7 @@ Theorem price_per_node_graph :
     rule s = ByNeighbour -> of_graphs s = true -> (0 < num_classes s)%nat -> prior_doubt s t = 0 ->
     dearer (holds s (count_target s t)) P X = true ->
     extensional id F W g -> numbered t V -> nfaithful id F W id_eq g V G ->
-    forall (G' : graph id F W) (S' : list id) (r : id -> ballot),
+    forall (G' : graph id F W) (S' : list id) (r : id -> vote),
       paid id_eq P X own (fun B => nodes_attacked id F W id_eq B G G') -> nreading id F W id_eq g G' S' r ->
       own = false /\ own_voted id (num_classes s) (own_prior s t) (empty_casts s) S' r = label_of s t.
 Proof.
@@ -296,7 +296,7 @@ Theorem price_per_pair_graph :
     (forall x y x' y', name x y = name x' y' -> (x = x' /\ y = y') \/ (x = y' /\ y = x')) ->
     extensional id F W g -> numbered t V -> gpfaithful id F W key id_eq g name counts V G ->
     degrees_ok id F W key name G (row (cover_row t)) ->
-    forall (G' : graph id F W) (S' : list key) (r : key -> ballot),
+    forall (G' : graph id F W) (S' : list key) (r : key -> vote),
       paid id_eq P X own (fun B => all_pairs_attacked id F W id_eq B G G') -> gpreading id F W key id_eq g name counts G' S' r ->
       own = false /\ own_voted key (num_classes s) (own_prior s t) (empty_casts s) S' r = label_of s t.
 Proof.
@@ -311,7 +311,7 @@ Theorem price_gnncert_e :
     dearer (holds s (count_target s t)) P X = true ->
     (forall x y, he x y = he y x) -> sees_only id W F g ->
     shown_faithful id F W (Z.to_nat (num_groups s)) F g (esub id F W he) (votes_of s t) G ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> paid id_eq P X own (fun B => affords id_eq B A) -> shown_reading id F W (Z.to_nat (num_groups s)) F g (esub id F W he) G' r ->
       own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
 Proof.
@@ -355,7 +355,7 @@ Theorem price_gnncert_n :
     dearer (holds s (count_target s t)) P X = true ->
     sees_only id W (option F) g ->
     shown_faithful id F W (Z.to_nat (num_groups s)) (option F) g (gate id F W hf) (votes_of s t) G ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> paid id_eq P X own (fun B => few (pairs_of id A) (touched_edges B) /\ few (altered A) (with_own own B)) ->
       shown_reading id F W (Z.to_nat (num_groups s)) (option F) g (gate id F W hf) G' r ->
       voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
@@ -374,7 +374,7 @@ Theorem price_gnncert_en :
     dearer (holds s (count_target s t)) P X = true ->
     (forall x y, he x y = he y x) -> sees_only id W (option F) g ->
     shown_faithful id F W (height * width) (option F) g look (votes_of s t) G ->
-    forall (A : attack id) (G' : graph id F W) (r : nat -> ballot),
+    forall (A : attack id) (G' : graph id F W) (r : nat -> vote),
       edges_and_features A G G' -> paid id_eq P X own (fun B => few (added A) (add_edges B) /\ few (deleted A) (delete_edges B) /\ few (changed A) (change_edges B) /\ few (altered A) (with_own own B)) ->
       shown_reading id F W (height * width) (option F) g look G' r ->
       voted (num_classes s) (height * width) (prior_certain s t) r = label_of s t.
@@ -388,7 +388,7 @@ Theorem price_stated :
   forall (id : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (P : prices) (X : lim) (own : bool),
     rule s = AsStated -> (0 < num_classes s)%nat ->
     dearer (holds s (count_target s t)) P X = true ->
-    forall (r : nat -> ballot) (P' : nat -> Z) (moved : list nat),
+    forall (r : nat -> vote) (P' : nat -> Z) (moved : list nat),
       (forall i, (i < Z.to_nat (num_groups s))%nat -> stable (votes_of s t) i = true -> In i moved \/ r i = cast (votes_of s t) i) ->
       paid id_eq P X own (fun B => forall n, at_prices (price s) (own_price s) (clip_budget B) own = Some n -> few moved n) -> prior_read s t P' ->
       voted (num_classes s) (Z.to_nat (num_groups s)) P' r = label_of s t.

@@ -25,7 +25,7 @@ Section StackedGraph.
   Variable reads : graph -> id -> (nat -> Z) -> Prop.
   (** Theorem 10, what is asked of the votes: each is at most one vote, local, and moves by no more than one vote where a pair is turned. *)
   Record stacked_model (edges : bool) : Prop := {
-    m_ballot : forall G u y, reads G u y -> is_ballot S y;
+    m_vote : forall G u y, reads G u y -> is_vote S y;
     m_local : forall G G' u y, node G' u = node G u -> (edges = true -> arc G' u v = arc G u v /\ arc G' v u = arc G v u) ->
       (reads G u y <-> reads G' u y);
     m_turned : forall G G' u y, node G' u = node G u ->
@@ -88,7 +88,7 @@ Section StackedGraph.
       - destruct (H0 u v) as [E|[E|E]]; auto; contradiction.
       - destruct (H0 v u) as [E|[E|E]]; auto; [contradiction|apply lb|apply la]; auto; apply listed_sym; auto. }
     split; auto.
-    - intros u I; rewrite (s_steps _ _ faithful). apply (m_ballot _ model G' u), HR; auto.
+    - intros u I; rewrite (s_steps _ _ faithful). apply (m_vote _ model G' u), HR; auto.
     - intros u I. destruct (proj1 (HN u) I) as [N J].
       destruct (in_dec id_eq u (removed A)) as [IR|NR].
       { left; split; [auto|]. apply BACK; auto.

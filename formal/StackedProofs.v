@@ -154,7 +154,7 @@ Section Sound.
   Lemma delta_low j k : forall y, In y (deltas key V j k) -> - most_given key V k <= y.
   Proof.
     intros y I. unfold deltas in I; apply in_map_iff in I; destruct I as [u [<- I]]. pose proof file_sensible as F.
-    destruct (ballots_ok _ _ F u I) as [B1 B2]. pose proof (B1 j); pose proof (B1 k). pose proof (B1 (S k)). specialize (B2 k (S k) ltac:(lia)).
+    destruct (votes_ok _ _ F u I) as [B1 B2]. pose proof (B1 j); pose proof (B1 k). pose proof (B1 (S k)). specialize (B2 k (S k) ltac:(lia)).
     pose proof (steps_pos _ _ F); pose proof (slack_pos _ _ F); pose proof (g_pos _ _ F k); pose proof (g_pos _ _ F j).
     unfold delta, most_given, bit_of. assert (g_of key V k * vote_of key V u k <= g_of key V k * st_steps key V) by nia. assert (0 <= g_of key V j * vote_of key V u j) by nia. destruct (computed key V); nia.
   Qed.

@@ -6,7 +6,7 @@ Import ListNotations.
 Open Scope Z_scope.
 
 (** A vote gives no class less than nothing, and any two classes together no more than one vote. *)
-Definition is_ballot (S : Z) (b : nat -> Z) : Prop := (forall k, 0 <= b k) /\ (forall j k, j <> k -> b j + b k <= S).
+Definition is_vote (S : Z) (b : nat -> Z) : Prop := (forall k, 0 <= b k) /\ (forall j k, j <> k -> b j + b k <= S).
 
 (** x is computed again on some machine, as y. *)
 Definition near (slack x y : Z) : Prop := x - slack <= y <= x + slack.
@@ -33,7 +33,7 @@ Section Stacked.
   Record sensible (V : stacked_votes) : Prop := {
     steps_pos : 0 < st_steps V; slack_pos : 0 <= slack V; pseudo_pos : 0 <= pseudo V;
     g_pos : forall k, 0 <= g_of V k; q_pos : forall k, 0 <= q_of V k; q_sum : forall j k, j <> k -> q_of V j + q_of V k <= q_all V;
-    once : NoDup (neighbours V); ballots_ok : forall u, In u (neighbours V) -> is_ballot (st_steps V) (vote_of V u)
+    once : NoDup (neighbours V); votes_ok : forall u, In u (neighbours V) -> is_vote (st_steps V) (vote_of V u)
   }.
 
   (** D: the divisor, with d neighbours. *)
@@ -78,7 +78,7 @@ Section Stacked.
       (gives a second direction) neighbours. A neighbour that was taken away may come back as a new one. *)
   Record stacked_changes (V : stacked_votes) (N' : list key) (b : key -> nat -> Z) (a : nat) (new rem alt turn : list key) : Prop := {
     s_once : NoDup N';
-    s_ballots : forall u, In u N' -> is_ballot (st_steps V) (b u);
+    s_votes : forall u, In u N' -> is_vote (st_steps V) (b u);
     s_old : forall u, In u (neighbours V) ->
       (In u rem /\ (In u new \/ ~ In u N'))
       \/ (In u N' /\ In u alt)
@@ -205,7 +205,7 @@ Section Stacked.
     (** Reading a vote of steps 0 to S with a gate. *)
     Lemma given_worst u : In u N' -> - most_given V k <= after u.
     Proof.
-      intro I. destruct (s_ballots _ _ _ _ _ _ _ _ ch u I) as [B1 B2]. destruct (g_near _ _ _ read a) as [G1 _], (g_near _ _ _ read k) as [G2 [_ G3]].
+      intro I. destruct (s_votes _ _ _ _ _ _ _ _ ch u I) as [B1 B2]. destruct (g_near _ _ _ read a) as [G1 _], (g_near _ _ _ read k) as [G2 [_ G3]].
       pose proof (B1 a); pose proof (B1 k). specialize (B2 a k (not_eq_sym apart)). pose proof (steps_pos _ ok). pose proof (slack_pos _ ok). pose proof (g_pos _ ok k).
       unfold after, most_given. set (gs := bit_of (computed V) * sl) in *.
       assert (g k * b u k <= (g_of V k + gs) * ST) by (unfold gs; nia). assert (0 <= g a * b u a) by nia. unfold gs in *; nia.
@@ -215,7 +215,7 @@ Section Stacked.
     Lemma read_again (c : nat -> Z) u : In u N -> (forall j, 0 <= c j <= ST) -> (forall j, near sl (vote_of V u j) (c j)) ->
       delta V a k u - doubt_each V a k <= g a * c a - g k * c k.
     Proof.
-      intros I C R. destruct (ballots_ok _ ok u I) as [B1 B2]. destruct (g_near _ _ _ read a) as [G1 [G2 G3]], (g_near _ _ _ read k) as [G4 [G5 G6]].
+      intros I C R. destruct (votes_ok _ ok u I) as [B1 B2]. destruct (g_near _ _ _ read a) as [G1 [G2 G3]], (g_near _ _ _ read k) as [G4 [G5 G6]].
       pose proof (B1 a); pose proof (B1 k). specialize (B2 a k (not_eq_sym apart)). pose proof (steps_pos _ ok). pose proof (slack_pos _ ok).
       pose proof (g_pos _ ok k); pose proof (g_pos _ ok a). pose proof (C a); pose proof (C k). destruct (R a) as [R1 R2], (R k) as [R3 R4].
       unfold delta, doubt_each. set (gs := bit_of (computed V) * sl) in *. assert (0 <= gs) by (unfold gs, bit_of; destruct (computed V); lia).
@@ -226,14 +226,14 @@ Section Stacked.
       unfold gs in *. unfold bit_of in *; destruct (computed V); nia.
     Qed.
 
-    Lemma ballot_range y : is_ballot ST y -> forall j, 0 <= y j <= ST.
+    Lemma vote_range y : is_vote ST y -> forall j, 0 <= y j <= ST.
     Proof. intros [B1 B2] j; pose proof (B1 j). pose proof (B1 (Datatypes.S j)). specialize (B2 j (Datatypes.S j) ltac:(lia)). lia. Qed.
 
     Lemma turned_worst u : In u N -> In u N' -> by_edge V = true ->
       (exists c, (forall j, near sl (vote_of V u j) (c j)) /\ c a - c k - ST <= b u a - b u k) ->
       delta V a k u - doubt_each V a k - most_given V k <= after u.
     Proof.
-      intros I I' E [c [C T]]. destruct (s_ballots _ _ _ _ _ _ _ _ ch u I') as [B1 B2]. destruct (g_near _ _ _ read a) as [G1 [G2 G3]], (g_near _ _ _ read k) as [G4 [G5 G6]].
+      intros I I' E [c [C T]]. destruct (s_votes _ _ _ _ _ _ _ _ ch u I') as [B1 B2]. destruct (g_near _ _ _ read a) as [G1 [G2 G3]], (g_near _ _ _ read k) as [G4 [G5 G6]].
       pose proof (gates_ok E) as GE. pose proof (B1 a); pose proof (B1 k). specialize (B2 a k (not_eq_sym apart)).
       pose proof (steps_pos _ ok) as SP. pose proof (slack_pos _ ok) as LP.
       destruct (C a) as [C1 C2], (C k) as [C3 C4]. pose proof (g_pos _ ok k) as GP. unfold after, delta, doubt_each, most_given. set (gs := bit_of (computed V) * sl) in *. rewrite GE in *.
@@ -289,7 +289,7 @@ Section Stacked.
                   apply mem_false in E1. apply negb_false_iff, (mem_true key key_eq) in E2. tauto.
                 - exfalso. unfold is_alt in Ea; rewrite Eg in Ea; simpl in Ea. apply mem_false in Ea; contradiction.
                 - apply turned_worst; auto. exists c; split; auto.
-                - pose proof (read_again (b u) u IuN (ballot_range _ (s_ballots _ _ _ _ _ _ _ _ ch u Iu')) K). fold (after u) in H. lia. }
+                - pose proof (read_again (b u) u IuN (vote_range _ (s_votes _ _ _ _ _ _ _ _ ch u Iu')) K). fold (after u) in H. lia. }
               lia.
             + assert (W : delta V a k u - doubt_each V a k <= after u).
               { destruct (s_old _ _ _ _ _ _ _ _ ch u IuN) as [[R K]|[[_ K]|[[_ [T [E _]]]|[_ K]]]].
@@ -297,7 +297,7 @@ Section Stacked.
                   apply mem_false in E1. apply negb_false_iff, (mem_true key key_eq) in E2. tauto.
                 - exfalso. unfold is_alt in Ea; rewrite Eg in Ea; simpl in Ea. apply mem_false in Ea; contradiction.
                 - exfalso. unfold is_turn, is_alt in Et, Ea; rewrite Eg in Et, Ea; simpl in Et, Ea. rewrite Ea, E in Et. apply (mem_true key key_eq) in T; rewrite T in Et; discriminate.
-                - apply (read_again (b u) u IuN); auto. apply ballot_range, (s_ballots _ _ _ _ _ _ _ _ ch u Iu'). }
+                - apply (read_again (b u) u IuN); auto. apply vote_range, (s_votes _ _ _ _ _ _ _ _ ch u Iu'). }
               lia. }
         apply (G stay (incl_refl _)). }
       (* what is gone or altered weighs no more than as many of the largest *)

@@ -15,7 +15,7 @@ Section TwoLevels.
   (** What a machine reads on some graph: the neighbours of the target, and their votes. *)
   Record state := State { s_near : list key; s_vote : key -> nat -> Z }.
   (** Each neighbour once, with one vote at most. *)
-  Definition good (x : state) : Prop := NoDup (s_near x) /\ forall u, In u (s_near x) -> is_ballot S (s_vote x u).
+  Definition good (x : state) : Prop := NoDup (s_near x) /\ forall u, In u (s_near x) -> is_vote S (s_vote x u).
   (** Theorem 11: the lead of a over k. *)
   Definition lead2 (p : nat -> Z) (a k : nat) (x : state) : Z := p a - p k + sum key (fun u => s_vote x u a - s_vote x u k) (s_near x).
 
@@ -219,7 +219,7 @@ Section Checked.
       set (g := grown (x_second s) n) in *.
       pose proof (nodes_cost key key_eq vote_steps VS p a k n _ _ x y Gx Gy NS N) as NC. cbv beta in NC.
       assert (POS : forall u, In u (s_near _ x) -> lowest g (x_slack s) (vote_of _ V u a) - highest g (x_slack s) (vote_of _ V u k) <= s_vote _ x u a - s_vote _ x u k).
-      { intros u J. rewrite <- (f_slack _ _ _ same). pose proof J as J'. rewrite NX in J'. destruct (ballots_ok _ _ SF u J') as [B1 B2]. rewrite (f_steps _ _ _ same) in B2.
+      { intros u J. rewrite <- (f_slack _ _ _ same). pose proof J as J'. rewrite NX in J'. destruct (votes_ok _ _ SF u J') as [B1 B2]. rewrite (f_steps _ _ _ same) in B2.
         pose proof (B1 a); pose proof (B1 k). specialize (B2 a k (not_eq_sym N)). destruct Gx as [_ GB]. destruct (GB u J) as [D1 D2]. pose proof (D1 a); pose proof (D1 k). specialize (D2 a k (not_eq_sym N)).
         destruct (VX u J a), (VX u J k). pose proof (low_small g (slack _ V) (vote_of _ V u a) ltac:(lia) SP). pose proof (high_large g (slack _ V) (vote_of _ V u k) ltac:(lia) SP). lia. }
       specialize (NC POS). unfold lead2 at 1 in NC. rewrite NX in *.

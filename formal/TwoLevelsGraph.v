@@ -20,7 +20,7 @@ Section Model.
       - [t_edge]: one neighbour more moves every lead in a vote by half a vote less 6 steps at most;
       - [t_nodes]: if n neighbours come or go, a vote stays between lo and hi of what was stored. *)
   Record two_level_model : Prop := {
-    t_ballot : forall f xs y, reads f xs y -> is_ballot vote_steps y;
+    t_vote : forall f xs y, reads f xs y -> is_vote vote_steps y;
     t_exact : forall f xs, reads f xs (exact f xs);
     t_near : forall f xs y y', reads f xs y -> reads f xs y' -> forall k, near sl (y k) (y' k);
     t_order : forall f xs xs', Permutation xs xs' -> (forall y, reads f xs y -> reads f xs' y) /\ forall k, exact f xs k = exact f xs' k;
@@ -190,7 +190,7 @@ Section TwoLevelsGraph.
 
     Lemma vote_range u : In u N -> 0 <= vote_of _ V u a <= vote_steps /\ 0 <= vote_of _ V u k <= vote_steps.
     Proof.
-      intro I. destruct (proj2 stored u I) as [M [_ R]]. destruct (t_ballot _ _ _ _ _ _ model _ _ _ R) as [B1 B2].
+      intro I. destruct (proj2 stored u I) as [M [_ R]]. destruct (t_vote _ _ _ _ _ _ model _ _ _ R) as [B1 B2].
       pose proof (B1 a); pose proof (B1 k). specialize (B2 a k (not_eq_sym differ)). lia.
     Qed.
     Lemma kept_small u : In u N -> kept u <= vote_steps.
@@ -269,7 +269,7 @@ Section TwoLevelsGraph.
       { induction l as [|u l IH]; intro H; [simpl; lia|]. cbn [sum length]. specialize (IH (fun x K => H x (or_intror K))). pose proof (kept_small u (H u (or_introl eq_refl))). unfold vote_steps in *. lia. }
       assert (CAME : forall l, (forall u, In u l -> In u N') -> - vote_steps * Z.of_nat (length l) <= sum id (fun u => b u a - b u k) l).
       { induction l as [|u l IH]; intro H; [simpl; lia|]. cbn [sum length]. specialize (IH (fun x K => H x (or_intror K))).
-        destruct (proj2 read u (H u (or_introl eq_refl))) as [M [_ R]]. destruct (t_ballot _ _ _ _ _ _ model _ _ _ R) as [B1 B2]. pose proof (B1 a); pose proof (B1 k). specialize (B2 a k (not_eq_sym differ)). lia. }
+        destruct (proj2 read u (H u (or_introl eq_refl))) as [M [_ R]]. destruct (t_vote _ _ _ _ _ _ model _ _ _ R) as [B1 B2]. pose proof (B1 a); pose proof (B1 k). specialize (B2 a k (not_eq_sym differ)). lia. }
       pose proof (LOST go (fun u I => IN u (in_or_app _ _ _ (or_introl I)))). pose proof (LOST goe (fun u I => IN u (in_or_app _ _ _ (or_intror I)))).
       pose proof (CAME co (fun u I => IN' u (in_or_app _ _ _ (or_introl I)))). pose proof (CAME coe (fun u I => IN' u (in_or_app _ _ _ (or_intror I)))).
       assert (TAIL : forall (l m : list id), NoDup (l ++ m) -> NoDup m) by (clear; induction l as [|x l IH]; intros m H; auto; inversion H; auto).

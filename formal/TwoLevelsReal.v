@@ -446,7 +446,7 @@ Section Softmax.
 
   (** Theorem 11: whoever computes these votes to within the slack has a model of two levels. *)
   Theorem softmax_model (reads : option F -> list (option F) -> (nat -> Z) -> Prop) :
-    (forall f xs y, reads f xs y -> is_ballot vote_steps y) ->
+    (forall f xs y, reads f xs y -> is_vote vote_steps y) ->
     (forall f xs, reads f xs (softmax_vote f xs)) ->
     (forall f xs y y', reads f xs y -> reads f xs y' -> forall k, near sl (y k) (y' k)) ->
     (forall f xs xs' y, Permutation xs xs' -> reads f xs y -> reads f xs' y) ->
@@ -500,7 +500,7 @@ Theorem softmax_certificate :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (v : id) (z b0 : option F -> nat -> R) (weight : R)
          (s : stacked_settings) (t : stacked_target) (V : stacked_votes id) (G : graph id F W) (B : budget) (own : bool) (reads : option F -> list (option F) -> (nat -> Z) -> Prop),
     (forall x k, 0 <= b0 x k) -> (forall x, Rsum (b0 x) (x_classes s) <= 1) -> 0 <= weight -> weight <= IZR (x_second s) / 65536 ->
-    (forall f xs y, reads f xs y -> is_ballot vote_steps y) ->
+    (forall f xs y, reads f xs y -> is_vote vote_steps y) ->
     (forall f xs, reads f xs (softmax_vote F (x_classes s) z b0 weight f xs)) ->
     (forall f xs y y', reads f xs y -> reads f xs y' -> forall k, near (x_slack s) (y k) (y' k)) ->
     (forall f xs xs' y, Permutation xs xs' -> reads f xs y -> reads f xs' y) ->

@@ -1,13 +1,13 @@
-(** The vote: ballots, label, and when changed ballots cannot change the label (docs/proofs.md, Theorems 1, 2 and 8). *)
+(** The vote: votes, label, and when changed votes cannot change the label (docs/proofs.md, Theorems 1, 2 and 8). *)
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
 Open Scope Z_scope.
 
-(** A ballot is a class, or None for an abstention. *)
-Definition ballot := option nat.
+(** A vote is a class, or None for an abstention. *)
+Definition vote := option nat.
 
-(** Two ballots are the same. *)
-Definition beq (x y : ballot) : bool :=
+(** Two votes are the same. *)
+Definition beq (x y : vote) : bool :=
   match x, y with
   | Some a, Some b => Nat.eqb a b
   | None, None => true
@@ -35,12 +35,12 @@ Fixpoint best (s : nat -> Z) (C : nat) : nat :=
   | S m => let a := best s m in if s a <? s m then m else a
   end.
 
-(** Score of class k under ballots b of T groups and prior P. *)
-Definition score (T : nat) (P : nat -> Z) (b : nat -> ballot) (k : nat) : Z :=
+(** Score of class k under votes b of T groups and prior P. *)
+Definition score (T : nat) (P : nat -> Z) (b : nat -> vote) (k : nat) : Z :=
   P k + num T (fun i => beq (b i) (Some k)).
 
-(** Section 1, Vote: the label that C classes and T ballots b elect, with a prior P (Theorem 8). *)
-Definition voted (C T : nat) (P : nat -> Z) (b : nat -> ballot) : nat := best (score T P b) C.
+(** Section 1, Vote: the label that C classes and T votes b elect, with a prior P (Theorem 8). *)
+Definition voted (C T : nat) (P : nat -> Z) (b : nat -> vote) : nat := best (score T P b) C.
 
 (** Limits; None is infinite. *)
 Definition lim := option Z.
@@ -49,7 +49,7 @@ Definition cap (n : lim) (x : Z) : Z := match n with Some m => Z.min m x | None 
 (** x is at most n. *)
 Definition within (x : Z) (n : lim) : Prop := match n with Some m => x <= m | None => True end.
 
-(** Theorem 2: ballots that the graph touches, ballots that are cast but touched by no edge, ballots where nothing is. *)
+(** Theorem 2: votes that the graph touches, votes that are cast but touched by no edge, votes where nothing is. *)
 Inductive tier := Reached | Unreached | Unlisted.
 (** Two tiers are the same. *)
 Definition teq (s t : tier) : bool :=
@@ -58,44 +58,44 @@ Definition teq (s t : tier) : bool :=
   | _, _ => false
   end.
 
-(** Theorem 2: n0 ballots change in all, n1 of them outside the first tier, n2 of them in the third. *)
+(** Theorem 2: n0 votes change in all, n1 of them outside the first tier, n2 of them in the third. *)
 Record reach := Reach { all : lim; beyond : lim; unlisted : lim }.
-(** Theorem 2: limit(x) = min(n0, x0 + min(n1, x1 + min(n2, x2))), of a set with x0, x1, x2 ballots in the tiers. *)
+(** Theorem 2: limit(x) = min(n0, x0 + min(n1, x1 + min(n2, x2))), of a set with x0, x1, x2 votes in the tiers. *)
 Definition limit (n : reach) (x : tier -> Z) : Z :=
   cap (all n) (x Reached + cap (beyond n) (x Unreached + cap (unlisted n) (x Unlisted))).
 
-(** What a certificate knows of one target: T ballots, which are stable, and their tiers. *)
+(** What a certificate knows of one target: T votes, which are stable, and their tiers. *)
 Record votes := Votes {
   groups : nat;
-  cast : nat -> ballot;
+  cast : nat -> vote;
   stable : nat -> bool;
   tier_of : nat -> tier
 }.
 
 Section Counts.
   Variable V : votes.
-  (** c_stable(k): stable ballots for class k. *)
+  (** c_stable(k): stable votes for class k. *)
   Definition standing (k : nat) : Z := num (groups V) (fun i => stable V i && beq (cast V i) (Some k)).
-  (** u: unstable ballots, which count for every rival and not for a (section 5, Rounding). *)
+  (** u: unstable votes, which count for every rival and not for a (section 5, Rounding). *)
   Definition conceded : Z := num (groups V) (fun i => negb (stable V i)).
-  (** Stable ballots for class k in tier t: with k = a, the x0, x1, x2 of limit(ballots for a). *)
+  (** Stable votes for class k in tier t: with k = a, the x0, x1, x2 of limit(votes for a). *)
   Definition for_class (k : nat) (t : tier) : Z :=
     num (groups V) (fun i => stable V i && beq (cast V i) (Some k) && teq (tier_of V i) t).
-  (** Stable ballots in tier t that are not for k: the x0, x1, x2 of limit(ballots not for k). *)
+  (** Stable votes in tier t that are not for k: the x0, x1, x2 of limit(votes not for k). *)
   Definition not_for (k : nat) (t : tier) : Z :=
     num (groups V) (fun i => stable V i && negb (beq (cast V i) (Some k)) && teq (tier_of V i) t).
   (** margin(k) = P(a) + c(a) - P(k) - c(k) - u - doubt - [k < a] *)
   Definition margin (P : nat -> Z) (doubt : Z) (a k : nat) : Z :=
     P a + standing a - P k - standing k - conceded - doubt - tie k a.
-  (** The test of Theorem 2, with conceded ballots and a prior. *)
+  (** The test of Theorem 2, with conceded votes and a prior. *)
   Definition withstands (C : nat) (P : nat -> Z) (doubt : Z) (a : nat) (n : reach) : Prop :=
     (a < C)%nat /\ forall k, (k < C)%nat -> k <> a ->
       limit n (for_class a) + limit n (not_for k) <= margin P doubt a k.
 End Counts.
 
-(** r is what the vote reads after an attack that moves only what the three lists name: any ballot, one outside the
+(** r is what the vote reads after an attack that moves only what the three lists name: any vote, one outside the
     first tier, one in the third. What is not stable may be read as anything, before and after. *)
-Inductive moves (V : votes) (n : reach) (r : nat -> ballot) : Prop :=
+Inductive moves (V : votes) (n : reach) (r : nat -> vote) : Prop :=
 | Moves (any_moved beyond_moved unlisted_moved : list nat)
     (_ : forall i, (i < groups V)%nat -> stable V i = true -> In i any_moved \/ r i = cast V i)
     (_ : forall i, (i < groups V)%nat -> stable V i = true -> tier_of V i <> Reached ->
@@ -181,9 +181,9 @@ Qed.
 Lemma num_le_all T p : num T p <= Z.of_nat T.
 Proof. induction T as [|T IH]; simpl num; [lia|]; destruct (p T); lia. Qed.
 
-(** Of a set X of ballots no more change than its limit. *)
+(** Of a set X of votes no more change than its limit. *)
 Section Moves.
-  Variables (V : votes) (n : reach) (r : nat -> ballot).
+  Variables (V : votes) (n : reach) (r : nat -> vote).
   Hypothesis M : moves V n r.
 
   Let T := groups V.
@@ -226,7 +226,7 @@ Section Moves.
     destruct (all n), (beyond n), (unlisted n); simpl in *; lia.
   Qed.
 
-  (** Pointwise: a changed ballot for a loses a one and gains k one at most, a conceded one is k's. *)
+  (** Pointwise: a changed vote for a loses a one and gains k one at most, a conceded one is k's. *)
   Lemma lead_upto a k m : a <> k ->
     num m (fun i => st i && beq (b i) (Some a)) - num m (fun i => st i && beq (b i) (Some k))
       - num m (fun i => negb (st i))
@@ -253,10 +253,10 @@ Section Moves.
   Proof. exact (lead_upto a k T). Qed.
 End Moves.
 
-(** Theorem 2 (with Theorem 8 and conceded ballots): if the test holds, then whatever an attack within the limits and a
-    machine within the tolerance make of the ballots, the label is a. P' is the prior that is used then. *)
+(** Theorem 2 (with Theorem 8 and conceded votes): if the test holds, then whatever an attack within the limits and a
+    machine within the tolerance make of the votes, the label is a. P' is the prior that is used then. *)
 Theorem vote_sound :
-  forall (V : votes) (C : nat) (P P' : nat -> Z) (doubt : Z) (a : nat) (n : reach) (r : nat -> ballot),
+  forall (V : votes) (C : nat) (P P' : nat -> Z) (doubt : Z) (a : nat) (n : reach) (r : nat -> vote),
     withstands V C P doubt a n ->
     (forall k, (k < C)%nat -> k <> a -> P a - P k - doubt <= P' a - P' k) ->
     moves V n r ->
@@ -273,24 +273,24 @@ Proof.
   lia.
 Qed.
 
-(** A prior of w votes for the edgeless prediction, which may be read as y here and as y' there, is in doubt by |w|. *)
-Definition for_edgeless (w : Z) (y : ballot) (k : nat) : Z := if beq y (Some k) then w else 0.
+(** A prior of w votes for the no_edge prediction, which may be read as y here and as y' there, is in doubt by |w|. *)
+Definition for_no_edge (w : Z) (y : vote) (k : nat) : Z := if beq y (Some k) then w else 0.
 
-(** Theorem 8: whatever the edgeless prediction is read as, the prior lead of a over k falls by no more than |w|. *)
-Lemma edgeless_doubt P w y a k :
-  P a - P k - Z.abs w <= (P a + for_edgeless w y a) - (P k + for_edgeless w y k).
+(** Theorem 8: whatever the no_edge prediction is read as, the prior lead of a over k falls by no more than |w|. *)
+Lemma no_edge_doubt P w y a k :
+  P a - P k - Z.abs w <= (P a + for_no_edge w y a) - (P k + for_no_edge w y k).
 Proof.
-  unfold for_edgeless; destruct (beq y (Some a)), (beq y (Some k)); lia.
+  unfold for_no_edge; destruct (beq y (Some a)), (beq y (Some k)); lia.
 Qed.
 
-(** Theorem 1, the paper's M: T ballots of a deterministic vote without prior, at most M differ. *)
-Definition radius_ok (C T : nat) (b : nat -> ballot) (a : nat) (M : Z) : Prop :=
+(** Theorem 1, the paper's M: T votes of a deterministic vote without prior, at most M differ. *)
+Definition radius_ok (C T : nat) (b : nat -> vote) (a : nat) (M : Z) : Prop :=
   forall k, (k < C)%nat -> k <> a ->
     2 * M <= num T (fun i => beq (b i) (Some a)) - num T (fun i => beq (b i) (Some k)) - tie k a.
 
-(** Theorem 1: if 2 M is at most every margin, any change of at most M ballots leaves the label as it is. *)
+(** Theorem 1: if 2 M is at most every margin, any change of at most M votes leaves the label as it is. *)
 Theorem radius_sound :
-  forall (C T : nat) (b b' : nat -> ballot) (M : Z),
+  forall (C T : nat) (b b' : nat -> vote) (M : Z),
     (0 < C)%nat ->
     radius_ok C T b (voted C T (fun _ => 0) b) M ->
     num T (fun i => negb (beq (b i) (b' i))) <= M ->

@@ -23,10 +23,10 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, PRICED, Budget, Prices
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.stacked import STEPS, StackedCounts
+from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
 from agnncert.certificates.votes import VoteRecord, Votes
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.stacked import StackedEvidence

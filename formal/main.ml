@@ -11,7 +11,7 @@ let flag () = int () = 1
 let lim_of n = if n < 0 then None else Some n
 let lim () = lim_of (int ())
 let choice_of k = if k = 0 then None else Some (k - 1)  (* 0 is an abstention *)
-let ballot () = choice_of (int () + 1)
+let vote () = choice_of (int () + 1)
 
 let budget () =
   let add_edges = lim () in let delete_edges = lim () in let change_edges = lim () in
@@ -24,10 +24,10 @@ let divisions = [| ByEdge; ByNode; ByGatedNode; GnncertE; GnncertN; GnncertEN; B
 let settings code =
   let rule = divisions.(code) in let of_graphs = flag () in let keeps_ids = flag () in
   let num_groups = int () in let num_classes = int () in
-  let class_prior = many (int ()) int in let edgeless_prior = int () in let empty_casts = ballot () in
+  let class_prior = many (int ()) int in let no_edge_prior = int () in let empty_casts = vote () in
   let edge_groups = int () in let feature_groups = int () in
   let price = budget () in let own_price = lim () in
-  { rule; of_graphs; keeps_ids; num_groups; num_classes; class_prior; edgeless_prior; empty_casts; edge_groups;
+  { rule; of_graphs; keeps_ids; num_groups; num_classes; class_prior; no_edge_prior; empty_casts; edge_groups;
     feature_groups; price; own_price }
 
 let entry code = { choice = choice_of (code lsr 4); is_stable = code land 1 = 1;
@@ -70,7 +70,7 @@ let note_prices wrong asked stated n j ok =
 let print_prices = Array.iter (Printf.printf "price %d\n")
 let print_wrong = Array.iteri (fun i n -> Printf.printf "%s %d\n" [| "label"; "radius"; "new_neighbours"; "structure_radius" |].(i) n)
 
-let check_ballots code =
+let check_votes code =
   let s = settings code in
   let queries, ask = queries () in
   let asked = prices () in
@@ -86,7 +86,7 @@ let check_ballots code =
   let rec chunks () =
     let n = int () in
     if n > 0 then begin
-      let default = block n in let edgeless = block n in let stated_label = block n in let radius = block n in
+      let default = block n in let no_edge = block n in let stated_label = block n in let radius = block n in
       let neighbours = block n in let structure_radius = block n in let num_listed = block n in let num_cover = block n in
       let listed = block (int ()) in let cover = block (int ()) in let stated = block (n * m) in let stated_price = block (n * Array.length asked) in
       let next = ref 0 and next_row = ref 0 in
@@ -94,13 +94,13 @@ let check_ballots code =
         let rec take i l = if i < !next then l else
           let code = listed i in take (i - 1) ((code asr 20, entry (code land 0xfffff)) :: l) in
         let last = !next + num_listed j in
-        let listed_ballots = take (last - 1) [] in
+        let listed_votes = take (last - 1) [] in
         next := last;
         let cover_row = List.init (num_cover j) (fun i -> cover (!next_row + i)) in
         next_row := !next_row + num_cover j;
-        let d = default j and e = edgeless j in
-        let t = { listed_ballots; cover_row; edgeless_choice = choice_of (e asr 1); edgeless_stable = e land 1 = 1;
-                  default_ballot = { choice = choice_of (d asr 1); is_stable = d land 1 = 1; its_tier = Unlisted; has_one_way = false } } in
+        let d = default j and e = no_edge j in
+        let t = { listed_votes; cover_row; no_edge_choice = choice_of (e asr 1); no_edge_stable = e land 1 = 1;
+                  default_vote = { choice = choice_of (d asr 1); is_stable = d land 1 = 1; its_tier = Unlisted; has_one_way = false } } in
         let c = count_target s t in
         let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
         note 0 (c.made && c.label = stated_label j);
@@ -184,5 +184,5 @@ let () =
   set_binary_mode_in stdin true;
   try
     let code = int () in
-    if code = Array.length divisions then check_stacked () else check_ballots code
+    if code = Array.length divisions then check_stacked () else check_votes code
   with Ints.Too_large -> prerr_endline "a number does not fit into 63 bits"; exit 3

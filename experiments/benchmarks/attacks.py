@@ -112,8 +112,12 @@ class Arena:
         )
         self.model = ac.fit(model, self.data, division, checkpoint=state, **fit_args)
         if isinstance(voting_rule, int):  # a design size
-            choice = ac.choose_voting_rule(self.model, self.data, division, voting_rule, candidates=[division.num_groups])
-            voting_rule = max((one for one in choice.candidates if one.label is None), key=lambda one: one.score).theorem
+            choice = ac.choose_voting_rule(
+                self.model, self.data, division, voting_rule, candidates=[division.num_groups]
+            )
+            voting_rule = max(
+                (one for one in choice.candidates if one.label is None), key=lambda one: one.score
+            ).theorem
         self.voting_rule = voting_rule
         total = len(self.data) if self.task == "graph" else self.data.num_nodes
         self.rows = np.sort(np.random.default_rng(0).choice(total, min(count, total), replace=False))

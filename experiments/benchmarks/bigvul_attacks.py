@@ -63,7 +63,9 @@ class Voter:
     def certify(self, texts: list[str]) -> Any:
         """The certificate of these texts."""
         graphs = [agnncert_code.graph(text).to_data(agnncert_code.pieces) for text in texts]
-        return ac.certify(self.found.model, ac.GraphSet(graphs), self.found.division, voting_rule=self.found.voting_rule)
+        return ac.certify(
+            self.found.model, ac.GraphSet(graphs), self.found.division, voting_rule=self.found.voting_rule
+        )
 
     def rivals(self) -> list[str]:
         """For each label a statement that can stand anywhere and votes against it, or for nothing if none can."""

@@ -34,7 +34,9 @@ def certified(seed: int, rate: float, epochs: int) -> list[float]:
     how = {"weight_decay": 5e-4, "balance_classes": True, "evaluate_every": 10, "seed": seed}
     ac.fit(model, data, ac.PerNeighbour(), epochs=epochs, lr=rate, **how)
     votes = (ac.VotingRule(prior=[prior, 0]) for prior in PRIORS)
-    found = (ac.certify(model, data, ac.PerNeighbour(), data.val_mask, voting_rule=voting_rule) for voting_rule in votes)
+    found = (
+        ac.certify(model, data, ac.PerNeighbour(), data.val_mask, voting_rule=voting_rule) for voting_rule in votes
+    )
     return [certificate.measures(SIZE).balanced_accuracy for certificate in found]
 
 

@@ -130,7 +130,9 @@ def per_neighbour(cell: Cell) -> Found:
         model, cell.data, ac.PerNeighbour(), 1, against="structure", protocol=cell.fitting["protocol"]
     )
     fitted = time.process_time()
-    certificate = ac.certify(choice.model, cell.data, choice.division, cell.data.test_mask, voting_rule=choice.voting_rule)
+    certificate = ac.certify(
+        choice.model, cell.data, choice.division, cell.data.test_mask, voting_rule=choice.voting_rule
+    )
     about = f"{choice.division}, {choice.voting_rule}, made for 1"
     return Found(certificate.label, certificate, fitted - begin, time.process_time() - fitted, about)
 

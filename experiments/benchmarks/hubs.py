@@ -18,7 +18,7 @@ from agnncert.graphs.perturbation import Perturbation
 IDS_TO_PAIR = 64  # ids to try in the edge-centric division, where each makes a pair with every target
 
 
-def targets_per_node(
+def hubs(
     problem: Problem, targets: Any, budget: Budget, *, seed: int = 0, features: AdversarialFeatures | None = None
 ) -> list[AttackResult]:
     """Attacks many nodes with one perturbation for each class that they are pushed to.
@@ -68,7 +68,7 @@ def _results(
         AttackResult(
             target=ids[row],
             row=row,
-            kind="targets_per_node",
+            kind="hubs",
             perturbation=change,
             cost=cost,
             label_before=problem.winner(old),

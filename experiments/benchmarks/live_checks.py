@@ -60,12 +60,16 @@ def beginning(rng):  # type: ignore[no-untyped-def]
         voting_rule = None if voting_rule is not None and voting_rule.no_edge_prior else voting_rule
         model = rng.choice([graph_model(seed=seed), layered("gin", data, seed % 50)])
         targets = rng.choice([None, [2, 0]])
-        return agnncert_live.LiveGraph(model, data, division, voting_rule=voting_rule, targets=targets), f"graphs, {division}"
+        return agnncert_live.LiveGraph(
+            model, data, division, voting_rule=voting_rule, targets=targets
+        ), f"graphs, {division}"
     data = random_graph(rng.randrange(4, 40), rng.randrange(2, 80), seed=seed)
     more = torch.tensor([[rng.randrange(data.num_nodes) for _ in range(6)] for _ in range(2)])
     data.edge_index = torch.cat([data.edge_index, more, more[:, :2]], dim=1)
     division = rng.choice(NODE)
-    if voting_rule is not None and ((division.is_per_neighbour and voting_rule.empty is None) or division.gates_features):
+    if voting_rule is not None and (
+        (division.is_per_neighbour and voting_rule.empty is None) or division.gates_features
+    ):
         voting_rule = None if voting_rule.no_edge_prior else voting_rule
     model = rng.choice(
         [
@@ -79,7 +83,9 @@ def beginning(rng):  # type: ignore[no-untyped-def]
         data.edge_weight = torch.rand(data.num_edges, dtype=torch.float64)
         model = WeightedModel(5, 3).double().eval()
     targets = rng.choice([None, None, [0, data.num_nodes - 1]])
-    return agnncert_live.LiveGraph(model, data, division, voting_rule=voting_rule, targets=targets), f"nodes, {division}"
+    return agnncert_live.LiveGraph(
+        model, data, division, voting_rule=voting_rule, targets=targets
+    ), f"nodes, {division}"
 
 
 def check_equal(sequences: int) -> None:

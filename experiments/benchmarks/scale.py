@@ -271,9 +271,7 @@ def volume_table() -> str:
     body = []
     for name, (nodes, edges) in GRAPHS.items():
         sent = Volume.of(nodes, edges)
-        body.append(
-            [name, *(bytes_text(part) for part in (sent.graph, sent.pairs, sent.rows, sent.votes, sent.group))]
-        )
+        body.append([name, *(bytes_text(part) for part in (sent.graph, sent.pairs, sent.rows, sent.votes, sent.group))])
     return table(
         ["graph", "on disk", "edges, once", "rows of nodes, to each machine", "votes", "layout of one group"], body
     )

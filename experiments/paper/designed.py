@@ -303,9 +303,7 @@ def node_words(results: Results, protocol: str) -> str:
         if gains:
             mlp = _mlp(results, dataset, [row["seed"] for row in rows])
             beside = "" if mlp == NOTHING else f", MLP {mlp}"
-            parts.append(
-                f"{NAMES[dataset]} {listed(gains)} (without edges {_share(rows, 'accuracy_no_edge')}{beside})"
-            )
+            parts.append(f"{NAMES[dataset]} {listed(gains)} (without edges {_share(rows, 'accuracy_no_edge')}{beside})")
     if not parts:
         return ""
     return (

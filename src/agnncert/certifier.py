@@ -91,8 +91,13 @@ def certify(
             model, data, targets, engine=engine, checkpoint=checkpoint, workers=workers, progress=progress
         )
     if isinstance(division, StackedVotes):
-        casting = {"voting_rule": voting_rule, "tolerance": tolerance, "memory_limit": memory_limit, "checkpoint": checkpoint,
-                   "workers": workers}  # fmt: skip
+        casting = {
+            "voting_rule": voting_rule,
+            "tolerance": tolerance,
+            "memory_limit": memory_limit,
+            "checkpoint": checkpoint,
+            "workers": workers,
+        }
         _refuse_given(casting, "stacked votes cast no votes in subgraphs: these are settings of divisions")
         return _certify_stacked(model, data, division, targets)
     require_division(division)

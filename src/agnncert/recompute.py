@@ -189,7 +189,7 @@ def _wrong_division(
     if str(division) != claim.division or division.num_groups_in(chosen.graph) != evidence.votes.num_groups:
         yield f"the division {division} is not the one that is named, {claim.division}"
     elif (evidence.theorem, dict(evidence.parameters)) != (theorem, parameters):
-        yield f'the division {division} goes with the rule "{theorem}" and {parameters or "no parameters"}'
+        yield f'the division {division} has the theorem "{theorem}" and {parameters or "no parameters"}'
     elif not division.has_disjoint_union and len(evidence.votes.group) < evidence.num_targets * division.num_groups:
         yield "not every target has a vote in every subgraph"  # said before as many are laid out to be compared
     else:

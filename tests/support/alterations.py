@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import COUNTS
-from agnncert.certificates.rules import RULES
-from tests.support import ballot_alterations as of_ballots
-from tests.support.ballot_alterations import take_rule
+from agnncert.certificates.theorem_facts import THEOREMS
+from tests.support import vote_alterations as of_votes
 from tests.support.forgers_world import Random, World, pick, require
 from tests.support.forging import PREFIX, Draft, at, derive, ids_of, leaves, put, select, set_ids, state_exclusions
+from tests.support.vote_alterations import take_rule
 
 Alteration = Callable[[Draft, Random, World], None]
 
@@ -266,11 +266,11 @@ def other_task(draft: Draft, rng: Random, world: World) -> None:
     if draft.header["kind"] == "samples":
         draft.settings["task"] = "graph" if draft.settings["task"] == "node" else "node"
         return
-    kind, task = draft.settings["rule"].split("/")
-    rule = f"{kind}/{'graph' if task == 'node' else 'node'}"
-    require(rule in RULES)
+    kind, task = draft.settings["theorem"].split("/")
+    theorem = f"{kind}/{'graph' if task == 'node' else 'node'}"
+    require(theorem in THEOREMS)
     parameters = draft.settings["parameters"]
-    take_rule(draft, rng, rule)
+    take_rule(draft, rng, theorem)
     draft.settings["parameters"] = parameters
 
 
@@ -310,7 +310,7 @@ def merged(draft: Draft, rng: Random, world: World) -> None:
     require(free)
     select(other, free)
     ids, others = ids_of(draft), ids_of(other)
-    ends = {PREFIX + name for name in ("indptr", "cover_ptr", "start")}
+    ends = {PREFIX + name for name in ("indptr", "reach_ptr", "start")}
     for name, array in draft.arrays.items():
         if name.startswith("target"):
             continue
@@ -398,10 +398,10 @@ def alter_array(draft: Draft, name: str, rng: Random) -> None:
 EARLY: dict[str, Alteration] = {
     function.__name__: function
     for function in (
-        of_ballots.one_ballot, of_ballots.many_ballots, of_ballots.unanimous, of_ballots.default_ballot, of_ballots.more_stable, of_ballots.less_stable, of_ballots.default_more_stable,
-        of_ballots.default_less_stable, of_ballots.reached_flags, of_ballots.unlisted, of_ballots.listed, of_ballots.regrouped, of_ballots.cover_table, of_ballots.another_rule, of_ballots.prices, of_ballots.grid,
-        of_ballots.division_text, of_ballots.another_kind, of_ballots.number_of_groups, of_ballots.number_of_classes,
-        of_ballots.another_vote, of_ballots.edgeless_prediction, of_ballots.one_way_flags, of_ballots.hub_list, id_kind, swapped_ids, renamed_ids,
+        of_votes.one_vote, of_votes.many_votes, of_votes.unanimous, of_votes.default_vote, of_votes.more_stable, of_votes.less_stable, of_votes.default_more_stable,
+        of_votes.default_less_stable, of_votes.reached_flags, of_votes.unlisted, of_votes.listed, of_votes.regrouped, of_votes.cover_table, of_votes.another_rule, of_votes.prices, of_votes.grid,
+        of_votes.division_text, of_votes.another_kind, of_votes.number_of_groups, of_votes.number_of_classes,
+        of_votes.another_vote, of_votes.no_edge_prediction, of_votes.one_way_flags, of_votes.hub_list, id_kind, swapped_ids, renamed_ids,
         retyped_ids, other_rows, other_targets, shuffled_evidence, truth_is_label, other_truth, no_truth, other_degree,
         no_degree, fewer_targets, no_targets, other_order, doubled_targets, tolerance, digests, counts, paths, more_samples,
         noise, noise_kind, sampling, other_task, borrowed, merged, other_version, other_library, remarks, more_fields,

@@ -7,81 +7,83 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.claim import make_claim
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.votes import ABSTAIN, Votes, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 
 PRICES = {"add_edges": 1, "delete_edges": 2, "inject_nodes": 1, "edges_per_injected": 1, "change_features": 0}
 
 
 def random_evidence(
     rng: np.random.Generator,
-    rule: str,
+    theorem: str,
     num_targets: int = 30,
     num_groups: int = 12,
     num_classes: int = 3,
     ids: str = "node_id",
     unstable: float = 0.05,
-    vote: VotingRule | None = None,
-) -> BallotEvidence:
+    voting_rule: VotingRule | None = None,
+) -> VoteEvidence:
     """Evidence under a rule; labels lean to one class, so that something is certified."""
-    all_listed = rule.startswith(("gnncert", "custom"))
+    all_listed = theorem.startswith(("gnncert", "custom"))
     listed = rng.random((num_targets, num_groups)) < (1 if all_listed else rng.uniform(0, 0.6, (num_targets, 1)))
     lean = rng.integers(num_classes, size=num_targets)
     indptr = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
     owner, group = np.nonzero(listed)
     follows = rng.random(len(owner)) < rng.uniform(0.2, 1, num_targets)[owner]
-    ballot = np.where(follows, lean[owner], rng.integers(ABSTAIN, num_classes, len(owner)))
+    vote = np.where(follows, lean[owner], rng.integers(ABSTAIN, num_classes, len(owner)))
     reached = np.ones(len(owner), dtype=bool)
-    if RULES[rule].per_neighbour:
-        ballot = np.maximum(ballot, 0)  # a ballot that is cast is for some class
-    if rule == "node-centric/graph":
+    if THEOREMS[theorem].per_neighbour:
+        vote = np.maximum(vote, 0)  # a vote that is cast is for some class
+    if theorem == "node-centric/graph":
         reached = rng.random(len(owner)) < 0.6
-    if rule == "gated/node":
+    if theorem == "gated/node":
         reached[indptr[:-1][listed.any(axis=1) & (rng.random(num_targets) < 0.6)]] = False
-    edgeless = np.where(rng.random(num_targets) < 0.9, lean, rng.integers(num_classes, size=num_targets))
+    no_edge = np.where(rng.random(num_targets) < 0.9, lean, rng.integers(num_classes, size=num_targets))
     votes = Votes(
         num_groups=num_groups,
         num_classes=num_classes,
         default=(
-            edgeless if rule in ("edge-centric/node", "node-centric/node") else np.full(num_targets, ABSTAIN)
+            no_edge if theorem in ("edge-centric/node", "node-centric/node") else np.full(num_targets, ABSTAIN)
         ).astype(np.int16),
         default_stable=rng.random(num_targets) >= unstable,
         indptr=indptr,
         group=group.astype(np.int32),
-        ballot=ballot.astype(np.int16),
+        vote=vote.astype(np.int16),
         stable=rng.random(len(owner)) >= unstable,
         reached=reached,
     )
     rows = [sorted({*rng.integers(1, m + 1, m).tolist(), m}) if m else [] for m in listed.sum(axis=1).tolist()]
-    rows = rows if RULES[rule].uses_cover else [[] for _ in rows]
-    cover = np.concatenate([np.zeros(0), *rows]).astype(np.int32)
-    parameters = dict(PRICES) if rule.startswith("custom") else {}
-    if RULES[rule].parameters:
+    rows = rows if THEOREMS[theorem].uses_reach else [[] for _ in rows]
+    reach = np.concatenate([np.zeros(0), *rows]).astype(np.int32)
+    parameters = dict(PRICES) if theorem.startswith("custom") else {}
+    if THEOREMS[theorem].parameters:
         parameters = dict(zip(("edge_groups", "feature_groups"), grid(num_groups), strict=True))
     extra = {}
-    if RULES[rule].one_way:
+    if THEOREMS[theorem].one_way:
         extra["one_way"] = rng.random(len(owner)) < 0.3
-    if RULES[rule].hubs:
-        extra["hubs"] = np.sort(rng.integers(1, 6, rng.integers(0, 9))).astype(np.int32)[::-1].copy()
-    if vote is None:
-        return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters, **extra)
-    vote = vote.under(rule, num_classes)
-    if vote.edgeless_prior:  # what engines cast where a target has no edge
-        votes = replace(votes, default=edgeless.astype(np.int16))
-    votes, prior = under_vote(votes, vote)
-    return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters, vote, **prior, **extra)
+    if THEOREMS[theorem].targets_per_node:
+        extra["targets_per_node"] = np.sort(rng.integers(1, 6, rng.integers(0, 9))).astype(np.int32)[::-1].copy()
+    if voting_rule is None:
+        return VoteEvidence(votes, theorem, np.cumsum([0, *map(len, rows)]), reach, ids, parameters, **extra)
+    voting_rule = voting_rule.under(theorem, num_classes)
+    if voting_rule.no_edge_prior:  # what engines cast where a target has no edge
+        votes = replace(votes, default=no_edge.astype(np.int16))
+    votes, prior = apply_voting_rule(votes, voting_rule)
+    return VoteEvidence(
+        votes, theorem, np.cumsum([0, *map(len, rows)]), reach, ids, parameters, voting_rule, **prior, **extra
+    )
 
 
-def random_vote(rng: np.random.Generator, rule: str, num_classes: int = 3) -> VotingRule:
+def random_vote(rng: np.random.Generator, theorem: str, num_classes: int = 3) -> VotingRule:
     """A vote that fits the rule; priors may be negative, and often tie."""
-    options = [choice for choice in RULES[rule].empty if choice != "class"]
-    if "class" in RULES[rule].empty:
+    options = [choice for choice in THEOREMS[theorem].empty if choice != "class"]
+    if "class" in THEOREMS[theorem].empty:
         options += [int(rng.integers(num_classes))] * 2
     prior = rng.integers(-3, 6, num_classes).tolist()
-    if RULES[rule].edgeless_prior and rng.random() < 0.6:
+    if THEOREMS[theorem].no_edge_prior and rng.random() < 0.6:
         prior = int(rng.integers(-3, 8))
     return VotingRule(options[rng.integers(len(options))], prior)
 
@@ -92,9 +94,9 @@ def grid(num_groups: int) -> tuple[int, int]:
     return rows, num_groups // rows
 
 
-def printed_division(rule: str, num_groups: int) -> str:
-    """What a division prints that goes with the rule."""
-    name = rule.split("/")[0]
+def printed_division(theorem: str, num_groups: int) -> str:
+    """What a division prints that has the theorem."""
+    name = theorem.split("/")[0]
     if name == "custom":
         return "made up"
     if name.startswith("per-"):
@@ -104,10 +106,10 @@ def printed_division(rule: str, num_groups: int) -> str:
     return f"{name.replace('gated', 'node-centric')}(T={sides}, hash=md5, key=u64le{gated})"
 
 
-def certificate_of(evidence: BallotEvidence, target=None, **known) -> Certificate:
+def certificate_of(evidence: VoteEvidence, target=None, **known) -> Certificate:
     claim = make_claim(
         evidence,
-        printed_division(evidence.rule, evidence.votes.num_groups),
+        printed_division(evidence.theorem, evidence.votes.num_groups),
         tolerance=1e-6,
         digests={"graph": "01" * 32, "model": "23" * 32},
         notes=("made up for a test",),

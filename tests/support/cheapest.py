@@ -7,8 +7,8 @@ import random
 import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Prices
-from agnncert.certificates.theorem_facts import RULES
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.theorems import Amounts
 from tests.support.certificates import random_evidence, random_vote
 
@@ -16,11 +16,13 @@ MOST = 4  # changes of each kind
 KINDS = ("add_edges", "delete_edges", "change_edges", "inject_nodes", "delete_nodes", "change_features", "target_features")  # fmt: skip
 
 
-def random_prices(rng: random.Random, rule: str) -> Prices:
+def random_prices(rng: random.Random, theorem: str) -> Prices:
     """Prices of up to three kinds of changes; all others are out of reach."""
-    kinds = [kind for kind in KINDS if kind != "target_features" or RULES[rule].target_features or rng.random() < 0.1]
-    if rule.startswith("gnncert") and rng.random() < 0.8:  # they cover few
-        ends = {"gnncert-e": ("edges",), "gnncert-n": ("features",)}.get(rule.split("/")[0], ("edges", "features"))
+    kinds = [
+        kind for kind in KINDS if kind != "target_features" or THEOREMS[theorem].target_features or rng.random() < 0.1
+    ]
+    if theorem.startswith("gnncert") and rng.random() < 0.8:  # they cover few
+        ends = {"gnncert-e": ("edges",), "gnncert-n": ("features",)}.get(theorem.split("/")[0], ("edges", "features"))
         kinds = [kind for kind in kinds if kind.endswith(ends)]
     chosen = rng.sample(kinds, min(len(kinds), rng.choice([1, 2, 2, 3])))
     if rng.random() < 0.15 and "inject_nodes" in kinds:
@@ -31,7 +33,7 @@ def random_prices(rng: random.Random, rule: str) -> Prices:
     return Prices(**prices)
 
 
-def tried(proof: BallotEvidence, prices: Prices) -> tuple[np.ndarray, float]:
+def tried(proof: VoteEvidence, prices: Prices) -> tuple[np.ndarray, float]:
     """The least price among small attacks, and up to which price all attacks were tried."""
     block = slice(0, proof.num_targets)
     counted, facts = proof._block(block)
@@ -65,18 +67,20 @@ def tried(proof: BallotEvidence, prices: Prices) -> tuple[np.ndarray, float]:
     return best, horizon
 
 
-def check_prices(rule: str, rounds: int = 12, seed: int = 3, exact: bool = True) -> int:
+def check_prices(theorem: str, rounds: int = 12, seed: int = 3, exact: bool = True) -> int:
     """Compares prices with what trying gives; how many were finite and not zero."""
-    rng, numbers, telling = random.Random(f"{seed} {rule}"), np.random.default_rng(seed), 0
+    rng, numbers, telling = random.Random(f"{seed} {theorem}"), np.random.default_rng(seed), 0
     for _ in range(rounds):
         classes = rng.choice([2, 3])
-        vote = random_vote(numbers, rule, classes)
-        proof = random_evidence(numbers, rule, 25, num_groups=6, num_classes=classes, unstable=0.08, vote=vote)
-        prices = random_prices(rng, rule)
+        voting_rule = random_vote(numbers, theorem, classes)
+        proof = random_evidence(
+            numbers, theorem, 25, num_groups=6, num_classes=classes, unstable=0.08, voting_rule=voting_rule
+        )
+        prices = random_prices(rng, theorem)
         stated, (best, horizon) = proof.cheapest(prices), tried(proof, prices)
-        assert (stated <= best + 1e-9).all(), (vote, prices)  # never dearer than an attack that exists
+        assert (stated <= best + 1e-9).all(), (voting_rule, prices)  # never dearer than an attack that exists
         known = (stated < horizon) & exact
-        bound = rule == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf
-        assert bound or (stated[known] >= best[known] - 1e-9).all(), (vote, prices)
+        bound = theorem == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf
+        assert bound or (stated[known] >= best[known] - 1e-9).all(), (voting_rule, prices)
         telling += int((np.isfinite(stated) & (stated > 0)).sum())
     return telling

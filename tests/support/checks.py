@@ -41,7 +41,7 @@ def votes_of(
     tolerance: float | None = 0.0,
     graph: CanonicalGraph | None = None,
 ) -> Votes:
-    """The ballots of some targets as an engine casts them.
+    """The votes of some targets as an engine casts them.
 
     ``call`` is the model as it was bound to the data before, ``graph`` is the data in canonical form if it is known.
     """
@@ -57,28 +57,28 @@ def votes_of(
 def check_engines_agree(
     model: Any, data: Any, division: Any, rows: Any = None, memory_limit: int | None = None
 ) -> None:
-    """Both engines cast the same ballots, and those of the plain reference if the division is built in."""
+    """Both engines cast the same votes, and those of the plain reference if the division is built in."""
     graph = checked(data, division)
     call = bind(model, graph, "node" if isinstance(data, Data) else "graph")
     fast = votes_of(model, data, division, "fast", rows, memory_limit, call, graph=graph)
     slow = votes_of(model, data, division, "naive", rows, call=call, graph=graph)
     np.testing.assert_array_equal(fast.dense(), slow.dense())
-    for name in ("default", "default_stable", "indptr", "group", "ballot", "stable", "reached"):
+    for name in ("default", "default_stable", "indptr", "group", "vote", "stable", "reached"):
         np.testing.assert_array_equal(getattr(fast, name), getattr(slow, name), err_msg=name)
     if isinstance(division, EdgeCentric | NodeCentric):
-        np.testing.assert_array_equal(fast.dense(), expected_ballots(model, data, division, rows))
+        np.testing.assert_array_equal(fast.dense(), expected_votes(model, data, division, rows))
         check_listing(fast, data, division, rows)
 
 
-def expected_ballots(model: Any, data: Any, division: Any, rows: Any = None) -> np.ndarray:
+def expected_votes(model: Any, data: Any, division: Any, rows: Any = None) -> np.ndarray:
     if isinstance(data, Data):
-        table = reference.ballots(model, data, division, "node")
+        table = reference.votes(model, data, division, "node")
         return table if rows is None else table[rows]
-    return np.concatenate([reference.ballots(model, graph, division, "graph") for graph in data])
+    return np.concatenate([reference.votes(model, graph, division, "graph") for graph in data])
 
 
 def check_listing(votes: Votes, data: Any, division: Any, rows: Any = None) -> None:
-    """Exactly the ballots that an edge of the graph reaches are listed: every theorem counts on it."""
+    """Exactly the votes that an edge of the graph reaches are listed: every theorem counts on it."""
     if isinstance(data, Data):
         expected = reference.listed(data, division, "node")
         expected = expected if rows is None else [expected[row] for row in rows]
@@ -94,24 +94,24 @@ def check_listing(votes: Votes, data: Any, division: Any, rows: Any = None) -> N
 
 
 def check_change(model: Any, data: Data, division: Any, change: Perturbation, task: str) -> int:
-    """A change moves no more ballots than promised, and only those it may; returns the most it moved."""
+    """A change moves no more votes than promised, and only those it may; returns the most it moved."""
     attacked = change.apply(data)
     graphs = [checked(d if task == "node" else [d], division) for d in (data, attacked)]
     call = bind(model, graphs[0], task)
-    ballots, then = (
-        ballots_by_target(model, d, division, task, call, graph)
+    votes, then = (
+        votes_by_target(model, d, division, task, call, graph)
         for d, graph in zip((data, attacked), graphs, strict=True)
     )
     most = 0
     for target, moved in check_outputs(model, data, division, change, task, attacked, graphs).items():
-        flipped = set(np.flatnonzero(ballots[target] != then[target]).tolist())
-        assert flipped <= moved, f"{target} changed ballots {flipped - moved} although its logits there did not move"
+        flipped = set(np.flatnonzero(votes[target] != then[target]).tolist())
+        assert flipped <= moved, f"{target} changed votes {flipped - moved} although its logits there did not move"
         most = max(most, len(moved))
     return most
 
 
 def promises_of(division: Any, change: Perturbation, graph: CanonicalGraph, row: int | None) -> tuple[set[int], int]:
-    """Groups whose ballots a change can move for a target, and how many of them at most."""
+    """Groups whose votes a change can move for a target, and how many of them at most."""
     return division.moved_groups(change, graph, row), division.votes_moved(change, graph, row)
 
 
@@ -126,7 +126,7 @@ def check_outputs(
     found: Any = None,
     promises: Any = promises_of,
 ) -> dict[Any, set[int]]:
-    """As ``check_change``, of logits, which is stricter: a ballot cannot move where logits do not. Returns what moved.
+    """As ``check_change``, of logits, which is stricter: a vote cannot move where logits do not. Returns what moved.
 
     ``attacked`` is what the change makes of the data, ``graphs`` are both in canonical form, and ``found`` is what
     ``outputs`` gives before and after the change, if they are known. ``promises`` may remember what the division says.
@@ -149,7 +149,7 @@ def check_outputs(
             assert target in change.delete_nodes or target in change.change_features
             continue
         moved = {i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)}
-        assert moved <= allowed, f"{change} moved the ballots {moved} of {target}, allowed: {allowed}"
+        assert moved <= allowed, f"{change} moved the votes {moved} of {target}, allowed: {allowed}"
         assert len(moved) <= promised <= paper_bound(data, division, change)
         moved_by_target[target] = moved
     return moved_by_target
@@ -201,10 +201,10 @@ def differ(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return not ((a == b).all() or np.allclose(a, b, rtol=1e-9, atol=1e-9))  # equal, as a rule: that is cheaper to see
 
 
-def ballots_by_target(
+def votes_by_target(
     model: Any, data: Data, division: Any, task: str, call: Any = None, graph: CanonicalGraph | None = None
 ) -> dict[Any, np.ndarray]:
-    """Which ballots are stable is not asked: then the model need not be called a second time."""
+    """Which votes are stable is not asked: then the model need not be called a second time."""
     votes = votes_of(model, data if task == "node" else [data], division, call=call, tolerance=None, graph=graph)
     table = votes.dense()
     return dict(zip(ids_of(data) if task == "node" else [None], table, strict=True))
@@ -238,14 +238,14 @@ def _groups_by_pair(data: Data, division: Any, task: str) -> dict[Any, int]:
 
 
 def listed_by_target(data: Data, division: Any) -> dict[Any, dict[int, bool]]:
-    """The groups whose ballot is listed, of every node."""
+    """The groups whose vote is listed, of every node."""
     return dict(zip(ids_of(data), reference.listed(data, division, "node"), strict=True))
 
 
 def check_outside_unmoved(
     model: Any, data: Data, division: Any, change: Perturbation, found: Any = None, reach: Any = None
 ) -> None:
-    """Node task: a ballot moves only where the target has an edge before or after (Theorem A of the project).
+    """Node task: a vote moves only where the target has an edge before or after (Theorem A of the project).
 
     ``reach`` is what ``listed_by_target`` gives before and after the change, if it is known.
     """
@@ -271,7 +271,7 @@ def reaches_by_target(data: Data, division: EdgeCentric) -> dict[Any, dict[Any, 
 def check_reach(
     model: Any, data: Data, division: EdgeCentric, change: Perturbation, found: Any = None, reaches: Any = None
 ) -> None:
-    """Edge-centric, node task: a deleted or altered node moves a ballot only where a path joins it to the target.
+    """Edge-centric, node task: a deleted or altered node moves a vote only where a path joins it to the target.
 
     ``reaches`` is what ``reaches_by_target`` gives, if it is known.
     """
@@ -289,8 +289,8 @@ def check_reach(
 # Coverage
 
 
-def check_cover(data: Any, division: EdgeCentric, exact: bool = True, rows: Any = None) -> None:
-    """Every entry of the cover table is at least the true worst case; with one node it is that worst case."""
+def check_reach_table(data: Any, division: EdgeCentric, exact: bool = True, rows: Any = None) -> None:
+    """Every entry of the reach table is at least the true worst case; with one node it is that worst case."""
     graph = checked(data, division)
     if isinstance(data, Data):
         rows = np.arange(len(graph.x)) if rows is None else np.asarray(rows)
@@ -300,16 +300,16 @@ def check_cover(data: Any, division: EdgeCentric, exact: bool = True, rows: Any 
         rows = np.arange(len(data))
         reaches = [graph_reaches(graph, division) for graph in data]
     facts = structure(graph, division, rows)
-    ptr, cover = facts["cover_ptr"], facts["cover"]
+    ptr, tables = facts["reach_ptr"], facts["reach"]
     assert len(ptr) == len(reaches) + 1
     for target, reach in enumerate(reaches):
-        table = cover[ptr[target] : ptr[target + 1]].tolist()
+        table = tables[ptr[target] : ptr[target + 1]].tolist()
         for k in (1, 2, 3):
             worst = max(
                 (len(set().union(*chosen)) for chosen in itertools.combinations(reach, min(k, len(reach)))), default=0
             )
             bound = table[min(k, len(table)) - 1] if table else 0
-            assert bound >= worst, f"target {target}: {k} nodes reach {worst} ballots, the table says {bound}"
+            assert bound >= worst, f"target {target}: {k} nodes reach {worst} votes, the table says {bound}"
             assert not exact or k > 1 or bound == worst
         assert table == sorted(table)
 
@@ -342,19 +342,19 @@ def _component(data: Data, arcs: list[int], target: int) -> set[int]:
 
 
 def check_radius(num_groups: int = 4, num_classes: int = 3, abstain: bool = True) -> None:
-    """The radius is exact: no change of that many ballots elects another class, some change of one more does."""
+    """The radius is exact: no change of that many votes elects another class, some change of one more does."""
     cast_values = range(ABSTAIN if abstain else 0, num_classes)
-    for ballots in itertools.product(cast_values, repeat=num_groups):
-        counted = rules.tally(all_listed(ballots, num_classes))
+    for votes in itertools.product(cast_values, repeat=num_groups):
+        counted = rules.tally(all_listed(votes, num_classes))
         label, radius = int(counted.label[0]), int(rules.certified_radius(counted)[0])
-        assert label == winner(ballots, num_classes)
-        assert not _can_flip(ballots, label, radius, cast_values, num_classes), f"{ballots} breaks within {radius}"
-        assert radius == num_groups or _can_flip(ballots, label, radius + 1, cast_values, num_classes)
+        assert label == winner(votes, num_classes)
+        assert not _can_flip(votes, label, radius, cast_values, num_classes), f"{votes} breaks within {radius}"
+        assert radius == num_groups or _can_flip(votes, label, radius + 1, cast_values, num_classes)
 
 
-def all_listed(ballots: tuple[int, ...], num_classes: int) -> Votes:
-    """One target whose ballots are all listed and reached."""
-    count = len(ballots)
+def all_listed(votes: tuple[int, ...], num_classes: int) -> Votes:
+    """One target whose votes are all listed and reached."""
+    count = len(votes)
     return Votes(
         num_groups=count,
         num_classes=num_classes,
@@ -362,23 +362,23 @@ def all_listed(ballots: tuple[int, ...], num_classes: int) -> Votes:
         default_stable=np.array([True]),
         indptr=np.array([0, count]),
         group=np.arange(count, dtype=np.int32),
-        ballot=np.array(ballots, dtype=np.int16),
+        vote=np.array(votes, dtype=np.int16),
         stable=np.ones(count, dtype=bool),
         reached=np.ones(count, dtype=bool),
     )
 
 
-def winner(ballots: tuple[int, ...], num_classes: int) -> int:
-    counts = [sum(b == k for b in ballots) for k in range(num_classes)]
+def winner(votes: tuple[int, ...], num_classes: int) -> int:
+    counts = [sum(b == k for b in votes) for k in range(num_classes)]
     return counts.index(max(counts))
 
 
-def _can_flip(ballots: tuple[int, ...], label: int, size: int, values: range, num_classes: int) -> bool:
-    for places in itertools.combinations(range(len(ballots)), min(size, len(ballots))):
+def _can_flip(votes: tuple[int, ...], label: int, size: int, values: range, num_classes: int) -> bool:
+    for places in itertools.combinations(range(len(votes)), min(size, len(votes))):
         for new in itertools.product(values, repeat=len(places)):
-            changed = list(ballots)
-            for place, ballot in zip(places, new, strict=True):
-                changed[place] = ballot
+            changed = list(votes)
+            for place, vote in zip(places, new, strict=True):
+                changed[place] = vote
             if winner(tuple(changed), num_classes) != label:
                 return True
     return False

@@ -23,14 +23,14 @@ from agnncert.certificates.file import FORMAT, MOST_EXCLUSIONS, VERSION, Content
 from agnncert.errors import AgnncertError
 from agnncert.proving import certificate as proving
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.storage import read_sealed, write_sealed
 from agnncert_peers.sample_claim import make_sample_claim
 from tests.support.certificates import certificate_of, random_evidence
 
 PREFIX = "evidence."
-LISTED = ("group", "ballot", "stable", "reached", "one_way")  # the last one only where pairs have groups of their own
-WHOLE = ("hubs",)  # about all targets together, so it does not follow them
+LISTED = ("group", "vote", "stable", "reached", "one_way")  # the last one only where pairs have groups of their own
+WHOLE = ("targets_per_node",)  # about all targets together, so it does not follow them
 # What a senseless draft may raise while its statements are derived; such a draft keeps the statements it had.
 IMPOSSIBLE = (AgnncertError, KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError, MemoryError)
 
@@ -74,7 +74,7 @@ class Draft:
 
     @property
     def owner(self) -> Any:
-        """Target of each listed ballot."""
+        """Target of each listed vote."""
         return np.repeat(np.arange(self.num_targets), np.diff(self["indptr"]))
 
 
@@ -150,7 +150,7 @@ def budget_of(stored: dict[str, Any]) -> Budget:
 def select(draft: Draft, order: Any) -> None:
     """Keeps these targets, in this order, in all arrays alike; a target may be named twice."""
     order, n = np.asarray(order, dtype=np.int64), draft.num_targets
-    rows = {"indptr": LISTED, "cover_ptr": ("cover",), "start": ("paths",)}
+    rows = {"indptr": LISTED, "reach_ptr": ("reach",), "start": ("paths",)}
     ids = ids_of(draft)
     pointed = {PREFIX + name for ptr, names in rows.items() for name in (ptr, *names)} | {PREFIX + n for n in WHOLE}
     for ptr, names in rows.items():
@@ -184,7 +184,7 @@ def derive(draft: Draft) -> bool:
         broken = [certificate.broken_at_most(budget) for budget in stated]
         excluded = [_excluded(evidence, statement) for statement in draft.header["statements"]]
         derived = {name: getattr(certificate, name) for name in ("label", "radius", "new_neighbours")}
-        alone = evidence.structure_radius() if isinstance(evidence, BallotEvidence) else None
+        alone = evidence.structure_radius() if isinstance(evidence, VoteEvidence) else None
     except IMPOSSIBLE:
         return False
     draft.arrays.pop("structure_radius", None)
@@ -218,9 +218,9 @@ def rewritten_claim(draft: Draft, evidence: Any) -> Claim:
     if "division" in digests:
         digests["division"] = hashlib.sha256(told["division"].encode()).hexdigest()
     facts = told | settings | {"digests": digests, "notes": tuple(told["notes"])}
-    if draft.header["kind"] == "ballots":
-        facts |= {"ballots": evidence}
-    write = make_claim if draft.header["kind"] == "ballots" else make_sample_claim
+    if draft.header["kind"] == "votes":
+        facts |= {"record": evidence}
+    write = make_claim if draft.header["kind"] == "votes" else make_sample_claim
     wanted = inspect.signature(write).parameters
     return write(**{name: facts[name] for name in wanted if name in facts})
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import ABSTAIN, Votes
-from agnncert.proving.evidence import BallotEvidence
-from agnncert.proving.theorems import Amounts, Facts, Reach, Tally, reach_of, tally, withstands
+from agnncert.proving.evidence import VoteEvidence
+from agnncert.proving.theorems import Amounts, Counts, Facts, Limits, limits_of, tally, withstands
 from tests.support import tiny
 from tests.support.tiny import Cell, Tiny
 
@@ -21,18 +21,18 @@ from tests.support.tiny import Cell, Tiny
 class Kind:
     """A division and task: its rule, its views, and which groups an attacker's new ids choose."""
 
-    rule: str
+    theorem: str
     views: Callable[[Tiny, int], list]
     edge_groups: bool
     node_groups: bool
 
     @property
     def is_node_task(self) -> bool:
-        return self.rule.endswith("/node")
+        return self.theorem.endswith("/node")
 
 
 KINDS = {
-    kind.rule: kind
+    kind.theorem: kind
     for kind in (
         Kind("edge-centric/node", tiny.edge_views, True, False),
         Kind("node-centric/node", tiny.node_views, False, True),
@@ -46,24 +46,24 @@ KINDS = {
 def tiers(kind: Kind, graph: Tiny, target: int) -> list[int]:
     """0 reached, 1 listed but not reached, 2 unlisted, for every group."""
     listed: set[int] = set()
-    if kind.rule == "edge-centric/node":
+    if kind.theorem == "edge-centric/node":
         reached = {graph.pair_group[p] for p in graph.pairs if target in p}
-    elif kind.rule == "edge-centric/graph":
+    elif kind.theorem == "edge-centric/graph":
         reached = {graph.pair_group[p] for p in graph.pairs}
-    elif kind.rule == "node-centric/graph":
+    elif kind.theorem == "node-centric/graph":
         here = [graph.node_group[u] for u in graph.features]
         listed = set(here)
         reached = {i for i in listed if graph.loops or here.count(i) > 1}
     else:
         reached = {i for i, heads in enumerate(graph.heads) if target in heads}
-        if kind.rule == "gated/node":
+        if kind.theorem == "gated/node":
             listed = {graph.node_group[target]}
     return [0 if i in reached else 1 if i in listed else 2 for i in range(graph.num_groups)]
 
 
 def cover_row(kind: Kind, graph: Tiny, target: int, num_reached: int) -> list[int]:
     """The exact coverage of the worst k nodes, by trying all of them."""
-    if not kind.rule.startswith("edge-centric") or not num_reached:
+    if not kind.theorem.startswith("edge-centric") or not num_reached:
         return []
     others = [u for u in graph.features if u != target or not kind.is_node_task]
     reach = {u: _groups_reached(kind, graph, target, u) for u in others}
@@ -83,8 +83,8 @@ def _groups_reached(kind: Kind, graph: Tiny, target: int, node: int) -> set[int]
 
 def evidence(
     kind: Kind, graph: Tiny, targets: list[int], tables: list[list[int]], ids: str = "node_id"
-) -> BallotEvidence:
-    """One row per target, with the ballots of ``tables``; ballots of the unlisted groups must be alike."""
+) -> VoteEvidence:
+    """One row per target, with the votes of ``tables``; votes of the unlisted groups must be alike."""
     levels_of = {v: tiers(kind, graph, v) for v in targets}
     levels = [levels_of[v] for v in targets]
     listed = [[i for i, tier in enumerate(level) if tier < 2] for level in levels]
@@ -102,18 +102,18 @@ def evidence(
         default_stable=np.ones(len(targets), dtype=bool),
         indptr=np.cumsum([0, *map(len, listed)]),
         group=np.array([i for _, i in flat], dtype=np.int32),
-        ballot=np.array([tables[j][i] for j, i in flat], dtype=np.int16),
+        vote=np.array([tables[j][i] for j, i in flat], dtype=np.int16),
         stable=np.ones(len(flat), dtype=bool),
         reached=np.array([levels[j][i] == 0 for j, i in flat], dtype=bool),
     )
-    cover = np.array([entry for row in rows for entry in row], dtype=np.int32)
-    return BallotEvidence(votes, kind.rule, np.cumsum([0, *map(len, rows)]), cover, ids)
+    reach = np.array([entry for row in rows for entry in row], dtype=np.int32)
+    return VoteEvidence(votes, kind.theorem, np.cumsum([0, *map(len, rows)]), reach, ids)
 
 
 def random_table(rng: random.Random, kind: Kind, graph: Tiny, target: int, num_classes: int) -> list[int]:
-    """Ballots that some in-local function casts: equal views vote alike, empty ones abstain."""
+    """Votes that some in-local function casts: equal views vote alike, empty ones abstain."""
     by_view: dict[object, int] = {None: ABSTAIN}
-    lean = rng.randrange(num_classes)  # most ballots agree, or nothing would ever be certified
+    lean = rng.randrange(num_classes)  # most votes agree, or nothing would ever be certified
     views = kind.views(graph, target)
     for view in views:
         by_view.setdefault(view, lean if rng.random() < 0.7 else rng.randrange(num_classes))
@@ -147,7 +147,7 @@ CUT = 3_000  # attacks tried in one cell; a cell that has more is not exhausted,
 
 
 def changes(kind: Kind, graph: Tiny, cell: Cell, targets: list[int], cut: int = CUT) -> tuple[int, dict]:
-    """For every target the maximal sets of ballots that some attack changes, and the number of attacks tried."""
+    """For every target the maximal sets of votes that some attack changes, and the number of attacks tried."""
     clean = {v: kind.views(graph, v) for v in targets}
     moved_sets: dict[int, set[frozenset[int]]] = {v: set() for v in targets}
     tried = 0
@@ -165,7 +165,7 @@ def changes(kind: Kind, graph: Tiny, cell: Cell, targets: list[int], cut: int = 
 
 
 def flips(table: list[int], moved: frozenset[int], num_classes: int = 3) -> bool:
-    """Whether the worst ballots in the moved groups change the winner."""
+    """Whether the worst votes in the moved groups change the winner."""
     label = winner(table, num_classes)
     kept = [b for i, b in enumerate(table) if i not in moved]
     return any(winner(kept + [rival] * (len(table) - len(kept)), num_classes) != label for rival in range(num_classes))
@@ -176,7 +176,7 @@ def winner(table: list[int], num_classes: int = 3) -> int:
     return counts.index(max(counts))
 
 
-Decide = Callable[[Tally, Reach], np.ndarray]
+Decide = Callable[[Counts, Limits], np.ndarray]
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Score:
 
     attacks: int = 0
     cells: int = 0
-    attained: int = 0  # cells in which some attack moves as many ballots as the theorem allows
+    attained: int = 0  # cells in which some attack moves as many votes as the theorem allows
     exceeded: int = 0
     certified: int = 0
     robust: int = 0  # vote tables that no attack of the cell flips
@@ -202,7 +202,7 @@ class Score:
         self.examples += other.examples
         return self
 
-    def compare_all(self, proof: BallotEvidence, cell: Cell, won: list[set[int]], examples: list[tuple]) -> None:
+    def compare_all(self, proof: VoteEvidence, cell: Cell, won: list[set[int]], examples: list[tuple]) -> None:
         """Compares the classes that attacks of a cell make win with those said to be possible, and prices with its own."""
         prices, paid = priced(cell)
         possible, price = proof.possible(budget_of(cell)), proof.cheapest(prices)
@@ -224,7 +224,7 @@ def run_cell(
     tables_each: int = 6,
     cut: int = CUT,
     decide: Decide = withstands,
-    theorem: Callable[[Amounts, Facts], Reach] | None = None,
+    theorem: Callable[[Amounts, Facts], Limits] | None = None,
 ) -> Score:
     """Compares one budget on one graph. ``decide`` and ``theorem`` can be replaced by broken ones."""
     targets = list(graph.features) if kind.is_node_task else [0]
@@ -235,10 +235,12 @@ def run_cell(
     proof = evidence(kind, graph, owners, tables)
     counted, facts = tally(proof.votes), proof._block(slice(0, proof.num_targets))[1]
     attack = Amounts.of(budget_of(cell, unlimited))
-    reach = reach_of(kind.rule, attack, facts, True) if theorem is None else theorem(attack, facts)
+    reach = limits_of(kind.theorem, attack, facts, True) if theorem is None else theorem(attack, facts)
     for j, v in enumerate(targets):
         limits = [float(limit[j * tables_each]) for limit in (reach.all, reach.beyond_reached, reach.unlisted)]
-        _compare_counts(score, tiers(kind, graph, v), limits, moved_sets[v], tried < cut, (kind.rule, graph, cell, v))
+        _compare_counts(
+            score, tiers(kind, graph, v), limits, moved_sets[v], tried < cut, (kind.theorem, graph, cell, v)
+        )
     held = decide(counted, reach)
     if theorem is None and decide is withstands:
         assert held.tolist() == proof.holds(budget_of(cell, unlimited)).tolist()
@@ -248,7 +250,7 @@ def run_cell(
         score.robust += not broken
         if holds and broken:
             score.false += 1
-            score.examples.append((kind.rule, graph, cell, v, table))
+            score.examples.append((kind.theorem, graph, cell, v, table))
     return score
 
 
@@ -288,7 +290,7 @@ def run(kind: Kind, seed: int, graphs: int, cells: int, **options) -> Score:
         )
         for _ in range(cells):
             cell = random_cell(rng, rng.choice([1, 2, 2, 3] if len(graph.features) < 4 else [1, 2]))
-            if cell.own and kind.rule != "gated/node":
+            if cell.own and kind.theorem != "gated/node":
                 cell = Cell(**{**cell.__dict__, "own": False})
             score += run_cell(kind, graph, cell, rng, **options)
     return score

@@ -49,10 +49,10 @@ class Case:
     file: Path | None = None
 
     @property
-    def rule(self) -> str | None:
-        """The rule of its ballots; None for samples. Known without certifying, as is the next."""
+    def theorem(self) -> str | None:
+        """The rule of its votes; None for samples. Known without certifying, as is the next."""
         task = "graph" if isinstance(self.data, list) else "node"
-        return None if isinstance(self.division, Smoothing) else self.division.rule(task)
+        return None if isinstance(self.division, Smoothing) else self.division.theorem(task)
 
     @property
     def has_truth(self) -> bool:
@@ -228,14 +228,21 @@ def cases() -> dict[str, Case]:
         Case("gnncert-n", a_graph(14, ids="rows"), node_model(14), n(4), budgets=own),
         Case("gnncert-en", a_graph(15, nodes=10), node_model(15), en(2, 3), budgets=own),
         Case("custom", a_graph(16), node_model(16), ByLargerKey(), ODD),
-        Case("edge-prior", a_graph(17), node_model(17), ac.EdgeCentric(6), ODD, {"rule": ac.VotingRule("abstain", 3)}),
+        Case(
+            "edge-prior",
+            a_graph(17),
+            node_model(17),
+            ac.EdgeCentric(6),
+            ODD,
+            {"voting_rule": ac.VotingRule("abstain", 3)},
+        ),
         Case(
             "node-prior",
             a_graph(18, ids="words"),
             node_model(18),
             ac.NodeCentric(5),
             ODD,
-            {"rule": ac.VotingRule(1, 2)},
+            {"voting_rule": ac.VotingRule(1, 2)},
         ),
         Case(
             "graphs-prior",
@@ -243,16 +250,16 @@ def cases() -> dict[str, Case]:
             graph_model(38),
             ac.EdgeCentric(6),
             (3, 0),
-            {"rule": ac.VotingRule(2, [0, 1, 3])},
+            {"voting_rule": ac.VotingRule(2, [0, 1, 3])},
         ),
-        Case("own-edge", a_graph(19), node_model(19), ac.PerEdge(), ODD, {"rule": ac.VotingRule(prior=3)}),
+        Case("own-edge", a_graph(19), node_model(19), ac.PerEdge(), ODD, {"voting_rule": ac.VotingRule(prior=3)}),
         Case(
             "own-edge-arcs",
             some_arcs(a_graph(20, ids="words", loops=3)),
             node_model(20),
             ac.PerEdge(self_loops=True),
             ODD,
-            {"rule": ac.VotingRule(1, [4, 0, 1])},
+            {"voting_rule": ac.VotingRule(1, [4, 0, 1])},
         ),
         Case(
             "own-node",
@@ -260,17 +267,19 @@ def cases() -> dict[str, Case]:
             node_model(41),
             ac.PerNeighbour(),
             ODD,
-            {"rule": ac.VotingRule(prior=2), "tolerance": 0.05},
+            {"voting_rule": ac.VotingRule(prior=2), "tolerance": 0.05},
             None,
         ),
-        Case("own-node-all", a_graph(22), node_model(42), ac.PerNeighbour(), None, {"rule": ac.VotingRule(2, 4)}),
+        Case(
+            "own-node-all", a_graph(22), node_model(42), ac.PerNeighbour(), None, {"voting_rule": ac.VotingRule(2, 4)}
+        ),
         Case(
             "graphs-own-edge",
             some_graphs(12),
             graph_model(43),
             ac.PerEdge(),
             (3, 0, 6),
-            {"rule": ac.VotingRule(1, [0, 4, 2])},
+            {"voting_rule": ac.VotingRule(1, [0, 4, 2])},
         ),
         Case("graphs-own-node", some_graphs(13, ids="rows"), graph_model(44), ac.PerNeighbour(), budgets=None),
         Case("graphs-edge", some_graphs(1), graph_model(21), ac.EdgeCentric(6), (3, 0, 5, 2)),

@@ -45,7 +45,7 @@ from tests.support.forging import (
 from tests.support.honest import Case
 
 COMPUTED, LEAST_SLACK = ("evidence.prior", "evidence.gate", "evidence.table"), 1  # of stacked votes, in steps
-SITUATIONS = ("file", "graph", "model", "some ballots", "all ballots")
+SITUATIONS = ("file", "graph", "model", "some votes", "all votes")
 # Where an accepted file may differ from what certify writes, if the verdict says in such words that nobody looked.
 UNCHECKED = {
     ("claim", "notes"): r"note|remark",
@@ -54,7 +54,7 @@ UNCHECKED = {
 }
 
 
-def verdict_on(path: Path, world: World, situation: str = "all ballots") -> Verdict:
+def verdict_on(path: Path, world: World, situation: str = "all votes") -> Verdict:
     """What ``verify`` says to a reviewer who has the file alone, the graph too, or the model too."""
     case = world.case
     given: dict[str, Any] = {}
@@ -64,7 +64,7 @@ def verdict_on(path: Path, world: World, situation: str = "all ballots") -> Verd
             given["division"] = case.division
     if situation not in ("file", "graph"):
         given["model"] = case.model
-        given["recheck"] = {"model": 0, "some ballots": 5, "all ballots": math.inf}[situation]
+        given["recheck"] = {"model": 0, "some votes": 5, "all votes": math.inf}[situation]
     return verify(path, **given)
 
 
@@ -163,11 +163,15 @@ def _expected(world: World, draft: Draft) -> Draft | None:
 def _stated(draft: Draft) -> dict[str, Any]:
     stated = {"budgets": [statement["budget"] for statement in draft.header["statements"]]}
     stated |= {"excluded": ["excluded" in statement for statement in draft.header["statements"]]}
-    if draft.header["kind"] == "ballots":
+    if draft.header["kind"] == "votes":
         told = draft.settings  # of its rule and classes nothing is told to certify: they follow from the division
-        vote = VotingRule.from_json(told["vote"], told["rule"], told["num_classes"]) if "vote" in told else None
+        voting_rule = (
+            VotingRule.from_json(told["voting_rule"], told["theorem"], told["num_classes"])
+            if "voting_rule" in told
+            else None
+        )
         stated |= {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
-        return stated | ({} if vote is None else {"vote": vote.to_json()})
+        return stated | ({} if voting_rule is None else {"voting_rule": voting_rule.to_json()})
     if draft.header["kind"] == "stacked":
         return stated | {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
     counts = {
@@ -196,8 +200,8 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
             return None
         if asked["tolerance"] != world.least_tolerance:
             given = {"tolerance": asked["tolerance"]}
-        if "vote" in asked:
-            given["rule"] = VotingRule(**asked["vote"])
+        if "voting_rule" in asked:
+            given["voting_rule"] = VotingRule(**asked["voting_rule"])
         case = replace(case, settings={})
     certificate = case.certify(rows or world.honest.arrays["row"][:1], **given)
     draft = drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))

@@ -1,4 +1,4 @@
-"""Layers and models that are local: the audit must accept them all, and both engines must cast the same ballots."""
+"""Layers and models that are local: the audit must accept them all, and both engines must cast the same votes."""
 
 from collections.abc import Callable
 from typing import Any

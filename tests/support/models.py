@@ -1,4 +1,4 @@
-"""Tiny models in float64, with weights large enough that ballots differ from subgraph to subgraph."""
+"""Tiny models in float64, with weights large enough that votes differ from subgraph to subgraph."""
 
 import copy
 from typing import Any

@@ -92,8 +92,8 @@ def logits(model: Any, data: Data, part: Subgraph, task: str) -> torch.Tensor:
         return model(x, edge_index, *batch, **values)
 
 
-def ballots(model: Any, data: Data, division: BuiltIn, task: str) -> np.ndarray:
-    """Ballots of all nodes, or of the one graph: shape ``[num_targets, num_groups]``."""
+def votes(model: Any, data: Data, division: BuiltIn, task: str) -> np.ndarray:
+    """Votes of all nodes, or of the one graph: shape ``[num_targets, num_groups]``."""
     columns, known = [], {}  # many groups without edges are one subgraph, of which the model says the same
     for part in subgraphs(data, division, task):
         if task == "graph" and not part.nodes:
@@ -102,12 +102,12 @@ def ballots(model: Any, data: Data, division: BuiltIn, task: str) -> np.ndarray:
         key = tuple(part.nodes), tuple(part.arcs), frozenset(part.hidden)
         if key not in known:
             known[key] = logits(model, data, part, task).argmax(dim=1).tolist()
-        columns.append([ABSTAIN if row in part.silent else vote for row, vote in enumerate(known[key])])
+        columns.append([ABSTAIN if row in part.silent else voting_rule for row, voting_rule in enumerate(known[key])])
     return np.array(columns).T
 
 
 def listed(data: Data, division: BuiltIn, task: str) -> list[dict[int, bool]]:
-    """For each target: the groups whose ballot is listed, and whether the graph as it is reaches it."""
+    """For each target: the groups whose vote is listed, and whether the graph as it is reaches it."""
     targets: list[dict[int, bool]] = [{} for _ in range(data.x.size(0) if task == "node" else 1)]
     for index, part in enumerate(subgraphs(data, division, task)):
         ends = data.edge_index[:, part.arcs]

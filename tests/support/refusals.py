@@ -12,7 +12,7 @@ def opened(name: str) -> tuple[World, Draft]:
     return world_of(name), world_of(name).honest.copy()
 
 
-def refuse(world: World, draft: Draft, folder: Path, situation: str = "all ballots") -> None:
+def refuse(world: World, draft: Draft, folder: Path, situation: str = "all votes") -> None:
     """Asserts that the draft is a lie, looks perfect to whoever has the file alone, and is refused in a situation."""
     assert lies(world, draft), "this forgery changes nothing"
     assert seal(draft, folder / "forged.cert")

@@ -85,7 +85,7 @@ def _memories() -> dict[str, _Remembered]:
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """Within, audits, canonical graphs, ballots cast again, samples drawn again and their bounds are remembered."""
+    """Within, audits, canonical graphs, votes cast again, samples drawn again and their bounds are remembered."""
     known = _memories()
     with ExitStack() as patches:
         for module, name in (
@@ -104,7 +104,7 @@ def remembering() -> Iterator[None]:
 
 @contextmanager
 def casting_once() -> Iterator[None]:
-    """Within, ``certify`` casts the ballots of a model, a graph and a division once, whatever rule then counts them."""
+    """Within, ``certify`` casts the votes of a model, a graph and a division once, whatever rule then counts them."""
     cast, look_again, known, seen = certifier.cast, certifier.look_again, {}, set()
 
     def cast_once(

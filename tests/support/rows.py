@@ -21,8 +21,8 @@ def row_of(setting: Setting, accuracy: float = 0.8, radius: int = 140, **changes
         curve = [accuracy if size <= radius else 0.0 for size in SIZES]
         row |= {
             "accuracy": accuracy, "sizes": SIZES, "certified": curve, "seconds_certification": 0.05,
-            "reached_ballots": 0.02, "unstable_ballots": 3, "accuracy_edgeless": accuracy,
-            "vote_differs_from_edgeless": 0.0, "certified_neighbours": curve,
+            "reached_votes": 0.02, "unstable_votes": 3, "accuracy_no_edge": accuracy,
+            "vote_differs_from_no_edge": 0.0, "certified_neighbours": curve,
         }  # fmt: skip
     return {**row, **changes}
 

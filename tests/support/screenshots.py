@@ -23,15 +23,15 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-def made_up_report(path: Path, rule: str = "node-centric/node") -> Path:
+def made_up_report(path: Path, theorem: str = "node-centric/node") -> Path:
     """A page that looks like one of a real run."""
     rng = np.random.default_rng(0)
-    task = rule.split("/")[1]
+    task = theorem.split("/")[1]
     names = ["Case Based", "Genetic Algorithms", "Neural Networks", "Probabilistic", "Reinforcement", "Rules", "Theory"]
     certificate, degree = (
-        made_up_certificate(rng, rule, 1602, 60, len(names), mean_degree=5.0, unstable=0.001)
+        made_up_certificate(rng, theorem, 1602, 60, len(names), mean_degree=5.0, unstable=0.001)
         if task == "node"
-        else made_up_certificate(rng, rule, 900, 50, 2, mean_degree=20.0)
+        else made_up_certificate(rng, theorem, 900, 50, 2, mean_degree=20.0)
     )
     guess = rng.integers(certificate.counts.shape[1], size=len(degree))
     truth = np.where(rng.random(len(degree)) < 0.72, certificate.label, guess)

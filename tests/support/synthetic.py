@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.claim import Claim, make_claim
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.votes import ABSTAIN, Votes, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert_peers.noise import FlipNoise
 from agnncert_peers.samples import SampleEvidence
 from tests.support.certificates import grid, printed_division
@@ -17,21 +17,21 @@ from tests.support.certificates import grid, printed_division
 
 def random_votes(
     rng: np.random.Generator,
-    rule: str,
+    theorem: str,
     num_targets: int,
     num_groups: int,
     num_classes: int,
     mean_degree: float = 5.0,
     unstable: float = 0.0,
-    edgeless: bool = False,
+    no_edge: bool = False,
     doubtful: float | None = None,
 ) -> tuple[Votes, np.ndarray]:
     """Votes under ``rule`` and the degree of each target; labels lean to the class that also casts the default.
 
-    With ``edgeless``, the default is the prediction without edges although the division would abstain; a share
-    ``doubtful`` of the defaults is unstable, as many as of other ballots when not given.
+    With ``no-edge``, the default is the prediction without edges although the division would abstain; a share
+    ``doubtful`` of the defaults is unstable, as many as of other votes when not given.
     """
-    method, task = rule.split("/")
+    method, task = theorem.split("/")
     lists_all = method.startswith(("gnncert", "custom"))
     degree = rng.geometric(1 / (1 + mean_degree), num_targets) - (0 if task == "graph" else 1)
     listed = [_listed_groups(rng, num_groups, num_groups if lists_all else d) for d in degree]
@@ -40,15 +40,15 @@ def random_votes(
     group = np.concatenate([*listed, []]).astype(np.int32)
     owner = np.repeat(np.arange(num_targets), np.diff(indptr))
     follows = rng.random(len(group)) < rng.uniform(0.3, 0.98, num_targets)[owner]
-    ballot = np.where(follows, favourite[owner], rng.integers(num_classes, size=len(group)))
-    votes_alone = edgeless or (task == "node" and method in ("edge-centric", "node-centric"))
+    vote = np.where(follows, favourite[owner], rng.integers(num_classes, size=len(group)))
+    votes_alone = no_edge or (task == "node" and method in ("edge-centric", "node-centric"))
     agrees = rng.random(num_targets) < 0.93
     default = np.where(agrees, favourite, rng.integers(num_classes, size=num_targets)) if votes_alone else ABSTAIN
     reached = np.ones(len(group), dtype=bool)
-    if rule == "gated/node":  # the first listed ballot is often the target's own group
+    if theorem == "gated/node":  # the first listed vote is often the target's own group
         starts = indptr[:-1][np.diff(indptr) > 0]
         reached[starts[rng.random(len(starts)) < 0.6]] = False
-    if rule == "node-centric/graph":
+    if theorem == "node-centric/graph":
         reached = rng.random(len(group)) < 0.5
     votes = Votes(
         num_groups=num_groups,
@@ -57,7 +57,7 @@ def random_votes(
         default_stable=rng.random(num_targets) >= (unstable if doubtful is None else doubtful),
         indptr=indptr.astype(np.int64),
         group=group,
-        ballot=ballot.astype(np.int16),
+        vote=vote.astype(np.int16),
         stable=rng.random(len(group)) >= unstable,
         reached=reached,
     )
@@ -68,9 +68,9 @@ def _listed_groups(rng: np.random.Generator, num_groups: int, degree: int) -> np
     return np.unique(rng.integers(num_groups, size=degree)) if degree < num_groups else np.arange(num_groups)
 
 
-def random_cover(rng: np.random.Generator, votes: Votes, rule: str) -> tuple[np.ndarray, np.ndarray]:
-    """A cover table that fits the votes: rows that rise to the number of reached ballots."""
-    if not RULES[rule].uses_cover:
+def random_cover(rng: np.random.Generator, votes: Votes, theorem: str) -> tuple[np.ndarray, np.ndarray]:
+    """A reach table that fits the votes: rows that rise to the number of reached votes."""
+    if not THEOREMS[theorem].uses_reach:
         return np.zeros(votes.num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
     rows = []
     for size in np.diff(votes.indptr):
@@ -83,24 +83,24 @@ def random_cover(rng: np.random.Generator, votes: Votes, rule: str) -> tuple[np.
 
 def random_evidence(
     rng: np.random.Generator,
-    rule: str,
+    theorem: str,
     num_targets: int,
     num_groups: int,
     num_classes: int,
     ids: str = "node_id",
-    vote: VotingRule | None = None,
+    voting_rule: VotingRule | None = None,
     **shape: Any,
-) -> tuple[BallotEvidence, np.ndarray]:
+) -> tuple[VoteEvidence, np.ndarray]:
     """Evidence under ``rule``, and the degree of each target."""
-    vote = (vote or VotingRule()).under(rule, num_classes)
-    follows = bool(vote.edgeless_prior)
-    votes, degree = random_votes(rng, rule, num_targets, num_groups, num_classes, edgeless=follows, **shape)
-    votes, extra = under_vote(votes, vote)
-    pointer, cover = random_cover(rng, votes, rule)
+    voting_rule = (voting_rule or VotingRule()).under(theorem, num_classes)
+    follows = bool(voting_rule.no_edge_prior)
+    votes, degree = random_votes(rng, theorem, num_targets, num_groups, num_classes, no_edge=follows, **shape)
+    votes, extra = apply_voting_rule(votes, voting_rule)
+    pointer, reach = random_cover(rng, votes, theorem)
     parameters = {}
-    if rule.startswith("gnncert-en"):
+    if theorem.startswith("gnncert-en"):
         parameters = dict(zip(("edge_groups", "feature_groups"), grid(num_groups), strict=True))
-    if rule.startswith("custom"):
+    if theorem.startswith("custom"):
         parameters = {
             "add_edges": 1,
             "delete_edges": 2,
@@ -108,16 +108,18 @@ def random_evidence(
             "inject_nodes": 1,
             "edges_per_injected": 1,
         }
-    if RULES[rule].one_way:
-        extra["one_way"] = rng.random(len(votes.ballot)) < 0.3
-    if RULES[rule].hubs:
-        extra["hubs"] = np.sort(rng.geometric(0.2, num_groups // 3)).astype(np.int32)[::-1].copy()
-    return BallotEvidence(votes, rule, pointer, cover, ids=ids, parameters=parameters, vote=vote, **extra), degree
+    if THEOREMS[theorem].one_way:
+        extra["one_way"] = rng.random(len(votes.vote)) < 0.3
+    if THEOREMS[theorem].targets_per_node:
+        extra["targets_per_node"] = np.sort(rng.geometric(0.2, num_groups // 3)).astype(np.int32)[::-1].copy()
+    return VoteEvidence(
+        votes, theorem, pointer, reach, ids=ids, parameters=parameters, voting_rule=voting_rule, **extra
+    ), degree
 
 
 def made_up_certificate(
     rng: np.random.Generator,
-    rule: str,
+    theorem: str,
     num_targets: int,
     num_groups: int,
     num_classes: int,
@@ -125,9 +127,9 @@ def made_up_certificate(
     **shape: Any,
 ) -> tuple[Certificate, np.ndarray]:
     """A certificate under ``rule``, and the degree of each target."""
-    evidence, degree = random_evidence(rng, rule, num_targets, num_groups, num_classes, **shape)
+    evidence, degree = random_evidence(rng, theorem, num_targets, num_groups, num_classes, **shape)
     digests = {"graph": "0123456789abcdef" * 4, "model": "fedcba9876543210" * 4}
-    claim = make_claim(evidence, printed_division(rule, num_groups), tolerance=1e-6, digests=digests)
+    claim = make_claim(evidence, printed_division(theorem, num_groups), tolerance=1e-6, digests=digests)
     ids = 3 * np.arange(num_targets) + 7 if target is None else target
     return Certificate(claim, evidence, ids), degree
 

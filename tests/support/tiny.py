@@ -1,7 +1,7 @@
-"""Tiny graphs in plain Python, every attack on them, and which ballots each attack could change.
+"""Tiny graphs in plain Python, every attack on them, and which votes each attack could change.
 
 Nothing here uses the library's own divisions: groups are drawn at random, and injected nodes get every group,
-because the theorems let the attacker choose ids. The model is an arbitrary in-local function: a ballot may become
+because the theorems let the attacker choose ids. The model is an arbitrary in-local function: a vote may become
 anything as soon as what it is a function of (its *view*) differs from the view in the clean graph.
 """
 
@@ -246,7 +246,7 @@ def _add(graph: Tiny, added: tuple[Pair, ...], edge_groups: bool, to_the_letter:
         yield from _name_pairs(grown, list(added) if edge_groups else [])
 
 
-# What a ballot is a function of, for each division and task. None stands for "abstains".
+# What a vote is a function of, for each division and task. None stands for "abstains".
 
 
 def rooted(graph: Tiny, arcs: tuple[tuple[Node, Node, int], ...], target: Node, show_target: bool = True) -> object:

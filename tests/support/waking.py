@@ -26,9 +26,9 @@ def check_waking() -> None:
     v = next(k for k in range(39) if k not in (p, q))
     data = Data(x=torch.ones(3, 1), edge_index=torch.empty(2, 0, dtype=torch.int64), node_id=torch.tensor([v, p, q]))
     attack = ac.Perturbation(inject_nodes={39: [1.0]}, add_edges=[(39, p), (39, q)])
-    vote = ac.VotingRule("abstain", [0, 2, 0])
+    voting_rule = ac.VotingRule("abstain", [0, 2, 0])
     before, after = (
-        ac.certify(Constant([1.0, 0.0, -1.0]), graph, ac.EdgeCentric(2), rule=vote)
+        ac.certify(Constant([1.0, 0.0, -1.0]), graph, ac.EdgeCentric(2), voting_rule=voting_rule)
         for graph in (data, attack.apply(data))
     )
     assert before.holds_against(attack.cost())[0]

@@ -85,20 +85,20 @@ def votes_on(model: Any, data: Data, division: Division, engine: Any, memory_lim
 
 
 @contextmanager
-def _edgeless_once() -> Iterator[None]:
+def _no_edge_once() -> Iterator[None]:
     """What targets vote without edges is the same in every division of a graph: the first one finds it for all.
 
     One target at a time, this takes longer than all subgraphs.
     """
-    plain, known = fast.edgeless_ballots, {}
+    plain, known = fast.no_edge_votes, {}
 
-    def edgeless_ballots(call: Any, graph: Any, features: Any, rows: Any, tolerance: Any, limit: Any = None) -> Any:
+    def no_edge_votes(call: Any, graph: Any, features: Any, rows: Any, tolerance: Any, limit: Any = None) -> Any:
         key = id(call.model), id(graph), limit  # all of which live as long as this function
         if key not in known:
             known[key] = plain(call, graph, features, rows, tolerance, limit)
         return tuple(part.copy() for part in known[key])
 
-    with mock.patch.object(fast, "edgeless_ballots", edgeless_ballots):
+    with mock.patch.object(fast, "no_edge_votes", no_edge_votes):
         yield
 
 
@@ -107,15 +107,15 @@ def _votes_on_every_path(model: Any, data: Data, divisions: Sequence[Division]) 
     call, rows = bind(model, graph, "node"), np.arange(NODES)  # bound once, as certify does: each time copies the model
     paths = [("fast", None), ("fast", 1), ("naive", None)]
     shaken_once = cache(rounding.shaken_model)  # a cast copies the model anew, since it may have been trained
-    with _edgeless_once(), mock.patch.object(rounding, "shaken_model", shaken_once):
+    with _no_edge_once(), mock.patch.object(rounding, "shaken_model", shaken_once):
         return [
             [cast(call, graph, division, rows, engine, TOLERANCE, limit)[0] for engine, limit in paths]
             for division in divisions
         ]
 
 
-def check_stable_ballots_hold(model: Any, data: Data, *divisions: Division) -> list[float]:
-    """A stable ballot has the same class on every path, with and without strangers.
+def check_stable_votes_hold(model: Any, data: Data, *divisions: Division) -> list[float]:
+    """A stable vote has the same class on every path, with and without strangers.
 
     Returns the share of stable ones in each division.
     """
@@ -123,7 +123,7 @@ def check_stable_ballots_hold(model: Any, data: Data, *divisions: Division) -> l
     for cast_here, cast_there in zip(here, there, strict=True):
         for votes in cast_here:
             for other in cast_here + cast_there:
-                wrong = votes.stable & (votes.ballot != other.ballot)
-                assert not wrong.any(), f"{wrong.sum()} stable ballots differ"
+                wrong = votes.stable & (votes.vote != other.vote)
+                assert not wrong.any(), f"{wrong.sum()} stable votes differ"
                 assert not (votes.default_stable & (votes.default != other.default)).any()
     return [float(cast_here[0].stable.mean()) for cast_here in here]

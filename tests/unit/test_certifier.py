@@ -99,7 +99,7 @@ def test_a_model_that_changes_while_it_runs_is_refused(graph, monkeypatch) -> No
         ac.certify(Own(counting).eval(), graph, ac.NodeCentric(7))
 
 
-def test_some_ballots_are_cast_again_on_the_certified_graph_before_anything_is_signed(graph, monkeypatch) -> None:
+def test_some_votes_are_cast_again_on_the_certified_graph_before_anything_is_signed(graph, monkeypatch) -> None:
     """A model that counts the nodes and deceives the audit, here by having it switched off."""
     model = Own(lambda model, h, edge_index: h.roll(int(len(h) > 12), 1)).eval()
     fit = AuditReport("node", "", (), 0.0, 1e-6)
@@ -125,14 +125,14 @@ def test_certify_and_verify_tell_how_far_they_are(engine, tmp_path, caplog, monk
     assert [step.done for step in steps] == sorted(step.done for step in steps)
     assert (steps[0].done, steps[-1].done, steps[-1].total) == (0, 8, 8)
     assert len({step.done for step in steps}) > 2
-    assert {step.what for step in steps} == {"casting ballots"}
+    assert {step.what for step in steps} == {"casting votes"}
     assert all(step.seconds_left >= 0 for step in steps[1:])
-    assert "casting the ballots of" in caplog.text
+    assert "casting the votes of" in caplog.text
     certificate.save(tmp_path / "c.cert")
     again = []
     assert ac.verify(tmp_path / "c.cert", data=data, model=model, recheck=3, progress=again.append)
     assert (again[0].done, again[-1].done) == (0, 8)
-    assert {step.what for step in again} == {"casting ballots again"}
+    assert {step.what for step in again} == {"casting votes again"}
     assert "c.cert: The certificate holds for this graph and this model" in caplog.text
 
 

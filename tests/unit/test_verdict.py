@@ -20,7 +20,7 @@ def rng():
 
 
 def test_a_verdict_reads_well():
-    bad = Verdict(False, ("the radius of 3 targets does not follow from the ballots",), ("the claim, word for word",))
+    bad = Verdict(False, ("the radius of 3 targets does not follow from the votes",), ("the claim, word for word",))
     assert not bad
     assert str(bad).startswith("The certificate is refused.\n  wrong: the radius of 3")
     assert str(Verdict(True, (), ("this",))) == (
@@ -30,7 +30,7 @@ def test_a_verdict_reads_well():
     assert str(Verdict(True, (), (), compared=("data", "model"))).startswith("The certificate holds for this graph")
 
 
-def test_casting_ballots_again_needs_graph_and_model(rng, tmp_path):
+def test_casting_votes_again_needs_graph_and_model(rng, tmp_path):
     certificate_of(random_evidence(rng, "gated/node")).save(tmp_path / "a.cert")
     with pytest.raises(SettingsError, match="both the graph and the model"):
         verify(tmp_path / "a.cert", recheck=3)
@@ -119,7 +119,7 @@ def test_a_verdict_names_what_the_file_was_compared_with(name):
         assert verify(file, data=example.data(), model=example.model(), recheck=1).compared == ("data", "model")
 
 
-def test_a_file_of_invented_ballots_is_called_consistent_and_no_more(rng, tmp_path):
+def test_a_file_of_invented_votes_is_called_consistent_and_no_more(rng, tmp_path):
     """Once "The certificate holds." of a constant model on data that was made up."""
     evidence = random_evidence(rng, "node-centric/node")
     certificate_of(evidence, truth=evidence.label_and_radius()[0]).save(tmp_path / "a.cert")

@@ -29,7 +29,9 @@ def test_the_accuracy_of_the_detector_and_of_length_are_those_of_the_test_part(f
     _, detector = fitted
     data = load_big_vul(root, 3, embed=agnncert_code.pieces)
     truth, test = data.y[data.test].numpy(), data.test.tolist()
-    label = ac.certify(detector.model, data, detector.division, targets=data.test, rule=detector.rule).label
+    label = ac.certify(
+        detector.model, data, detector.division, targets=data.test, voting_rule=detector.voting_rule
+    ).label
     lengths = [sum(len(tokens(name.split(" ", 1)[1])) for name in data[k].node_id) for k in range(len(data))]
     found, by_length = detector.accuracy, np.array([lengths[k] for k in test]) > detector.accuracy.tokens
     assert found.detector == accuracy_score(truth, label)
@@ -47,9 +49,9 @@ def test_the_accuracy_of_the_detector_and_of_length_are_those_of_the_test_part(f
 def test_a_detector_is_loaded_with_its_vote_and_measured_again_with_the_same_result(fitted, root):
     place, detector = fitted
     assert load_detector(place).accuracy == detector.accuracy == measure_run(place, root)
-    assert load_detector(place).rule == detector.rule
+    assert load_detector(place).voting_rule == detector.voting_rule
     other = load_detector(place, prior=(7, 0))
-    assert (other.accuracy, other.rule.prior[:2]) == (None, (7, 0))
+    assert (other.accuracy, other.voting_rule.prior[:2]) == (None, (7, 0))
     data = load_big_vul(root, 3, embed=agnncert_code.pieces)
     assert measure_accuracy(load_detector(place), data) == detector.accuracy
 

@@ -85,7 +85,7 @@ def test_the_search_stays_within_its_edits_and_lowers_the_margin():
 def test_the_worst_edits_take_from_the_label_and_give_to_its_rival():
     text = "void f() { check(a); if (b) { check(b); } h(a); }"
 
-    def ballot(text):
+    def vote(text):
         return 0 if "check" in text else 1
 
     for amounts, spent in (
@@ -95,11 +95,11 @@ def test_the_worst_edits_take_from_the_label_and_give_to_its_rival():
         ({"replaced": 2}, (2, 2)),
         ({"inserted": 1, "deleted": 1, "replaced": 1}, (2, 2)),
     ):
-        new, cost = rewrites.worst_edits(text, ballot, 0, "bad();", **amounts)
+        new, cost = rewrites.worst_edits(text, vote, 0, "bad();", **amounts)
         assert not parse(new).partial
         assert (len(cost.inserted), len(cost.deleted)) == spent
         assert cost == difference(text, new)
         assert cost.within(**amounts)
         assert set(cost.inserted) <= {"bad ( ) ;"}
         assert all("check" in one for one in cost.deleted)
-    assert rewrites.worst_edits("int x;", ballot, 0, "bad();", inserted=1) is None
+    assert rewrites.worst_edits("int x;", vote, 0, "bad();", inserted=1) is None

@@ -47,7 +47,7 @@ def test_the_most_suspicious_come_first_and_only_their_texts_are_kept(found, tre
 
 
 def test_votes_of_statements_are_those_of_their_groups(found):
-    """Each statement's ballot is what the model says about the statements of its group alone."""
+    """Each statement's vote is what the model says about the statements of its group alone."""
     model = WordCount()
     detector = Detector(model, DIVISION)
     for one in found.functions[:4]:
@@ -58,7 +58,7 @@ def test_votes_of_statements_are_those_of_their_groups(found):
             inside = groups == groups[row]
             logits = model(graph.x[inside], None, graph.edge_index.new_zeros(int(inside.sum())))
             wanted[text.split(" ", 1)[1]] = (int(logits.argmax()), int(inside.sum()))
-        assert {vote.text: (vote.ballot, vote.together) for vote in one.spoke} == wanted
+        assert {vote.text: (vote.vote, vote.together) for vote in one.spoke} == wanted
         assert len(one.spoke) == one.statements
 
 
@@ -107,7 +107,7 @@ def test_a_large_tree_is_certified_in_parts_with_the_same_verdicts(found, tree, 
 
 
 def test_a_prior_lets_fewer_functions_be_named(found, tree):
-    wary = agnncert_code.scan(tree, WordCount(), DIVISION, rule=ac.VotingRule(prior=[4, 0]))
+    wary = agnncert_code.scan(tree, WordCount(), DIVISION, voting_rule=ac.VotingRule(prior=[4, 0]))
     assert len(wary.flagged) < len(found.flagged)
     assert all(one.votes[0] >= 4 for one in wary.functions)
 
@@ -177,6 +177,6 @@ def test_with_a_group_for_each_statement_its_vote_is_its_own(tree):
     found = agnncert_code.scan(tree / "lib" / "one.c", model, ac.PerNeighbour())
     for vote in found.functions[0].spoke:
         logits = model(torch.from_numpy(agnncert_code.features([vote.text])), None, torch.zeros(1, dtype=torch.long))
-        assert (vote.ballot, vote.together) == (int(logits.argmax()), 1)
-    counts = [sum(vote.ballot == k for vote in found.functions[0].spoke) for k in (0, 1)]
+        assert (vote.vote, vote.together) == (int(logits.argmax()), 1)
+    counts = [sum(vote.vote == k for vote in found.functions[0].spoke) for k in (0, 1)]
     assert tuple(counts) == found.functions[0].votes

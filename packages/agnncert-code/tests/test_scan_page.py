@@ -57,7 +57,7 @@ def test_each_line_tells_what_its_statements_voted():
         (1, "", ""), (2, "", ""), (3, "for", "●"), (4, "against", "○"), (5, "open", "?"), (6, "", ""),
     ]  # fmt: skip
     assert lines[2].title.startswith("for: puts")
-    assert lines[3].title == "against, one ballot with 1 other statements: a ⟨U+202E⟩ b"
+    assert lines[3].title == "against, one vote with 1 other statements: a ⟨U+202E⟩ b"
     assert lines[4].title.startswith("too close to call")
 
 

@@ -25,16 +25,16 @@ def world():
 
 def certificate(found, texts):
     graphs = ac.GraphSet([agnncert_code.graph(text).to_data(agnncert_code.pieces) for text in texts])
-    return ac.certify(found.model, graphs, found.division, rule=found.vote)
+    return ac.certify(found.model, graphs, found.division, voting_rule=found.voting_rule)
 
 
-def ballot_of(found):
+def vote_of(found):
     @cache
-    def ballot(text):
+    def vote(text):
         x = torch.from_numpy(agnncert_code.pieces([text]))
         return int(found.model(x, torch.zeros(2, 0, dtype=torch.long), torch.zeros(1, dtype=torch.long)).argmax())
 
-    return ballot
+    return vote
 
 
 def test_no_worst_edit_within_a_certificate_changes_a_verdict_and_one_more_insertion_does(world):
@@ -44,13 +44,13 @@ def test_no_worst_edit_within_a_certificate_changes_a_verdict_and_one_more_inser
         "deleted": cert.max_certified("delete_nodes", **FREE),
         "replaced": cert.radius,
     }
-    within, beyond, ballot = [], [], ballot_of(found)
+    within, beyond, vote = [], [], vote_of(found)
     for k, text in enumerate(texts):
         label = int(cert.label[k])
         for kind, limit in amounts.items():
             amount = int(min(limit[k], 50))
             for number, attacked in ((amount, within), (amount + 1, beyond)):
-                new, spent = worst_edits(text, ballot, label, RIVALS[label], **{kind: number})
+                new, spent = worst_edits(text, vote, label, RIVALS[label], **{kind: number})
                 assert spent.within(**{kind: number})
                 if kind == "inserted" or attacked is within:
                     attacked.append((k, new))
@@ -62,12 +62,12 @@ def test_no_worst_edit_within_a_certificate_changes_a_verdict_and_one_more_inser
 
 def test_rewriting_step_by_step_does_not_change_a_certified_verdict(world):
     found, texts, cert = world
-    prior, ballot = found.vote.class_prior, ballot_of(found)
+    prior, vote = found.voting_rule.class_prior, vote_of(found)
     for k in range(4):
         label, limit = int(cert.label[k]), int(cert.radius[k])
 
         def lead(text, label=label):
-            votes = [ballot(one) for one in agnncert_code.graph(text).texts]
+            votes = [vote(one) for one in agnncert_code.graph(text).texts]
             return prior[label] - prior[1 - label] + votes.count(label) - votes.count(1 - label)
 
         new, spent = greedy_rewrite(texts[k], lead, replaced=limit, rounds=2, tries=4)

@@ -23,17 +23,17 @@ def model():
     return model.eval()
 
 
-def ballot(model, *texts):
+def vote(model, *texts):
     x = torch.from_numpy(pieces(texts))
     return int(model(x, torch.zeros(2, 0, dtype=torch.long), torch.zeros(len(x), dtype=torch.long)).argmax())
 
 
 def test_words_decide_and_statements_without_known_ones_say_nothing(model):
-    assert ballot(model, "strcpy ( a , b ) ;") == 1
-    assert ballot(model, "strlcpy ( a , b , n ) ;") == 0
-    assert ballot(model, "return 0 ;") == 2
-    assert ballot(model, "strcpy ( a , b ) ;", "strlcpy ( a , b , n ) ;") == 2
-    assert ballot(model, "strcpy ( a , b ) ;", "strcpy ( a , b ) ;", "return 0 ;") == 1
+    assert vote(model, "strcpy ( a , b ) ;") == 1
+    assert vote(model, "strlcpy ( a , b , n ) ;") == 0
+    assert vote(model, "return 0 ;") == 2
+    assert vote(model, "strcpy ( a , b ) ;", "strlcpy ( a , b , n ) ;") == 2
+    assert vote(model, "strcpy ( a , b ) ;", "strcpy ( a , b ) ;", "return 0 ;") == 1
 
 
 def test_a_row_of_anything_is_scored(model):

@@ -21,20 +21,20 @@ def test_what_tells_functions_apart_is_learnt_and_certified(data):
     found = agnncert_code.fit_statements(data, size=1)
     assert found.accuracy == pytest.approx(1)
     assert found.certified_accuracy > 0.8
-    cert = ac.certify(found.model, data, found.division, targets=data.test, rule=found.vote)
+    cert = ac.certify(found.model, data, found.division, targets=data.test, voting_rule=found.voting_rule)
     y = data.y[data.test].numpy()
     assert np.array_equal(cert.label, y)
-    assert (cert.radius >= 0).all()  # no ballot depends on rounding
+    assert (cert.radius >= 0).all()  # no vote depends on rounding
     assert (cert.radius >= 1).mean() > 0.8
     assert np.array_equal(
         cert.holds_against(agnncert_code.edits(replaced=1)), cert.radius >= 1
     )  # any edit, whatever flows do
-    assert found.vote.prior[2] == NEVER
+    assert found.voting_rule.prior[2] == NEVER
 
 
 def test_it_is_the_same_every_time(data):
     first, again = (agnncert_code.fit_statements(data, size=1, seed=3) for _ in range(2))
-    assert first.vote == again.vote
+    assert first.voting_rule == again.voting_rule
     assert all(map(torch.equal, first.model.state_dict().values(), again.model.state_dict().values()))
 
 

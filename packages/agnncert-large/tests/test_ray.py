@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine casts the very ballots that one process casts, whatever happens to it."""
+"""A Ray cluster of two nodes on this machine casts the very votes that one process casts, whatever happens to it."""
 
 import hashlib
 import importlib
@@ -62,9 +62,9 @@ def file_of(certificate, folder: Path, name: str) -> bytes:
 
 DEFENCES = {
     "edge-centric": (ac.EdgeCentric(12), {}),
-    "node-centric with a prior": (ac.NodeCentric(12), {"rule": ac.VotingRule(empty="abstain", prior=[2, 0, 1])}),
+    "node-centric with a prior": (ac.NodeCentric(12), {"voting_rule": ac.VotingRule(empty="abstain", prior=[2, 0, 1])}),
     "gated": (ac.GatedNodeCentric(12), {}),
-    "one group per neighbour": (ac.PerNeighbour(), {"rule": ac.VotingRule(empty="abstain", prior=3)}),
+    "one group per neighbour": (ac.PerNeighbour(), {"voting_rule": ac.VotingRule(empty="abstain", prior=3)}),
     "samples": (ac.baselines.BiRS(selection=20, samples=300, seed=4), {}),
 }
 
@@ -116,7 +116,7 @@ def test_a_driver_that_is_killed_goes_on(cluster, warm, tmp_path) -> None:
         data = a_graph()
         ac.certify(gcn(data), data, ac.EdgeCentric(12), workers=ac.Ray({address!r}), checkpoint={folder!r}, progress=die)
         """
-    folder, told = tmp_path / "ballots", []
+    folder, told = tmp_path / "votes", []
     names = {"tests": str(Path(__file__).parent), "address": cluster.address, "folder": str(folder)}
     environment = {"PYTHONPATH": f"{PROJECT / 'src'}{os.pathsep}{PROJECT}"}
     died = warm.run("-c", textwrap.dedent(script).format(**names), environment=environment)
@@ -180,7 +180,7 @@ def test_commands_can_spread_their_work(cluster, tmp_path) -> None:
         assert main([*words, *more]) == 0
     files = [(tmp_path / place / "certificate.cert").read_bytes() for place in ("alone", "together")]
     assert files[0] == files[1]
-    assert not (tmp_path / "together" / "ballots").exists()
+    assert not (tmp_path / "together" / "votes").exists()
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ def test_no_votes_labels_or_radii_are_read_from_a_journal(journal, killed) -> No
     """A resealed snapshot with other votes, labels and radii states nothing that graph and model do not say."""
 
     def forged(header, arrays):
-        names = ("ballot", "label", "radius", "stable", "cast", "edgeless", "close", "home", "key", "cell")
+        names = ("vote", "label", "radius", "stable", "cast", "no_edge", "close", "home", "key", "cell")
         lies = {name: np.full(12, 4, dtype=np.int64) for name in names}
         return {**header, **{name: 4 for name in names}}, {**lies, **arrays}
 

@@ -61,7 +61,7 @@ def follow(live, seed, steps=5, size=3):
 def test_nodes_are_as_certified_from_scratch(number, division):
     model = [node_model(), layered(), node_model(SAGEConv)][number % 3]
     live = agnncert_live.LiveGraph(
-        model, looped(), division, rule=VOTES[number % 3], targets=[3, 1, 7] if number % 4 == 3 else None
+        model, looped(), division, voting_rule=VOTES[number % 3], targets=[3, 1, 7] if number % 4 == 3 else None
     )
     assert_current(follow(live, seed=number))
 
@@ -69,7 +69,9 @@ def test_nodes_are_as_certified_from_scratch(number, division):
 @pytest.mark.parametrize(("number", "division"), enumerate(GRAPH), ids=map(str, GRAPH))
 def test_graphs_are_as_certified_from_scratch(number, division):
     targets = [2, 0] if number % 2 else None
-    live = agnncert_live.LiveGraph(graph_model(), graphs(), division, rule=VOTES[(number + 1) % 3], targets=targets)
+    live = agnncert_live.LiveGraph(
+        graph_model(), graphs(), division, voting_rule=VOTES[(number + 1) % 3], targets=targets
+    )
     assert_current(follow(live, seed=number))
 
 
@@ -85,12 +87,16 @@ class Changing(RuleBasedStateMachine):
     """Events one by one, at the will of hypothesis; the end is compared with ``certify``."""
 
     @initialize(
-        division=st.sampled_from(NODE), vote=st.sampled_from([*VOTES, ac.VotingRule("abstain", 3)]), known=st.booleans()
+        division=st.sampled_from(NODE),
+        voting_rule=st.sampled_from([*VOTES, ac.VotingRule("abstain", 3)]),
+        known=st.booleans(),
     )
-    def begin(self, division, vote, known):
-        if division.gates_features and vote is not None and vote.edgeless_prior:
-            vote = None
-        self.live = agnncert_live.LiveGraph(layered() if known else node_model(), looped(), division, rule=vote)
+    def begin(self, division, voting_rule, known):
+        if division.gates_features and voting_rule is not None and voting_rule.no_edge_prior:
+            voting_rule = None
+        self.live = agnncert_live.LiveGraph(
+            layered() if known else node_model(), looped(), division, voting_rule=voting_rule
+        )
 
     @rule(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), size=st.integers(1, 3))
     def change(self, kind, seed, size):
@@ -262,7 +268,7 @@ def test_what_cannot_be_kept_current_is_refused():
     with pytest.raises(DivisionError, match="event by event"):
         agnncert_live.LiveGraph(model, graph, ac.baselines.GNNCertE(4))
     with pytest.raises(SettingsError, match="expected a VotingRule"):
-        agnncert_live.LiveGraph(model, graph, ac.EdgeCentric(4), rule=5)
+        agnncert_live.LiveGraph(model, graph, ac.EdgeCentric(4), voting_rule=5)
     with pytest.raises(GraphError, match="no graph to begin with"):
         agnncert_live.LiveGraph(model, None, ac.EdgeCentric(4))
     with pytest.raises(ModelContractError):

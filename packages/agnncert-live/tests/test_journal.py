@@ -121,7 +121,7 @@ def test_a_journal_of_something_else_is_refused_by_name(tmp_path):
         "model": {"model": plain_model(seed=5)},
         "graph": {"data": random_graph(12, 16, seed=3)},
         "division": {"division": ac.EdgeCentric(6)},
-        "vote": {"rule": ac.VotingRule("abstain", [1, 0, 0])},
+        "voting_rule": {"voting_rule": ac.VotingRule("abstain", [1, 0, 0])},
         "choice of targets": {"targets": [1, 2]},
         "tolerance": {"tolerance": 1e-3},
     }

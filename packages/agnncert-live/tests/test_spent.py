@@ -15,8 +15,8 @@ DIVISIONS = [ac.EdgeCentric(15), ac.GatedNodeCentric(10), ac.PerNeighbour()]
 
 @pytest.mark.parametrize(("number", "division"), enumerate(DIVISIONS), ids=map(str, DIVISIONS))
 def test_within_means_that_the_label_is_what_it_was(number, division):
-    vote = [None, ac.VotingRule("abstain", [0, 2, 1]), ac.VotingRule("abstain", 3)][number]
-    live = agnncert_live.LiveGraph(plain_model(), random_graph(14, 22), division, rule=vote)
+    voting_rule = [None, ac.VotingRule("abstain", [0, 2, 1]), ac.VotingRule("abstain", 3)][number]
+    live = agnncert_live.LiveGraph(plain_model(), random_graph(14, 22), division, voting_rule=voting_rule)
     reference, rng, seen = live.reference(), random.Random(number), set()
     for _ in range(8):
         live.apply(random_batch(live, rng, 1), skip_bad=True)
@@ -35,7 +35,7 @@ def test_a_graph_is_within_its_budget_or_not():
         live.apply(random_batch(live, rng, 1), skip_bad=True)
         spents = [live.spent(row, reference) for row in (0, 1, 2)]
         assert all(spent.label[0] == spent.label[1] for spent in spents if spent.within)
-    assert any(spent.ballots_moved for spent in spents)
+    assert any(spent.votes_moved for spent in spents)
 
 
 def test_what_came_is_counted_and_what_went_again_is_not(tmp_path):
@@ -83,7 +83,7 @@ def test_what_came_is_counted_and_what_went_again_is_not(tmp_path):
         spent = live.spent(ids[0], reference)
         assert spent.cost == ac.Budget()
         assert spent.new_neighbours == 0
-        assert spent.ballots_moved == 0
+        assert spent.votes_moved == 0
         tracked = next(iter(live._references.values()))
         assert not tracked.pairs
         assert not tracked.nodes

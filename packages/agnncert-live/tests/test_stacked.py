@@ -46,10 +46,10 @@ def random_event(live, rng, values):
     return Event(kind, a, b, value, directed=bool(kind == "add_edge" and rng.random() < 0.3))
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_after_every_event_answers_are_those_of_certifying_again(rule):
-    model, rng = random_model(RULES[rule], SEEDS.get(rule, 4)), np.random.default_rng(7)
-    values = 1 if RULES[rule].edge_values or RULES[rule].trusted is not None else 0
+@pytest.mark.parametrize("theorem", RULES)
+def test_after_every_event_answers_are_those_of_certifying_again(theorem):
+    model, rng = random_model(RULES[theorem], SEEDS.get(theorem, 4)), np.random.default_rng(7)
+    values = 1 if RULES[theorem].edge_values or RULES[theorem].trusted is not None else 0
     live = LiveStackedVotes(model, sample(values))
     applied = flipped = 0
     for _ in range(90):

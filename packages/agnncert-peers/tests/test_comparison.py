@@ -311,10 +311,10 @@ def test_injected_nodes_bring_the_stated_edges():
     assert next(Threat("injection").budgets(1)).edges_per_injected == math.inf
 
 
-@pytest.mark.parametrize("rule", ["edge-centric/node", "gated/node", "gnncert-en/graph", "custom/graph"])
+@pytest.mark.parametrize("theorem", ["edge-centric/node", "gated/node", "gnncert-en/graph", "custom/graph"])
 @pytest.mark.parametrize("threat", [Threat("edges"), Threat("injection", 2), Threat("edges and features")], ids=str)
-def test_a_target_withstands_a_size_if_it_withstands_every_way_to_spend_it(rule, threat):
-    certificate = certificate_of(random_evidence(np.random.default_rng(3), rule, unstable=0.02))
+def test_a_target_withstands_a_size_if_it_withstands_every_way_to_spend_it(theorem, threat):
+    certificate = certificate_of(random_evidence(np.random.default_rng(3), theorem, unstable=0.02))
     found = threat.withstood(certificate, (0, 1, 2, 3))
     for target in range(certificate.num_targets):
         held = [all(certificate.holds_against(budget)[target] for budget in threat.budgets(size)) for size in range(4)]

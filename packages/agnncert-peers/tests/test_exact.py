@@ -109,7 +109,7 @@ class Far(Network):
         return super().forward(x - x.mean(0), edge_index)
 
 
-class Edgeless(torch.nn.Module):
+class NoEdge(torch.nn.Module):
     """Has no layer that passes messages."""
 
     def forward(self, x, edge_index):
@@ -130,7 +130,7 @@ def test_what_cannot_be_decided_exactly_is_refused():
     with pytest.raises(SettingsError, match="target nodes of one graph"):
         exact_robustness(model, [data])
     with pytest.raises(SettingsError, match="how many hops"):
-        exact_robustness(Edgeless().eval(), data)
+        exact_robustness(NoEdge().eval(), data)
     one_way = data.clone()
     one_way.edge_index = data.edge_index[:, 1:]
     with pytest.raises(GraphError, match="one direction"):

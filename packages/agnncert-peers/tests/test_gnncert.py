@@ -1,4 +1,4 @@
-"""GNNCert's divisions: what a subgraph shows, how many ballots a change moves, and what is refused."""
+"""GNNCert's divisions: what a subgraph shows, how many votes a change moves, and what is refused."""
 
 import itertools
 import math
@@ -83,7 +83,7 @@ def test_the_grid_pairs_every_edge_group_with_every_feature_group():
 
 @pytest.mark.parametrize("task", ["node", "graph"])
 @pytest.mark.parametrize("division", SMALL, ids=str)
-def test_no_change_moves_more_ballots_than_promised(division, task):
+def test_no_change_moves_more_votes_than_promised(division, task):
     check_division(division, task, trials=20)
 
 
@@ -120,7 +120,7 @@ def unanimous():
 
 @pytest.mark.parametrize(("edges", "nodes"), itertools.product(range(5), range(5)))
 def test_a_budget_of_edges_and_nodes_is_charged_the_union(edges, nodes, unanimous):
-    """All ballots agree, so the label holds exactly up to half of the grid."""
+    """All votes agree, so the label holds exactly up to half of the grid."""
     certificate = unanimous
     assert certificate.counts.tolist() == [[0, 16]]
     s, r = min(edges, 4), min(nodes, 4)
@@ -167,17 +167,17 @@ def test_certificates_hold_against_covered_budgets_only(division, covered):
 
 
 @pytest.mark.parametrize("division", SMALL, ids=str)
-def test_both_engines_cast_the_same_ballots_of_graphs(division):
+def test_both_engines_cast_the_same_votes_of_graphs(division):
     model = known_graph_model(seed=1)
     graphs = [random_graph(4 + k, 3 * k, seed=k) for k in range(6)]
     fast, naive = (ac.certify(model, graphs, division, engine=engine) for engine in ("fast", "naive"))
-    assert any(len(set(ballots)) > 1 for ballots in fast.evidence.votes.dense().tolist())
+    assert any(len(set(votes)) > 1 for votes in fast.evidence.votes.dense().tolist())
     np.testing.assert_array_equal(fast.evidence.votes.dense(), naive.evidence.votes.dense())
     np.testing.assert_array_equal(fast.radius, naive.radius)
 
 
 @pytest.mark.parametrize("division", SMALL, ids=str)
-def test_both_engines_cast_the_same_ballots_of_nodes(division):
+def test_both_engines_cast_the_same_votes_of_nodes(division):
     model, data = known_model(), random_graph(12, 8)
     fast, naive = (ac.certify(model, data, division, [0, 5, 7], engine=engine) for engine in ("fast", "naive"))
     np.testing.assert_array_equal(fast.evidence.votes.dense(), naive.evidence.votes.dense())
@@ -193,7 +193,7 @@ def test_subgraphs_said_to_be_the_same_are(division):
 
 def test_the_targets_own_features_count_like_those_of_any_node():
     model = known_model()
-    with torch.no_grad():  # else a ballot without any features is a tie, which is conceded
+    with torch.no_grad():  # else a vote without any features is a tie, which is conceded
         model.convs[1].bias.copy_(torch.tensor([0.0, 0.1, 0.2]))
     certificate = ac.certify(model, random_graph(12, 8), GNNCertN(7))
     own, other = ac.Budget(target_features=True), ac.Budget(change_features=1)

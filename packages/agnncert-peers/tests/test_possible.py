@@ -47,9 +47,9 @@ def chains(numbers=(1, 2, 4, 9), y=(0, 1, 0, 1), x=None) -> ac.GraphSet:
     return ac.GraphSet(graphs, train=[0], val=[1])
 
 
-def found(data, rule, model="gcn", sizes=SIZES):
+def found(data, theorem, model="gcn", sizes=SIZES):
     """What is possible on all targets of the data, where a certificate under the rule counts changes."""
-    certificate, _ = made_up_certificate(np.random.default_rng(0), rule, 5, 10, 2)
+    certificate, _ = made_up_certificate(np.random.default_rng(0), theorem, 5, 10, 2)
     study = replace(make_study(data, range(len(data.y))), model=model)
     return possible.possible(study, certificate, sizes)
 
@@ -87,7 +87,7 @@ def test_features_that_are_no_types_and_too_many_graphs_have_no_ceiling(monkeypa
 
 
 @pytest.mark.parametrize(
-    ("rule", "kinds"),
+    ("theorem", "kinds"),
     [
         ("edge-centric/graph", ("edges",)),
         ("per-pair/graph", ("edges",)),
@@ -99,8 +99,8 @@ def test_features_that_are_no_types_and_too_many_graphs_have_no_ceiling(monkeypa
         ("per-neighbour/graph", ("any", "structure", "injected")),
     ],
 )
-def test_the_kind_of_change_is_that_of_the_curve(rule, kinds):
-    certificate, _ = made_up_certificate(np.random.default_rng(0), rule, 5, 10, 2)
+def test_the_kind_of_change_is_that_of_the_curve(theorem, kinds):
+    certificate, _ = made_up_certificate(np.random.default_rng(0), theorem, 5, 10, 2)
     assert counted_changes(certificate) == kinds
     budgets = {
         "edges": ac.Budget(add_edges=1), "features": ac.Budget(change_features=1),
@@ -108,7 +108,7 @@ def test_the_kind_of_change_is_that_of_the_curve(rule, kinds):
     }  # fmt: skip
     for kind in kinds:  # whoever holds against everything of one size holds against this
         held = certificate.holds_against(budgets[kind])
-        assert held[certificate.radius >= 1].all() or rule == "edge-centric/graph"
+        assert held[certificate.radius >= 1].all() or theorem == "edge-centric/graph"
 
 
 def test_nodes_without_ids_cannot_be_deleted_so_the_ceiling_does_not_count_that():
@@ -145,8 +145,8 @@ VOTES = np.array([[3, 1], [1, 0], [1, 0], [1, 0], [1, 0]])
 def test_the_reference_lets_every_neighbour_vote_once_for_its_true_class():
     data = star()
     expected = votes_reference(torch.log_softmax(data.x.double(), dim=1).numpy(), VOTES, data.y.numpy(), SIZES)
-    for rule in ("node-centric/node", "edge-centric/node", "per-neighbour/node", "per-pair/node", "gnncert-e/node"):
-        assert found(data, rule, Own()) == {VOTES_REFERENCE: dict(zip(SIZES, expected, strict=True))}
+    for theorem in ("node-centric/node", "edge-centric/node", "per-neighbour/node", "per-pair/node", "gnncert-e/node"):
+        assert found(data, theorem, Own()) == {VOTES_REFERENCE: dict(zip(SIZES, expected, strict=True))}
     # With weight w node 0 leads by 2 - w/2, node 4 by w/2 - 1, the others by w/2 + 1: all by more than 0 if 2 < w < 4.
     assert expected == [1.0, 0.8, 0.8]
     weak = star()

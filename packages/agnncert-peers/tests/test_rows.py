@@ -156,8 +156,8 @@ def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graph
     ac.fit(model, graphs, ac.PerNeighbour(), seed=0, **study.fit_args)
     choice = ac.choose_voting_rule(model, graphs, ac.PerNeighbour(), 2, against="structure")
     best = next(one for one in choice.candidates if one.name == "with a prior")
-    assert vote_in_words(best.rule) == injected["vote"]
-    cert = ac.certify(model, graphs, ac.PerNeighbour(), targets=graphs.test, rule=best.rule)
+    assert vote_in_words(best.voting_rule) == injected["vote"]
+    cert = ac.certify(model, graphs, ac.PerNeighbour(), targets=graphs.test, voting_rule=best.voting_rule)
     held = [cert.holds_against(ac.Budget(inject_nodes=size, edges_per_injected=3)) for size in SIZES]
     right = cert.label == cert.truth
     assert injected["certified"] == pytest.approx([(right & one).mean() for one in held])
@@ -197,15 +197,15 @@ def test_nodes_are_compared_with_the_best_model_without_edges(nodes):
 
 
 def test_a_defence_may_bring_its_vote_and_its_row_says_which(nodes):
-    vote = ac.VotingRule(empty="abstain", prior=4)
-    defences = [ac.NodeCentric(5), (ac.NodeCentric(5), vote), (ac.PerEdge(), ac.VotingRule(prior=3))]
+    voting_rule = ac.VotingRule(empty="abstain", prior=4)
+    defences = [ac.NodeCentric(5), (ac.NodeCentric(5), voting_rule), (ac.PerEdge(), ac.VotingRule(prior=3))]
     comparison = ac.compare(nodes, defences, sizes=SIZES, **QUICK)
     plain, voted, own = comparison.rows[-3:]
     assert [row["vote"] for row in (plain, voted, own)] == ["", "empty abstain, prior 4", "empty abstain, prior 3"]
     assert voted["defence"] == "node-centric(T=5), empty abstain, prior 4"
     assert own["defence"] == "edge-centric(T=inf), prior 3"
     assert " vote " in comparison.table().splitlines()[0]
-    everywhere = ac.compare(nodes, [ac.NodeCentric(5)], sizes=SIZES, rule=vote, references=False, **QUICK)
+    everywhere = ac.compare(nodes, [ac.NodeCentric(5)], sizes=SIZES, voting_rule=voting_rule, references=False, **QUICK)
     assert everywhere.rows[0]["certified"] == voted["certified"]
     assert everywhere.remarks()[0] == "node-centric(T=5): no controls were run."
 
@@ -235,11 +235,11 @@ def test_what_is_below_the_majority_class_is_starred_and_said(designed):
     ("arguments", "said"),
     [
         ({"defences": [(ac.NodeCentric(5), 3)]}, "pair of a division and its VotingRule"),
-        ({"defences": [ac.baselines.BiRS()], "rule": ac.VotingRule(prior=2)}, "adds up no ballots"),
+        ({"defences": [ac.baselines.BiRS()], "voting_rule": ac.VotingRule(prior=2)}, "adds up no votes"),
         ({"defences": [(ac.NodeCentric(5), ac.VotingRule(prior=[1, 2]))]}, "2 numbers: expected one for each of 3"),
         ({"defences": [(ac.GatedNodeCentric(5), ac.VotingRule(prior=2))]}, "own features"),
         ({"defences": [ac.baselines.GNNCertE(5)], "size": 2}, "none of these is among the defences"),
-        ({"defences": [ac.NodeCentric(5)], "size": 2, "rule": ac.VotingRule(prior=2)}, "none of these"),
+        ({"defences": [ac.NodeCentric(5)], "size": 2, "voting_rule": ac.VotingRule(prior=2)}, "none of these"),
         ({"size": -1}, "size=-1"),
         ({"size": []}, "expected one or several"),
         ({"size": [1, 0.5]}, "expected one or several"),

@@ -163,8 +163,13 @@ def test_it_certifies_as_the_vote_of_a_constant_model_does_where_groups_are_many
     data, counts = path_set(), "edges" if isinstance(division, ac.EdgeCentric) else "nodes"
     rule = SizeRule(counts, 5, 0, 1, 0.0)
     filled = 2 * rule.threshold + 1  # a filled group takes a vote from class 0 and gives one to class 1
-    vote = ac.VotingRule(empty=0, prior=[0, division.num_groups - filled])
-    cert = ac.certify(build_constant(data, 1, 3), data, division, rule=ac.VotingRule(vote.empty, [*vote.prior, -5000]))
+    voting_rule = ac.VotingRule(empty=0, prior=[0, division.num_groups - filled])
+    cert = ac.certify(
+        build_constant(data, 1, 3),
+        data,
+        division,
+        voting_rule=ac.VotingRule(voting_rule.empty, [*voting_rule.prior, -5000]),
+    )
     sizes = GraphSizes.of(list(data))
     alone = np.bincount(cert.evidence.votes.owner, minlength=len(data)) == sizes.counted(counts)
     assert alone.mean() > 0.8
@@ -212,7 +217,7 @@ def test_a_bag_of_nodes_is_certified_if_and_only_if_no_attack_changes_its_vote(e
             layer.weight.copy_(torch.eye(2))
             layer.bias.zero_()
     for prior in ([0, 0], [2, 0], [0, 3], [0, -2]):
-        cert = ac.certify(model.eval(), graphs, ac.PerNeighbour(), rule=ac.VotingRule(empty, prior))
+        cert = ac.certify(model.eval(), graphs, ac.PerNeighbour(), voting_rule=ac.VotingRule(empty, prior))
         for deleted, turned, new in product(range(3), range(2), range(3)):
             budget = ac.Budget(delete_nodes=deleted, change_features=turned, inject_nodes=new, add_edges=math.inf)
             held = cert.holds_against(budget)

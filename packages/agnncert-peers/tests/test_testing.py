@@ -35,11 +35,11 @@ def test_built_in_divisions_keep_their_promise(division, task):
 @pytest.mark.parametrize("task", ["node", "graph"])
 @pytest.mark.parametrize("division", [PerEdge(), PerNeighbour()], ids=str)
 def test_one_group_per_neighbour_keeps_its_promise(division, task):
-    check_division(division, task, trials=FEW // 2, rule=VotingRule(empty=1, prior=[0, 3]))
+    check_division(division, task, trials=FEW // 2, voting_rule=VotingRule(empty=1, prior=[0, 3]))
 
 
 @pytest.mark.parametrize(
-    ("division", "vote"),
+    ("division", "voting_rule"),
     [
         (EdgeCentric(5), VotingRule(empty="abstain", prior=2)),
         (EdgeCentric(5, self_loops=True), VotingRule(empty=0)),
@@ -48,8 +48,8 @@ def test_one_group_per_neighbour_keeps_its_promise(division, task):
     ],
     ids=str,
 )
-def test_constants_of_empty_groups_move_no_more_ballots(division, vote):
-    check_division(division, trials=FEW // 2, rule=vote)
+def test_constants_of_empty_groups_move_no_more_votes(division, voting_rule):
+    check_division(division, trials=FEW // 2, voting_rule=voting_rule)
 
 
 class SharedGroups(PerNeighbour):
@@ -65,7 +65,7 @@ class ForgetsPairs(PerEdge):
 
 
 class OneAtMost(NodeCentric):
-    """Promises that no attack moves more than one ballot."""
+    """Promises that no attack moves more than one vote."""
 
     def votes_moved(self, change, graph, target):
         return min(1, super().votes_moved(change, graph, target))
@@ -74,14 +74,14 @@ class OneAtMost(NodeCentric):
 @pytest.mark.parametrize("division", [SharedGroups(), ForgetsPairs(), OneAtMost(3)], ids=repr)
 def test_broken_promises_are_caught_with_votes_and_groups_of_their_own(division):
     with pytest.raises(DivisionError, match="but votes_moved promised"):
-        check_division(division, trials=200, rule=VotingRule(empty="abstain"))
+        check_division(division, trials=200, voting_rule=VotingRule(empty="abstain"))
 
 
 def test_a_vote_that_makes_no_sense_is_refused():
-    for division, vote in ((PerNeighbour(), VotingRule(empty="edgeless")), (Mine(), VotingRule(empty=1))):
+    for division, voting_rule in ((PerNeighbour(), VotingRule(empty="no_edge")), (Mine(), VotingRule(empty=1))):
         with pytest.raises(SettingsError):
-            check_division(division, rule=vote)
-    check_division(Mine(), trials=5, rule=VotingRule(prior=[0, 5]))
+            check_division(division, voting_rule=voting_rule)
+    check_division(Mine(), trials=5, voting_rule=VotingRule(prior=[0, 5]))
 
 
 class Mine(Division):
@@ -114,7 +114,7 @@ class Optimist(Mine):
 
 
 class OwnFeatures(NodeCentric):
-    """Forgets that the target's own features are in every ballot."""
+    """Forgets that the target's own features are in every vote."""
 
     def votes_moved(self, change, graph, target):
         return len(change.change_features) + 3 * (change.cost().inject_nodes + 1) if not change.delete_nodes else 9
@@ -144,7 +144,7 @@ class ForgetsReborn(EdgeCentric):
 
 
 class CheapNodes(Mine):
-    """Prices an injected node like an edge, but it moves several ballots."""
+    """Prices an injected node like an edge, but it moves several votes."""
 
     unit_costs = {**Mine.unit_costs, "inject_nodes": 1, "edges_per_injected": 0}  # noqa: RUF012
 
@@ -156,10 +156,10 @@ class FreeOwnFeatures(Mine):
 @pytest.mark.parametrize(
     ("division", "task", "message"),
     [
-        (Optimist(), "node", "moved 1 ballots of target .* but votes_moved promised at most 0"),
+        (Optimist(), "node", "moved 1 votes of target .* but votes_moved promised at most 0"),
         (OwnFeatures(12), "node", r"change_features=.*but votes_moved promised at most"),
         (BySize(), "node", "moved from group . to . when something else changed .*depend on ids only"),
-        (KeepsSilentNodes(12), "graph", "ballots of the graph .* but votes_moved promised"),
+        (KeepsSilentNodes(12), "graph", "votes of the graph .* but votes_moved promised"),
         (ForgetsReborn(12), "node", "but votes_moved promised at most"),
         (CheapNodes(), "node", "but unit_costs promised at most"),
         (FreeOwnFeatures(), "node", "but unit_costs promised at most"),

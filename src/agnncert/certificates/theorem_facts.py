@@ -161,16 +161,16 @@ def why_not(theorem: str, division: str, num_groups: int, parameters: dict[str, 
 
     Example:
         >>> why_not("gated/node", "node-centric(T=60, hash=md5, key=u64le)", 60, {})
-        'the division node-centric(T=60, hash=md5, key=u64le) goes with the rule "node-centric/node", not "gated/node"'
+        'the division node-centric(T=60, hash=md5, key=u64le) has the theorem "node-centric/node", not "gated/node"'
     """
     task, printed = THEOREMS[theorem].task, _PRINTED.fullmatch(division)
     own = _PRINTED_OWN.fullmatch(division)
     if own is not None and not (own[1] == "node" and own[2]):
         right = f"{'per-pair' if own[1] == 'edge' else 'per-neighbour'}/{task}"
-        return "" if theorem == right else f'the division {division} goes with the rule "{right}", not "{theorem}"'
+        return "" if theorem == right else f'the division {division} has the theorem "{right}", not "{theorem}"'
     if printed is None:
         any_other = f"custom/{task}"
-        wrong = f'only the rule "{any_other}" goes with a division that is not built in: {division!r:.99}'
+        wrong = f'only the theorem "{any_other}" goes with a division that is not built in: {division!r:.99}'
         return "" if theorem == any_other else wrong
     name, *sides = printed.groups()[:3]
     numbers = [int(side) for side in sides if side]
@@ -180,7 +180,7 @@ def why_not(theorem: str, division: str, num_groups: int, parameters: dict[str, 
     elif not printed[5] and theorem == f"{right}/{task}":
         wanted = dict(zip(_GRID, numbers, strict=False)) if name == "gnncert-en" else {}
     else:
-        return f'the division {division} goes with the rule "{right}/{task}", not "{theorem}"'
+        return f'the division {division} has the theorem "{right}/{task}", not "{theorem}"'
     if parameters != wanted or math.prod(numbers) != num_groups or len(numbers) != (2 if name == "gnncert-en" else 1):
         return f"the division {division} does not have {num_groups} groups and the parameters {parameters}"
     return ""

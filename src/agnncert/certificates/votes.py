@@ -110,6 +110,7 @@ DTYPES = {
     "reach_ptr": np.int64,
     "reach": np.int32,
 }
+REACH = ("reach_ptr", "reach")  # arrays that belong to the record, not to the votes
 NO_EDGE = {"no_edge": np.int16, "no_edge_stable": np.bool_}  # there if a prior follows them
 OF_PAIRS = {"one_way": np.bool_, "targets_per_node": np.int32}  # there if the rule names them
 MOST_PER_NEIGHBOUR = 2**31 - 1  # where every neighbour has one, as many as an array of int32 can number
@@ -135,8 +136,8 @@ class VoteRecord:
         no_edge_stable: Whether it is far enough from a tie to be the same on every machine, shape ``[n]``.
         one_way: Whether the pair of each listed vote has one direction only, shape ``[m]``; only where every pair has
             a group of its own.
-        targets_per_node: Of how many targets each node that is none is a neighbour, the largest numbers first and no zeros; only in
-            the node task where every neighbour has a group of its own.
+        targets_per_node: Of how many targets each node that is no target is a neighbour, the largest numbers first and
+            no zeros. Only the node task has it, where every neighbour has a group of its own.
     """
 
     votes: Votes
@@ -175,7 +176,7 @@ class VoteRecord:
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays of the votes and of the reach table, and whatever else the vote and the rule need."""
-        named = {name: getattr(self if name.startswith("reach") else self.votes, name) for name in DTYPES}
+        named = {name: getattr(self if name in REACH else self.votes, name) for name in DTYPES}
         extra = {name: getattr(self, name) for name in (*NO_EDGE, *OF_PAIRS)}
         return named | {name: array for name, array in extra.items() if array is not None}
 
@@ -206,7 +207,7 @@ class VoteRecord:
         names = _expected(settings["theorem"], voting_rule)
         if sorted(tensors) != sorted(names):
             raise CertificateError(f"arrays are {reprlib.repr(sorted(tensors))}: expected {', '.join(sorted(names))}.")
-        votes: dict[str, Any] = {name: tensors[name] for name in DTYPES if not name.startswith("reach")}
+        votes: dict[str, Any] = {name: tensors[name] for name in DTYPES if name not in REACH}
         return cls(
             votes=Votes(**votes, **sizes),
             theorem=settings["theorem"],
@@ -241,7 +242,7 @@ def apply_voting_rule(votes: Votes, voting_rule: VotingRule) -> tuple[Votes, dic
 
 def _check_sizes(theorem: Any, sizes: Mapping[str, Any]) -> None:
     if not isinstance(theorem, str) or theorem not in THEOREMS:
-        raise CertificateError(f"unknown rule {reprlib.repr(theorem)}: {did_you_mean(str(theorem)[:40], THEOREMS)}")
+        raise CertificateError(f"unknown theorem {reprlib.repr(theorem)}: {did_you_mean(str(theorem)[:40], THEOREMS)}")
     for what, most in SIZES.items():
         most = MOST_PER_NEIGHBOUR if what == "num_groups" and THEOREMS[theorem].per_neighbour else most
         if type(sizes[what]) is not int or not 1 <= sizes[what] <= most:
@@ -260,7 +261,8 @@ def _check_settings(record: VoteRecord) -> None:
     odd = [what for what, value in parameters.items() if what not in known or not _is_parameter(value)]
     if missing or odd:
         given = reprlib.repr(dict(parameters)) if parameters else "none"
-        raise CertificateError(f'parameters of the rule "{name}" are {given}: expected {", ".join(known) or "none"}.')
+        expected = ", ".join(known) or "none"
+        raise CertificateError(f'parameters of the theorem "{name}" are {given}: expected {expected}.')
     if facts.parameters and math.prod(parameters.values()) != record.votes.num_groups:
         raise CertificateError(f"a grid of {dict(parameters)} does not make {record.votes.num_groups} groups.")
 
@@ -295,13 +297,13 @@ def _check_reached(record: VoteRecord) -> None:
     num_unreached = np.bincount(elsewhere, minlength=votes.num_targets)
     reached, unreached = np.diff(votes.indptr) - num_unreached, int(num_unreached.max(initial=0))
     if facts.most_unreached == 0 and unreached:
-        raise CertificateError(f'the rule "{record.theorem}" lists only votes that are reached; others were found.')
+        raise CertificateError(f'the theorem "{record.theorem}" lists only votes that are reached; others were found.')
     if facts.most_unreached is not None and unreached > facts.most_unreached:
         raise CertificateError("a target has one group of its own; several unreached votes were found.")
     _check_rows("reach_ptr", ptr, record.num_targets, len(reach))
     if not facts.uses_reach:
         if len(reach):
-            raise CertificateError(f'the rule "{record.theorem}" has no reach table; one was found.')
+            raise CertificateError(f'the theorem "{record.theorem}" has no reach table; one was found.')
         return
     has_row, last = ptr[1:] > ptr[:-1], np.zeros(votes.num_targets, dtype=np.int32)
     last[has_row] = reach[ptr[1:][has_row] - 1]

@@ -213,7 +213,8 @@ def certify(
     outcome = {
         "run": certified.folder, "certificate": certified.folder.certificate, "report": reported.page,
         "targets": certificate.num_targets, "median_radius": float(np.median(certificate.radius)),
-        "division": certificate.claim.division, "voting_rule": certificate.voting_rule and certificate.voting_rule.to_json(),
+        "division": certificate.claim.division,
+        "voting_rule": certificate.voting_rule and certificate.voting_rule.to_json(),
         "seconds": round(certified.seconds, 3), "sentences": reported.sentences, "classes": reported.classes,
         "results": certified.folder.rows("certify"),
     }  # fmt: skip

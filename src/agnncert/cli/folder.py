@@ -329,7 +329,8 @@ def card_text(
         "size that votes are trained for": made.get("size"), "stacked votes": made.get("stacked"),
         "subgraphs": made.get("groups"), "vote chosen for size": choice.get("size"),
         "what decides": chosen.get("decides"), "certified with": chosen.get("division"),
-        "empty subgraphs cast": voting_rule.get("empty"), "threshold (votes given in advance)": voting_rule.get("prior", "none"),
+        "empty subgraphs cast": voting_rule.get("empty"),
+        "threshold (votes given in advance)": voting_rule.get("prior", "none"),
         "classes weighted equally in training": made.get("balance_classes"), "seed": made.get("seed", 0),
         "weights": folder.weights.name,
     }  # fmt: skip

@@ -1,12 +1,12 @@
 """The fast engine: the votes of ``naive`` for the price of a few forward passes.
 
 A node without an edge in a subgraph votes there as it votes without any edge. So only copies of nodes *with* an edge
-are evaluated, all subgraphs side by side in one disjoint union, and all other votes are the prediction without edges. The
+are evaluated, all subgraphs side by side in one disjoint union. All other votes are the prediction without edges. The
 union is cut between subgraphs into chunks that do not depend on each other.
 
-A vote never needs all subgraphs side by side, either: it goes range by range, some groups at a time. What is kept of a
-division is one number per edge, its place when edges are sorted by group (``Shuffle``); the rest is computed for each
-range and dropped. The votes do not depend on how the groups are cut into ranges. ``merged`` refuses a range that is
+Nor are all subgraphs needed side by side: votes are computed range by range, some groups at a time. What is kept of a
+division is one number per edge, its place when edges are sorted by group (``EdgesByGroup``). The rest is computed for
+each range and dropped. The votes do not depend on how the groups are cut into ranges. ``merged`` refuses a range that is
 missing or repeated. ``RangeVotes`` holds numpy arrays only and can be sent or stored.
 """
 

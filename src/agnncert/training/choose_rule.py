@@ -365,7 +365,8 @@ class OperatingPoint:
     def __str__(self) -> str:
         found, k = self.measures, self.positive
         shares = f"recall {found.recall[k]:.1%}, false positives {found.false_positive_rate[k]:.1%}"
-        text = f"prior {prior_text(self.voting_rule)}: {self.alerts} alerts of class {k} among {found.num_targets:,}, {shares}"
+        prior = prior_text(self.voting_rule)
+        text = f"prior {prior}: {self.alerts} alerts of class {k} among {found.num_targets:,}, {shares}"
         sure = self.certified
         more = f"recall {sure.recall[k]:.1%}, false positives {sure.false_positive_rate[k]:.1%}"
         return text if not self.size else f"{text}; certified at size {self.size}: {more} at most"

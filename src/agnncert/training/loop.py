@@ -200,8 +200,8 @@ def fit(
         evaluate_every: Epochs between two evaluations on the validation set.
         patience: Stop after this many evaluations without improvement; ``None`` never stops early.
         seed: Seed of training; torch's global random state is not changed.
-        rule: What empty groups cast, and votes that are there from the start, as ``certify`` will be told; weights are
-            kept that are best under it. The loss does not depend on it.
+        voting_rule: The voting rule that ``certify`` will be given. The weights that are best under it are kept. The
+            loss does not depend on it.
         checkpoint: File to which the state is written at every evaluation. An interrupted run that is started again
             with the same arguments continues from there and ends with the same weights.
         progress: Called after every epoch.
@@ -278,7 +278,7 @@ def _fit_stacked(
         require_order(model, data, defence)
     how = checked(settings, infer_task(data))
     if infer_task(data) != "node" or voting_rule is not None:
-        raise SettingsError("stacked votes classify nodes and have no voting rule: leave rule out.")
+        raise SettingsError("stacked votes classify nodes and have no voting rule: leave voting_rule out.")
     classes = count_classes(data)
     how = with_measure(how, data.y[data.train_mask], classes)
     if rate_of(how["measure"] or "accuracy") is not None:

@@ -113,8 +113,8 @@ def require_possible(division: Defence, settings: FitSettings, voting_rule: Voti
     if settings["objective"] == "certified":
         if voting_rule is not None:
             raise SettingsError(
-                f'{voting_rule}: objective="certified" scores weights by the best prior, and choose_voting_rule finds it; '
-                "leave it out."
+                f'{voting_rule}: objective="certified" scores weights by the best prior, and choose_voting_rule finds '
+                "it; leave it out."
             )
         if votes_of is None or not votes_of.knows_empty_groups:
             raise SettingsError(

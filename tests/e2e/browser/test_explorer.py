@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.report import page as build
 from agnncert.report.summary import summarise
@@ -81,15 +81,15 @@ def test_the_scripts_of_the_page_count_what_the_library_counts(blank_page: Any) 
     """All rules, random votes, mixed budgets; broken_at_most and largest too."""
     rng = np.random.default_rng(0)
     cases, expected = [], []
-    for rule in [name for name in RULES for _ in range(12 if RULES[name].hubs else 3)]:
-        vote = VotingRule() if rng.random() < 0.2 else random_vote(rng, rule)
+    for theorem in [name for name in THEOREMS for _ in range(12 if THEOREMS[name].targets_per_node else 3)]:
+        voting_rule = VotingRule() if rng.random() < 0.2 else random_vote(rng, theorem)
         shape = {
             "unstable": float(rng.choice([0.0, 0.03])),
             "doubtful": 0.2,
             "mean_degree": float(rng.choice([2, 6, 12])),
         }
         certificate, _ = made_up_certificate(
-            rng, rule, 15, 12, 3, ids=str(rng.choice(["node_id", "row"])), vote=vote, **shape
+            rng, theorem, 15, 12, 3, ids=str(rng.choice(["node_id", "row"])), voting_rule=voting_rule, **shape
         )
         meta, data = build.page_data(summarise(certificate, None))
         budgets = [random_budget(rng, certificate.claim.task) for _ in range(16)]
@@ -98,8 +98,8 @@ def test_the_scripts_of_the_page_count_what_the_library_counts(blank_page: Any) 
         cases.append(asked)
         expected.append(
             (
-                rule,
-                vote,
+                theorem,
+                voting_rule,
                 field,
                 budgets,
                 [said_by_evidence(certificate, each, field, turn) for turn, each in enumerate(budgets)],
@@ -107,17 +107,17 @@ def test_the_scripts_of_the_page_count_what_the_library_counts(blank_page: Any) 
         )
     source = "\n".join(build.own_scripts("base", "rules", "per_neighbour", "explorer"))
     said = blank_page.evaluate(ASK_MANY, [source, cases])
-    for (rule, vote, field, budgets, library), scripts in zip(expected, said, strict=True):
+    for (theorem, voting_rule, field, budgets, library), scripts in zip(expected, said, strict=True):
         for budget, page_says, library_says in zip(budgets, scripts, library, strict=True):
-            assert page_says == library_says, (rule, vote, field, budget)
+            assert page_says == library_says, (theorem, voting_rule, field, budget)
     shares = [np.mean([answer["holds"] for answer in library]) for *_, library in expected]
     assert np.mean(np.array(shares) > 0.15) > 0.5, "hardly anything held: little was tested"
 
 
-@pytest.mark.parametrize("rule", AT_THE_CONTROLS)
-def test_the_explorer_says_what_holds_against_says(rule: str, tmp_path: Path, open_page: Any) -> None:
-    rng = np.random.default_rng(len(rule))
-    certificate, _ = made_up_certificate(rng, rule, 50, 21, 3, unstable=0.01, vote=AT_THE_CONTROLS[rule])
+@pytest.mark.parametrize("theorem", AT_THE_CONTROLS)
+def test_the_explorer_says_what_holds_against_says(theorem: str, tmp_path: Path, open_page: Any) -> None:
+    rng = np.random.default_rng(len(theorem))
+    certificate, _ = made_up_certificate(rng, theorem, 50, 21, 3, unstable=0.01, voting_rule=AT_THE_CONTROLS[theorem])
     truth = some_truth(certificate)
     page = open_page(report(tmp_path, certificate, truth=truth))
     budgets = [random_budget(rng, certificate.claim.task) for _ in range(100)]

@@ -30,12 +30,12 @@ def test_every_id_can_be_chosen_to_the_last_digit_and_blank(tmp_path: Path, open
     assert titles == [[f"Node {name}"] for name in ids]
 
 
-def test_the_ballots_of_one_target_are_the_ballots_that_were_cast(tmp_path: Path, open_page: Any) -> None:
+def test_the_votes_of_one_target_are_the_votes_that_were_cast(tmp_path: Path, open_page: Any) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(5), "node-centric/graph", 12, 15, 3, mean_degree=8.0)
     page = open_page(report(tmp_path, certificate))
-    ballots = certificate.evidence.votes.dense()
-    cells = choose_many(page, [str(one) for one in certificate.target], "#onetarget .ballots span")
-    assert cells == [["–" if k < 0 else str(k) for k in row] for row in ballots]
+    votes = certificate.evidence.votes.dense()
+    cells = choose_many(page, [str(one) for one in certificate.target], "#onetarget .votes span")
+    assert cells == [["–" if k < 0 else str(k) for k in row] for row in votes]
     page.locator("#choose-id").fill("nobody")
     page.keyboard.press("Enter")
     assert "no target" in page.locator("#choose-status").inner_text()
@@ -324,12 +324,12 @@ def test_targets_of_no_known_class_count_neither_way_on_the_page(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("rule", "name"), [("node-centric/graph", f"{AT_MOST} (any)"), ("node-centric/node", VOTES_REFERENCE)]
+    ("theorem", "name"), [("node-centric/graph", f"{AT_MOST} (any)"), ("node-centric/node", VOTES_REFERENCE)]
 )
 def test_what_is_possible_has_a_line_of_its_own_and_a_name(
-    tmp_path: Path, open_page: Any, rule: str, name: str
+    tmp_path: Path, open_page: Any, theorem: str, name: str
 ) -> None:
-    certificate, _ = made_up_certificate(np.random.default_rng(4), rule, 60, 30, 3)
+    certificate, _ = made_up_certificate(np.random.default_rng(4), theorem, 60, 30, 3)
     path = report(tmp_path, certificate, truth=some_truth(certificate), possible={name: [(0, 0.9), (1, 0.7), (2, 0.6)]})
     for width, scheme in ((390, "light"), (1240, "light"), (1240, "dark")):
         page = open_page(path, width=width, colors=scheme)

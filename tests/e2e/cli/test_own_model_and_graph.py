@@ -69,7 +69,7 @@ def test_the_command_proves_what_the_library_proves(agnncert, weights) -> None:
     assert by_command.claim == by_library.claim
 
 
-def test_all_ballots_can_be_cast_again(agnncert, weights) -> None:
+def test_all_votes_can_be_cast_again(agnncert, weights) -> None:
     agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, "--out", "here")
     assert agnncert("verify", "here", "--model", "mine:build", "--recheck", "all").status == 0
     named = agnncert(

@@ -43,7 +43,7 @@ def test_one_group_per_neighbour_with_a_prior_from_training_to_repetition(agnnce
     words = ("--division", "per-neighbour", "--prior", 3, "--epochs", 3, "--no-references", "--out", folder)
     assert agnncert("train", "tables", *words).status == 0
     answer = told(agnncert("certify", folder, "--json"))
-    assert answer["vote"] == {"empty": "abstain", "prior": 3}
+    assert answer["voting_rule"] == {"empty": "abstain", "prior": 3}
     assert answer["division"] == "node-centric(T=inf)"
     assert stored(folder, "train")["division"] == stored(folder, "certify")["division"] == "per-neighbour"
     assert stored(folder, "certify")["prior"] == "3"
@@ -61,8 +61,8 @@ def test_one_group_per_neighbour_with_a_prior_from_training_to_repetition(agnnce
 
 
 def test_a_trained_run_is_certified_with_another_vote_and_attacked_as_it_was_certified(agnncert, trained) -> None:
-    vote = ("--division", "edge", "--groups", 9, "--empty", 1, "--prior", "2,0")
-    assert told(agnncert("certify", trained, *vote, "--json"))["vote"] == {"empty": 1, "prior": [2, 0]}
+    voting_rule = ("--division", "edge", "--groups", 9, "--empty", 1, "--prior", "2,0")
+    assert told(agnncert("certify", trained, *voting_rule, "--json"))["voting_rule"] == {"empty": 1, "prior": [2, 0]}
     assert agnncert("verify", trained, "--recheck", 20).status == 0
     answer = agnncert("attack", trained, "--sizes", "1,20", "--sample", 12, "--json")
     assert told(answer)["violations"] == 0
@@ -77,7 +77,7 @@ def test_classes_are_called_by_the_names_that_the_data_gives_them(agnncert) -> N
     assert agnncert("train", "sizes", *words, "--empty", "small", "--prior", "large=2").status == 0
     assert stored(Path("runs/named"), "train")["prior"] == "large=2"
     answer = told(agnncert("certify", "runs/named", "--empty", "large", "--prior", "small=3", "--no-report", "--json"))
-    assert answer["vote"] == {"empty": 0, "prior": [0, 3]}
+    assert answer["voting_rule"] == {"empty": 0, "prior": [0, 3]}
     unknown = agnncert("certify", "runs/named", "--prior", "smal=3")
     assert unknown.status == 2
     assert 'no class is called "smal": did you mean "small"? Valid: large, small.' in " ".join(unknown.err.split())
@@ -93,7 +93,7 @@ def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_w
     best = next(one for one in choice["candidates"] if one["chosen"])
     assert best["decides"] == "size only"
     assert choice["constant"]["classes"] == 2
-    assert answer["vote"] == {"empty": best["empty"], "prior": best["prior"]}
+    assert answer["voting_rule"] == {"empty": best["empty"], "prior": best["prior"]}
     assert answer["division"] == best["division"]
     certificate = ac.load_certificate(folder / "certificate.cert")
     assert certificate.certified_accuracy(sizes=2) > 0.8
@@ -138,7 +138,7 @@ def test_nodes_are_trained_for_a_size_and_what_it_counts_is_remembered(agnncert)
 def test_a_model_of_ones_own_is_certified_with_a_vote(agnncert) -> None:
     words = ("--model", "mine:build", "--division", "per-edge", "--empty", 0, "--prior", "1,6")
     answer = told(agnncert("certify", "tables", *words, "--no-report", "--json"))
-    assert answer["vote"] == {"empty": 0, "prior": [1, 6]}
+    assert answer["voting_rule"] == {"empty": 0, "prior": [1, 6]}
     first = ac.load_certificate(answer["certificate"])
     assert agnncert("certify", answer["run"], "--model", "mine:build", "--no-report").status == 0
     again = ac.load_certificate(answer["certificate"])
@@ -162,8 +162,8 @@ def test_a_threshold_is_chosen_for_a_false_positive_rate_or_a_number_of_alerts(a
         answer = agnncert("certify", trained, "--set", limit, "--size", 1, "--no-report")
         assert answer.status == 0, answer.err
         (chosen,) = json.loads((trained / "vote.json").read_text())["candidates"]
-        rule = ac.load_certificate(trained / "certificate.cert").voting_rule
-        assert list(rule.class_prior or [0, 0]) == list(chosen["prior"] or [0, 0])
+        voting_rule = ac.load_certificate(trained / "certificate.cert").voting_rule
+        assert list(voting_rule.class_prior or [0, 0]) == list(chosen["prior"] or [0, 0])
         assert "| what decides | threshold |" in (trained / "MODEL_CARD.md").read_text()
         assert "alerts of class" in answer.out + answer.err
     refused = agnncert("certify", trained, "--set", "alerts=2", "--prior", "3")

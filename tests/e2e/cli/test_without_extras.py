@@ -57,14 +57,14 @@ def run(absent: tuple[str, ...], *commands: list[str], warm: Warm | None = None)
 
 def test_verify_and_report_need_neither_torch_nor_scipy(tmp_path: Path) -> None:
     files = [str(file) for file in sorted(GOLDEN.glob("*.cert"))]
-    ballots = [file for file in files if Path(file).stem in ("gated-node", "edge-centric-graph")]
+    votes = [file for file in files if Path(file).stem in ("gated-node", "edge-centric-graph")]
     page = str(tmp_path / "page.html")
     absent = (*HEAVY, "scipy")
-    reports = [["report", file, "--out", page] for file in ballots]
+    reports = [["report", file, "--out", page] for file in votes]
     answers = run(absent, ["--help"], ["--version"], *(["verify", file] for file in files), *reports)
     assert [status for status, _, _ in answers] == [0] * len(answers), answers
     assert all("The arithmetic of this file is consistent." in out for _, out, _ in answers[2:-2])
-    assert len(ballots) == 2
+    assert len(votes) == 2
     assert all("Report:" in out for _, out, _ in answers[-2:])
     assert "<html" in Path(page).read_text(encoding="utf-8")
 

@@ -39,7 +39,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "empty groups for a class that is not there": ((*TRAIN, "--empty", "7"), ("empty=7", "0 to 1")),
     "a vote that gated features forbid": ((*TRAIN, "--division", "gated", "--prior", "3"), ("protects", "one number per class")),
     "endless groups that cast what they predict": (
-        ("train", "tables", "--division", "per-neighbour", "--empty", "edgeless", "--epochs", "1"), ("abstain", "prior"),
+        ("train", "tables", "--division", "per-neighbour", "--empty", "no_edge", "--epochs", "1"), ("abstain", "prior"),
     ),
     "a vote, and a size to choose it for": (
         (*OWN, "--model", "mine:build", "--size", "2", "--prior", "3"), ("--size", "leave out"),
@@ -106,8 +106,8 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a run folder that is a file": ((*TRAIN, "--out", "mine.py"), ("mine.py", "is a file", "--out")),
     "a run folder with something else": ((*TRAIN, "--out", "tables"), ("tables", "not empty", "--out")),
     "a certificate that is not there": (("verify", "none.cert"), ("none.cert",)),
-    "a number of ballots that is none": (("verify", "x.cert", "--recheck", "few"), ("few", "all")),
-    "ballots without a run": (("verify", "x.cert", "--recheck", "5"), ("x.cert", "--data")),
+    "a number of votes that is none": (("verify", "x.cert", "--recheck", "few"), ("few", "all")),
+    "votes without a run": (("verify", "x.cert", "--recheck", "5"), ("x.cert", "--data")),
     "a report of nothing": (("report", "none.cert"), ("none.cert",)),
     "an attack on nothing": (("attack", "tables"), ("tables", "agnncert certify")),
     "an audit of nothing": (("audit", "gccn"), ('did you mean "gcn"',)),

@@ -10,7 +10,7 @@ def row(part: int, division: str, groups: int = 80, **changes):
     phases = {"checks and order": 1.0, "hashing": 2.0, "shuffle": 3.0, "layout": 4.0, "casting": 10.0, "tally": 5.0}
     usual = {
         "cell": f"certify:{part}:{division}:{groups}", "nodes": 2_449_029 // part, "edges": edges, "groups": groups,
-        "ballots": 40 * 2_449_029 // part, "seconds": 30.0 / part, "cpu_seconds": 25.0 / part, "trained": False,
+        "votes": 40 * 2_449_029 // part, "seconds": 30.0 / part, "cpu_seconds": 25.0 / part, "trained": False,
         "phases_cpu": {name: 16 * value / part for name, value in phases.items()}, "peak_gib": 0.5 + 6.0 / part,
         "peak_save_gib": 0.5 + 6.0 / part,
         "seconds_save": 2.0, "cpu_seconds_save": 2.0 / part, "seconds_verify": 3.0, "cpu_seconds_verify": 3.0 / part,
@@ -39,7 +39,7 @@ def test_one_machine_takes_what_was_measured():
     alone = scale.by_groups(nodes, edges, 1, rate)
     assert alone.seconds["hashing"] == pytest.approx(16 * 2.0, rel=1e-3)
     assert alone.seconds["casting"] == pytest.approx(16 * 10.0 / scale.CORES, rel=1e-3)
-    assert alone.seconds["reading the graph"] == alone.seconds["ballots to one machine"] == 0
+    assert alone.seconds["reading the graph"] == alone.seconds["votes to one machine"] == 0
     assert alone.memory == pytest.approx(6.5 * 2**30, rel=1e-3)
 
 

@@ -110,7 +110,7 @@ def test_the_stated_lengths_are_about_right():
     length = {name: len(text.splitlines()) for name, text in texts.items()}
     assert sum(length.values()) == pytest.approx(stated(r"That is about ([\d,]+) lines"), rel=0.06)
     assert sum(map(code_lines, texts.values())) == pytest.approx(stated(r"of which ([\d,]+) are code"), rel=0.06)
-    (spared,) = re.findall(r"For a certificate of ballots, (.*?) are never\s+asked", PAGE, re.DOTALL)
+    (spared,) = re.findall(r"For a certificate of votes, (.*?) are never\s+asked", PAGE, re.DOTALL)
     rest = set(TRUSTED) - {f"verifier/{name}" if "/" not in name else name for name in re.findall(r"`([^`]+)`", spared)}
     assert len(rest) < len(TRUSTED) - 3
     assert sum(length[name] for name in rest) == pytest.approx(stated(r"some ([\d,]+) lines remain"), rel=0.06)

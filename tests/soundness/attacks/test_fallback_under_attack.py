@@ -42,14 +42,14 @@ def changes(data, rng: random.Random, radius: int):
     )
 
 
-@pytest.mark.parametrize("rule", [None, ac.VotingRule("abstain", [0, 2, 1])], ids=["plain", "abstain"])
+@pytest.mark.parametrize("voting_rule", [None, ac.VotingRule("abstain", [0, 2, 1])], ids=["plain", "abstain"])
 @pytest.mark.parametrize("division", [ac.EdgeCentric(15), ac.NodeCentric(15), ac.PerNeighbour()], ids=str)
-def test_edges_within_the_radius_flip_no_label(division, rule) -> None:
+def test_edges_within_the_radius_flip_no_label(division, voting_rule) -> None:
     data = random_graph(16, 18)
     model = two_minds(data)
     alone = model(data.x, torch.zeros(2, 0, dtype=torch.int64)).argmax(1)
-    certificate = ac.certify(model, data, division, rule=rule)
-    problem = Problem(model, data, division, rule)
+    certificate = ac.certify(model, data, division, voting_rule=voting_rule)
+    problem = Problem(model, data, division, voting_rule)
     rng, tried, at_the_border = random.Random(0), 0, 0
     place, holds = {name: k for k, name in enumerate(certificate.target.tolist())}, cache(certificate.holds_against)
     for _ in range(160):
@@ -63,4 +63,4 @@ def test_edges_within_the_radius_flip_no_label(division, rule) -> None:
             assert np.array_equal(attacked[held], certificate.label[held]), (name, change)
             at_the_border += int(alone[place[name]]) != certificate.label[place[name]]
     assert tried > 20, "nothing was certified, so nothing was tried"
-    assert at_the_border or rule is None
+    assert at_the_border or voting_rule is None

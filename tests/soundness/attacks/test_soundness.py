@@ -11,7 +11,7 @@ import agnncert as ac
 from agnncert.attacks import AttackReport, Problem, attack, greedy, random
 from agnncert.graphs.graph import canonical
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from experiments.benchmarks.hubs import hubs
 from tests.support.towns import MIXED, fits, setting
 
@@ -62,7 +62,7 @@ def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_g
     for k, result in enumerate(results):
         again = problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
         assert result.label_after == problem.winner(again)
-        assert result.ballots_moved == (again != before[k % len(rows)]).sum()
+        assert result.votes_moved == (again != before[k % len(rows)]).sum()
         moved = arena["division"].moved_groups(
             result.perturbation,
             problem.graph if problem.task == "node" else canonical(arena["data"][result.row]),
@@ -98,7 +98,7 @@ def test_greedy_is_stronger_than_random(arena: dict[str, Any]) -> None:
     assert wins["greedy"].sum() > wins["random"].sum()
 
 
-class Boastful(BallotEvidence):
+class Boastful(VoteEvidence):
     """Evidence that promises three steps more than it proves."""
 
     def holds(self, budget: ac.Budget) -> Any:
@@ -111,7 +111,7 @@ def test_a_certificate_that_promises_three_steps_too_many_is_refuted(arena: dict
     parts = honest.evidence
     boast = Certificate(
         honest.claim,
-        Boastful(parts.votes, parts.rule, parts.cover_ptr, parts.cover, parts.ids, parts.parameters),
+        Boastful(parts.votes, parts.theorem, parts.reach_ptr, parts.reach, parts.ids, parts.parameters),
         honest.target,
         honest.row,
     )

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.ballot_alterations import mend_cover
 from tests.support.forging import Draft, derive, ids_of, set_ids, state_exclusions
+from tests.support.vote_alterations import mend_cover
 
 
 class DoesNotApply(Exception):
@@ -153,24 +153,24 @@ def as_counts(draft: Draft) -> Any:
     """Votes per target and class, as cast."""
     n, classes = draft.num_targets, draft.settings["num_classes"]
     counts = np.zeros((n, classes), dtype=np.int64)
-    for owner, ballot in zip(draft.owner, draft["ballot"], strict=True):
-        if ballot >= 0:
-            counts[owner, ballot] += 1
+    for owner, vote in zip(draft.owner, draft["vote"], strict=True):
+        if vote >= 0:
+            counts[owner, vote] += 1
     unlisted = draft.settings["num_groups"] - np.diff(draft["indptr"])
-    for k, ballot in enumerate(draft["default"]):
-        if ballot >= 0:
-            counts[k, ballot] += unlisted[k]
+    for k, vote in enumerate(draft["default"]):
+        if vote >= 0:
+            counts[k, vote] += unlisted[k]
     return counts
 
 
 def stable_only(draft: Draft, target: int) -> bool:
-    """Whether all ballots of a target are stable."""
+    """Whether all votes of a target are stable."""
     listed = slice(draft["indptr"][target], draft["indptr"][target + 1])
     return bool(draft["stable"][listed].all() and draft["default_stable"][target])
 
 
-def a_node_reaches_one_ballot(draft: Draft) -> None:
-    need(len(draft["cover"]))
+def a_node_reaches_one_vote(draft: Draft) -> None:
+    need(len(draft["reach"]))
     as_if(draft, lambda other: mend_cover(other, 1))
 
 
@@ -179,14 +179,16 @@ def second_directions_ignored(draft: Draft) -> None:
 
 
 def hubs_ignored(draft: Draft) -> None:
-    as_if(draft, lambda other: other.__setitem__("hubs", other["hubs"][:0]))
+    as_if(draft, lambda other: other.__setitem__("targets_per_node", other["targets_per_node"][:0]))
 
 
 def prior_doubled(draft: Draft) -> None:
     def alter(other: Draft) -> None:
-        prior = other.settings["vote"]["prior"]
+        prior = other.settings["voting_rule"]["prior"]
         need(prior)
-        other.settings["vote"]["prior"] = 2 * prior if isinstance(prior, int) else [2 * number for number in prior]
+        other.settings["voting_rule"]["prior"] = (
+            2 * prior if isinstance(prior, int) else [2 * number for number in prior]
+        )
 
     as_if(draft, alter)
 
@@ -229,52 +231,52 @@ def smaller_alpha(draft: Draft) -> None:
 # Evidence that no division can have
 
 
-def ballot_twice(draft: Draft) -> None:
+def vote_twice(draft: Draft) -> None:
     row = first(np.diff(draft["indptr"]) > 1)
     start = draft["indptr"][row]
     draft["group"][start + 1] = draft["group"][start]
 
 
-def ballot_for_no_class(draft: Draft) -> None:
-    draft["ballot"][0] = draft.settings["num_classes"]
+def vote_for_no_class(draft: Draft) -> None:
+    draft["vote"][0] = draft.settings["num_classes"]
 
 
 def group_beyond_the_last(draft: Draft) -> None:
     draft["group"][draft["indptr"][1:][first(np.diff(draft["indptr"]))] - 1] = draft.settings["num_groups"]
 
 
-def ballot_not_reached(draft: Draft) -> None:
+def vote_not_reached(draft: Draft) -> None:
     draft["reached"][:2] = False
 
 
 def cover_shrinks(draft: Draft) -> None:
-    row = first(np.diff(draft["cover_ptr"]) > 1)
-    draft["cover"][draft["cover_ptr"][row]] = draft["cover"][draft["cover_ptr"][row + 1] - 1] + 1
+    row = first(np.diff(draft["reach_ptr"]) > 1)
+    draft["reach"][draft["reach_ptr"][row]] = draft["reach"][draft["reach_ptr"][row + 1] - 1] + 1
 
 
 def cover_ends_early(draft: Draft) -> None:
-    row = first(np.diff(draft["cover_ptr"]) > 0)
-    draft["cover"][draft["cover_ptr"][row + 1] - 1] -= 1
+    row = first(np.diff(draft["reach_ptr"]) > 0)
+    draft["reach"][draft["reach_ptr"][row + 1] - 1] -= 1
 
 
 def hubs_ascend(draft: Draft) -> None:
-    draft["hubs"] = np.array([1, 2])
+    draft["targets_per_node"] = np.array([1, 2])
 
 
 def hubs_of_nobody(draft: Draft) -> None:
-    draft["hubs"] = np.append(draft["hubs"], 0)
+    draft["targets_per_node"] = np.append(draft["targets_per_node"], 0)
 
 
 def defaults_differ(draft: Draft) -> None:
     draft["default"][0] = 0 if draft["default"][0] < 0 else -1
 
 
-def edgeless_differs(draft: Draft) -> None:
-    draft["edgeless"][0] = (draft["edgeless"][0] + 1) % draft.settings["num_classes"]
+def no_edge_differs(draft: Draft) -> None:
+    draft["no_edge"][0] = (draft["no_edge"][0] + 1) % draft.settings["num_classes"]
 
 
-def edgeless_flags_differ(draft: Draft) -> None:
-    draft["edgeless_stable"][0] = not draft["edgeless_stable"][0]
+def no_edge_flags_differ(draft: Draft) -> None:
+    draft["no_edge_stable"][0] = not draft["no_edge_stable"][0]
 
 
 def stray_structure_radius(draft: Draft) -> None:
@@ -286,15 +288,15 @@ def no_structure_radius(draft: Draft) -> None:
 
 
 def rule_of_another_division(draft: Draft) -> None:
-    draft.settings["rule"] = {
+    draft.settings["theorem"] = {
         "node-centric/node": "gnncert-n/node",
         "edge-centric/node": "gnncert-e/node",
         "node-centric/graph": "gnncert-n/graph",
         "edge-centric/graph": "gnncert-e/graph",
-    }[draft.settings["rule"]]
-    draft["cover"], draft["cover_ptr"] = draft["cover"][:0], np.zeros_like(draft["cover_ptr"])
+    }[draft.settings["theorem"]]
+    draft["reach"], draft["reach_ptr"] = draft["reach"][:0], np.zeros_like(draft["reach_ptr"])
     draft["default"][:] = -1
-    draft.settings["vote"] = {"empty": "abstain", "prior": 0}
+    draft.settings["voting_rule"] = {"empty": "abstain", "prior": 0}
     restate(draft)
 
 
@@ -356,28 +358,28 @@ def rows_called_ids(draft: Draft) -> None:
     restate(draft)
 
 
-def a_listed_ballot_left_out(draft: Draft) -> None:
+def a_listed_vote_left_out(draft: Draft) -> None:
     row = first(np.diff(draft["indptr"]) > 1)
     place = draft["indptr"][row]
-    for name in ("group", "ballot", "stable", "reached", "one_way"):
+    for name in ("group", "vote", "stable", "reached", "one_way"):
         if draft.has(name):
             draft[name] = np.delete(draft[name], place)
     draft["indptr"] = draft["indptr"] - (np.arange(draft.num_targets + 1) > row)
-    if len(draft["cover"]):
+    if len(draft["reach"]):
         mend_cover(draft)
     restate(draft)
 
 
 def a_smaller_cover(draft: Draft) -> None:
-    before = draft["cover"].copy()
+    before = draft["reach"].copy()
     mend_cover(draft, 1)
-    need(not np.array_equal(before, draft["cover"]))
+    need(not np.array_equal(before, draft["reach"]))
     restate(draft)
 
 
-def fewer_hubs(draft: Draft) -> None:
-    need(len(draft["hubs"]))
-    draft["hubs"] = draft["hubs"][1:]
+def fewer_targets_per_node(draft: Draft) -> None:
+    need(len(draft["targets_per_node"]))
+    draft["targets_per_node"] = draft["targets_per_node"][1:]
     restate(draft)
 
 
@@ -390,18 +392,18 @@ def hidden_directions(draft: Draft) -> None:
 # What only the model shows
 
 
-def one_other_ballot(draft: Draft) -> None:
-    draft["ballot"][0] = (draft["ballot"][0] + 1) % draft.settings["num_classes"]
+def one_other_vote(draft: Draft) -> None:
+    draft["vote"][0] = (draft["vote"][0] + 1) % draft.settings["num_classes"]
     restate(draft)
 
 
 def unanimous(draft: Draft) -> None:
-    draft["ballot"][:] = draft["ballot"][0]
+    draft["vote"][:] = draft["vote"][0]
     restate(draft)
 
 
 def an_invented_abstention(draft: Draft) -> None:
-    draft["ballot"][first(draft["ballot"] >= 0)] = -1
+    draft["vote"][first(draft["vote"] >= 0)] = -1
     restate(draft)
 
 
@@ -410,13 +412,13 @@ def another_default(draft: Draft) -> None:
     restate(draft)
 
 
-def another_edgeless_prediction(draft: Draft) -> None:
-    draft["edgeless"][0] = (draft["edgeless"][0] + 1) % draft.settings["num_classes"]
+def another_no_edge_prediction(draft: Draft) -> None:
+    draft["no_edge"][0] = (draft["no_edge"][0] + 1) % draft.settings["num_classes"]
     restate(draft)
 
 
-def edgeless_in_doubt(draft: Draft) -> None:
-    draft["edgeless_stable"][0] = not draft["edgeless_stable"][0]
+def no_edge_in_doubt(draft: Draft) -> None:
+    draft["no_edge_stable"][0] = not draft["no_edge_stable"][0]
     restate(draft)
 
 

@@ -34,18 +34,18 @@ EVERY = ("edge-centric/node", "node-centric/node", "gated/node", "edge-centric/g
          "per-pair/node", "per-neighbour/graph", "per-pair/graph")  # fmt: skip
 OF_NODES = ("edge-centric/node", "node-centric/node", "gated/node", "per-neighbour/node", "per-pair/node")
 PER = ("per-neighbour/node", "per-pair/node", "per-neighbour/graph", "per-pair/graph")
-_FOLLOWS = "does not follow from the ballots"
+_FOLLOWS = "does not follow from the votes"
 _WORDS = "is not what its evidence allows it to say"
 
 FAULTS = {
     "radius-too-large": Fault(
-        "A radius is one larger than what the ballots prove.",
+        "A radius is one larger than what the votes prove.",
         f"radius of 1 targets {_FOLLOWS}",
         alterations.radius_too_large,
         EVERY,
     ),
     "radius-where-nothing-is-proved": Fault(
-        "A radius of 0 is stated where ballots close to a tie may decide, so that nothing is proved.",
+        "A radius of 0 is stated where votes close to a tie may decide, so that nothing is proved.",
         f"radius of 1 targets {_FOLLOWS}",
         alterations.radius_where_nothing_is_proved,
         ("node-centric/node", "gnncert-e/node"),
@@ -122,7 +122,7 @@ FAULTS = {
         PER,
     ),
     "rounding-ignored": Fault(
-        "The statements are those of ballots that are all far from a tie; some of these are not.",
+        "The statements are those of votes that are all far from a tie; some of these are not.",
         "does not follow",
         alterations.rounding_ignored,
         ("edge-centric/node", "node-centric/node", "per-neighbour/node", "gnncert-en/node"),
@@ -133,10 +133,10 @@ FAULTS = {
         alterations.ties_ignored,
         ("gnncert-e/node", "custom/graph"),
     ),
-    "a-node-reaches-one-ballot": Fault(
-        "The statements count one ballot for each deleted or altered node, however many it reaches.",
+    "a-node-reaches-one-vote": Fault(
+        "The statements count one vote for each deleted or altered node, however many it reaches.",
         "does not follow",
-        alterations.a_node_reaches_one_ballot,
+        alterations.a_node_reaches_one_vote,
         ("edge-centric/node", "edge-centric/graph", "per-pair/graph"),
     ),
     "second-directions-ignored": Fault(
@@ -202,62 +202,62 @@ FAULTS = {
         alterations.smaller_alpha,
         ("samples",),
     ),
-    "ballot-twice": Fault("One subgraph casts two ballots.", "does not ascend", alterations.ballot_twice, VOTES),
-    "ballot-for-no-class": Fault(
-        "A ballot is for a class that does not exist.", '"ballot" has values', alterations.ballot_for_no_class, VOTES
+    "vote-twice": Fault("One subgraph casts two votes.", "does not ascend", alterations.vote_twice, VOTES),
+    "vote-for-no-class": Fault(
+        "A vote is for a class that does not exist.", '"vote" has values', alterations.vote_for_no_class, VOTES
     ),
     "group-beyond-the-last": Fault(
-        "A ballot is of a subgraph that does not exist.",
+        "A vote is of a subgraph that does not exist.",
         '"group" has values',
         alterations.group_beyond_the_last,
         ("node-centric/node",),
     ),
-    "ballot-not-reached": Fault(
-        "A listed ballot is said to be out of reach, under a rule that lists only what is reached.",
+    "vote-not-reached": Fault(
+        "A listed vote is said to be out of reach, under a rule that lists only what is reached.",
         "reached",
-        alterations.ballot_not_reached,
+        alterations.vote_not_reached,
         ("edge-centric/node", "per-neighbour/node"),
     ),
     "cover-shrinks": Fault(
-        "More nodes are said to reach fewer ballots.",
-        '"cover" decreases',
+        "More nodes are said to reach fewer votes.",
+        '"reach" decreases',
         alterations.cover_shrinks,
         ("edge-centric/node",),
     ),
     "cover-ends-early": Fault(
-        "All nodes together are said to reach fewer ballots than there are.",
-        'last entry of each row of "cover"',
+        "All nodes together are said to reach fewer votes than there are.",
+        'last entry of each row of "reach"',
         alterations.cover_ends_early,
         ("edge-centric/graph",),
     ),
     "hubs-ascend": Fault(
         "The nodes with most targets do not come first.",
-        '"hubs" must descend',
+        '"targets_per_node" must descend',
         alterations.hubs_ascend,
         ("per-pair/node",),
     ),
     "hubs-of-nobody": Fault(
         "A node is listed as a neighbour of no target.",
-        '"hubs" must descend',
+        '"targets_per_node" must descend',
         alterations.hubs_of_nobody,
         ("per-neighbour/node",),
     ),
     "defaults-differ": Fault(
-        "Empty subgraphs are said to cast one and the same ballot, and do not.",
+        "Empty subgraphs are said to cast one and the same vote, and do not.",
         "empty groups are said to cast",
         alterations.defaults_differ,
         ("gated/node", "edge-centric/graph"),
     ),
-    "edgeless-differs": Fault(
+    "no_edge-differs": Fault(
         "The prior follows another prediction than the one that empty subgraphs cast.",
-        "empty groups are said to cast the edgeless",
-        alterations.edgeless_differs,
+        "empty groups are said to cast the prediction without edges",
+        alterations.no_edge_differs,
         ("node-centric/node voted",),
     ),
-    "edgeless-flags-differ": Fault(
+    "no_edge-flags-differ": Fault(
         "The prior follows a prediction that is close to a tie, and empty subgraphs cast it as one that is not, or the other way round.",
-        "empty groups are said to cast the edgeless",
-        alterations.edgeless_flags_differ,
+        "empty groups are said to cast the prediction without edges",
+        alterations.no_edge_flags_differ,
         ("node-centric/node voted",),
     ),
     "stray-structure-radius": Fault(
@@ -274,8 +274,8 @@ FAULTS = {
         understates=True,
     ),
     "rule-of-another-division": Fault(
-        "The ballots are counted by the theorem of another division.",
-        "goes with the rule",
+        "The votes are counted by the theorem of another division.",
+        "has the theorem",
         alterations.rule_of_another_division,
         ("node-centric/node", "edge-centric/graph"),
     ),
@@ -298,7 +298,7 @@ FAULTS = {
         ("node-centric/node",),
     ),
     "one-target-too-few": Fault(
-        "There are ballots of a target about which nothing is stated.",
+        "There are votes of a target about which nothing is stated.",
         "but evidence about",
         alterations.one_target_too_few,
         ("node-centric/node",),
@@ -334,15 +334,15 @@ FAULTS = {
         ("node-centric-node",),
         "graph",
     ),
-    "a-listed-ballot-left-out": Fault(
-        "A subgraph in which a target has an edge is not listed, so that its ballot seems to be out of reach.",
+    "a-listed-vote-left-out": Fault(
+        "A subgraph in which a target has an edge is not listed, so that its vote seems to be out of reach.",
         "subgraphs in which targets have edges",
-        alterations.a_listed_ballot_left_out,
+        alterations.a_listed_vote_left_out,
         ("edge-centric-node", "node-centric-node", "per-pair-node"),
         "graph",
     ),
     "a-smaller-cover": Fault(
-        "A node is said to reach fewer ballots than it does.",
+        "A node is said to reach fewer votes than it does.",
         "subgraphs in which targets have edges",
         alterations.a_smaller_cover,
         ("edge-centric-graph", "per-pair-graph"),
@@ -351,7 +351,7 @@ FAULTS = {
     "fewer-hubs": Fault(
         "A node that is a neighbour of many targets is left out.",
         "subgraphs in which targets have edges",
-        alterations.fewer_hubs,
+        alterations.fewer_targets_per_node,
         ("per-pair-node",),
         "graph",
     ),
@@ -362,45 +362,45 @@ FAULTS = {
         ("per-pair-node",),
         "graph",
     ),
-    "one-other-ballot": Fault(
-        "One ballot is not the one that the model casts.",
-        "listed ballots are not those",
-        alterations.one_other_ballot,
+    "one-other-vote": Fault(
+        "One vote is not the one that the model casts.",
+        "listed votes are not those",
+        alterations.one_other_vote,
         ("edge-centric-node", "node-centric-graph", "gnncert-n-node", "per-pair-graph"),
         "model",
     ),
     "unanimous": Fault(
-        "All listed ballots are said to agree.",
-        "listed ballots are not those",
+        "All listed votes are said to agree.",
+        "listed votes are not those",
         alterations.unanimous,
         ("node-centric-node", "gated-node"),
         "model",
     ),
     "an-invented-abstention": Fault(
         "A subgraph is said to have cast nothing.",
-        "listed ballots are not those",
+        "listed votes are not those",
         alterations.an_invented_abstention,
         ("edge-centric-graph", "node-centric-node"),
         "model",
     ),
     "another-default": Fault(
         "A target's prediction without edges is another one.",
-        "default ballots are not those",
+        "default votes are not those",
         alterations.another_default,
         ("edge-centric-node",),
         "model",
     ),
-    "another-edgeless-prediction": Fault(
+    "another-no-edge-prediction": Fault(
         "The prior follows a prediction that the model does not make.",
         "predictions without edges",
-        alterations.another_edgeless_prediction,
+        alterations.another_no_edge_prediction,
         ("edge-centric-prior", "per-neighbour-node"),
         "model",
     ),
-    "edgeless-in-doubt": Fault(
+    "no_edge-in-doubt": Fault(
         "A prediction far from a tie is said to be close to one.",
         "close to a tie",
-        alterations.edgeless_in_doubt,
+        alterations.no_edge_in_doubt,
         ("edge-centric-prior",),
         "model",
     ),

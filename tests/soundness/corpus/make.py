@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import everything_but_additions
 from tests.soundness.corpus.faults import FAULTS
@@ -46,21 +46,23 @@ VOTED = {
 }
 
 
-def made_up(rule: str, vote: VotingRule | None = None) -> Draft:
-    """A certificate with ballots drawn at random: about no graph, but its arithmetic is right."""
-    rng = np.random.default_rng(list(f"{rule} {vote}".encode()))
+def made_up(theorem: str, voting_rule: VotingRule | None = None) -> Draft:
+    """A certificate with votes drawn at random: about no graph, but its arithmetic is right."""
+    rng = np.random.default_rng(list(f"{theorem} {voting_rule}".encode()))
     shape: dict[str, Any] = {"num_targets": 24, "num_groups": 12, "unstable": 0.06}
-    evidence = random_evidence(rng, rule, **shape, vote=vote)
+    evidence = random_evidence(rng, theorem, **shape, voting_rule=voting_rule)
     return drafted(certificate_of(evidence, truth=rng.integers(0, 3, 24), degree=rng.integers(0, 9, 24)), BUDGETS)
 
 
 def honest() -> dict[str, Draft]:
     """The true certificates that are made here, by name."""
-    plain = {f"{rule}": made_up(rule) for rule in RULES}
-    stated = {f"{rule} excluded": made_up(rule) for rule in ("node-centric/node", "per-neighbour/node")}
+    plain = {f"{theorem}": made_up(theorem) for theorem in THEOREMS}
+    stated = {f"{theorem} excluded": made_up(theorem) for theorem in ("node-centric/node", "per-neighbour/node")}
     for draft in stated.values():
         state_exclusions(draft)
-    return plain | {f"{rule} voted": made_up(rule, vote) for rule, vote in VOTED.items()} | stated
+    return (
+        plain | {f"{theorem} voted": made_up(theorem, voting_rule) for theorem, voting_rule in VOTED.items()} | stated
+    )
 
 
 def file_name(name: str) -> str:
@@ -86,7 +88,7 @@ def damaged(blob: bytes) -> Iterator[tuple[str, str, str, bytes]]:
         "a-key-twice": (
             "The header says two things under one name; readers may differ about which one counts.",
             "says the same thing twice",
-            lambda: text.replace('"kind":"ballots"', '"kind":"samples","kind":"ballots"', 1),
+            lambda: text.replace('"kind":"votes"', '"kind":"samples","kind":"votes"', 1),
         ),
         "not-a-number": (
             "The tolerance is NaN, with which every comparison is false.",
@@ -125,27 +127,35 @@ def make_all(folder: Path = HERE) -> None:
     for name, draft in drafts.items():
         path = f"true/{file_name(name)}.cert"
         assert seal(draft, folder / path)
-        why = "Ballots drawn at random, of no graph; every statement follows from them."
-        index.append({"file": path, "true": True, "rule": draft.settings["rule"], "why": why})
+        why = "Votes drawn at random, of no graph; every statement follows from them."
+        index.append({"file": path, "true": True, "theorem": draft.settings["theorem"], "why": why})
     for file in sorted(GOLDEN.glob("*.cert")):
         draft = drafts[file.stem] = lay_open(file)
         why = f'Made by certify; graph and model are those of "{file.stem}" in tests/soundness/golden/examples.py.'
         path = f"../golden/{GOLDEN.name}/{file.name}"
-        index.append({"file": path, "true": True, "rule": draft.settings.get("rule"), "why": why, "example": file.stem})
+        index.append(
+            {"file": path, "true": True, "theorem": draft.settings.get("theorem"), "why": why, "example": file.stem}
+        )
     for name, fault in FAULTS.items():
         for base in ("rs", "bi-rs") if fault.rules == ("samples",) else fault.rules:
             draft = drafts[base].copy()
             fault.alter(draft)
             path = f"false/{name}--{file_name(base)}.cert"
             assert seal(draft, folder / path), path
-            entry = {"file": path, "true": False, "rule": draft.settings.get("rule"), "fault": name, "why": fault.why}
+            entry = {
+                "file": path,
+                "true": False,
+                "theorem": draft.settings.get("theorem"),
+                "fault": name,
+                "why": fault.why,
+            }
             entry |= {"found_with": fault.found_with, "says": fault.says}
             entry |= {"understates": True} if fault.understates else {}
             index.append(entry | ({} if "/" in base else {"example": base}))
     for name, why, says, blob in damaged((folder / "true/node-centric-node.cert").read_bytes()):
         (folder / f"false/{name}.cert").write_bytes(blob)
         index.append(
-            {"file": f"false/{name}.cert", "true": False, "rule": "node-centric/node", "fault": name, "why": why}
+            {"file": f"false/{name}.cert", "true": False, "theorem": "node-centric/node", "fault": name, "why": why}
             | {"found_with": "file", "says": says}
         )
     lines = ",\n".join(" " + json.dumps(entry, ensure_ascii=False) for entry in index)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.verdict import verify
 from tests.soundness.corpus.faults import FAULTS
 from tests.soundness.golden.examples import EXAMPLES
@@ -58,6 +58,6 @@ def test_the_index_is_complete():
     files = {path.relative_to(HERE).as_posix() for path in HERE.glob("*/*.cert")}
     assert files == {entry["file"] for entry in INDEX if not entry["file"].startswith("..")}
     assert set(FAULTS) <= {entry["fault"] for entry in FALSE}
-    assert set(RULES) <= {entry["rule"] for entry in INDEX if entry["true"]}
+    assert set(THEOREMS) <= {entry["theorem"] for entry in INDEX if entry["true"]}
     assert {entry["found_with"] for entry in FALSE} == {"file", "graph", "model"}
     assert all(entry["why"].endswith(".") for entry in INDEX)

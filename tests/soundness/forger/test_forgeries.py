@@ -12,36 +12,36 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.verdict import verify
-from tests.support.ballot_alterations import take_rule
 from tests.support.forgers_world import SOME, all_cases, world_of
 from tests.support.forging import derive, drafted, ids_of, lay_open, seal, select, set_ids
 from tests.support.honest import a_graph, decisive, node_model
 from tests.support.judging import SITUATIONS, lies, verdict_on
 from tests.support.refusals import opened, refuse
+from tests.support.vote_alterations import take_rule
 
 NAMES = SOME
 CASES = all_cases()
 KNOWN = [name for name in NAMES if CASES[name].has_truth]
-BALLOTS = [name for name in NAMES if CASES[name].rule]
-RULED = list({case.rule: name for name, case in CASES.items()}.values())[:-1]  # one for each
+VOTES = [name for name in NAMES if CASES[name].theorem]
+RULED = list({case.theorem: name for name, case in CASES.items()}.values())[:-1]  # one for each
 # Of how many targets a node is a neighbour depends on which targets there are: then the rest of a file is no file.
 SEPARABLE = [
-    name for name in BALLOTS if CASES[name].rule.endswith("/node") and not RULES[CASES[name].rule].per_neighbour
+    name for name in VOTES if CASES[name].theorem.endswith("/node") and not THEOREMS[CASES[name].theorem].per_neighbour
 ]
 
 
 def test_what_is_told_about_the_cases_is_what_their_certificates_say():
     for name, case in CASES.items():
         honest = world_of(name).honest
-        assert honest.settings.get("rule") == case.rule
+        assert honest.settings.get("theorem") == case.theorem
         assert ("truth" in honest.arrays) == case.has_truth
-        assert (honest.header["kind"] == "ballots") == (case.rule is not None)
-        assert name not in SEPARABLE or not honest.has("hubs")
+        assert (honest.header["kind"] == "votes") == (case.theorem is not None)
+        assert name not in SEPARABLE or not honest.has("targets_per_node")
     assert len(SEPARABLE) == len(
-        [n for n in BALLOTS if not n.startswith("graphs") and not world_of(n).honest.has("hubs")]
+        [n for n in VOTES if not n.startswith("graphs") and not world_of(n).honest.has("targets_per_node")]
     )
 
 
@@ -116,10 +116,10 @@ def test_an_id_with_the_key_of_another():
     assert one.claim["digests"]["graph"] != two.claim["digests"]["graph"]
 
 
-# Ballots and flags
+# Votes and flags
 
 
-def test_unstable_ballots_called_stable(tmp_path):
+def test_unstable_votes_called_stable(tmp_path):
     world, draft = opened("edge-wary")
     draft["stable"][:], draft["default_stable"][:] = True, True
     assert derive(draft)
@@ -127,8 +127,8 @@ def test_unstable_ballots_called_stable(tmp_path):
     refuse(world, draft, tmp_path)
 
 
-@pytest.mark.parametrize("name", BALLOTS)
-def test_stable_ballots_called_unstable(name, tmp_path):
+@pytest.mark.parametrize("name", VOTES)
+def test_stable_votes_called_unstable(name, tmp_path):
     world, draft = opened(name)
     flags = draft["stable"]
     flags[np.flatnonzero(flags)[0]] = False
@@ -136,43 +136,43 @@ def test_stable_ballots_called_unstable(name, tmp_path):
     refuse(world, draft, tmp_path)
 
 
-@pytest.mark.parametrize("name", BALLOTS)
-def test_flags_of_default_ballots(name, tmp_path):
+@pytest.mark.parametrize("name", VOTES)
+def test_flags_of_default_votes(name, tmp_path):
     world, draft = opened(name)
     draft["default_stable"][0] = not draft["default_stable"][0]
     assert derive(draft)
     refuse(world, draft, tmp_path)
 
 
-@pytest.mark.parametrize("name", BALLOTS)
-def test_default_ballots(name, tmp_path):
+@pytest.mark.parametrize("name", VOTES)
+def test_default_votes(name, tmp_path):
     world, draft = opened(name)
     draft["default"][0] = (draft["default"][0] + 1) % 3
-    derive(draft)  # some rules know what a default ballot must be, and derive nothing from another
+    derive(draft)  # some rules know what a default vote must be, and derive nothing from another
     refuse(world, draft, tmp_path)
 
 
-@pytest.mark.parametrize("situation", ["model", "all ballots"])
-def test_ballots_near_a_tie_called_abstentions(situation, tmp_path):
-    """Machines may disagree about the class of such a ballot, never about whether one was cast."""
+@pytest.mark.parametrize("situation", ["model", "all votes"])
+def test_votes_near_a_tie_called_abstentions(situation, tmp_path):
+    """Machines may disagree about the class of such a vote, never about whether one was cast."""
     world, draft = opened("edge-wary")
-    places = np.flatnonzero(~draft["stable"] & (draft["ballot"] >= 0))
+    places = np.flatnonzero(~draft["stable"] & (draft["vote"] >= 0))
     assert len(places)
-    draft["ballot"][places] = ABSTAIN
+    draft["vote"][places] = ABSTAIN
     assert derive(draft)
     refuse(world, draft, tmp_path, situation)
 
 
-def test_a_label_that_only_ballots_near_a_tie_decide(tmp_path):
-    """A conceded ballot is still the one that was cast, unless rounding itself could have cast another one."""
+def test_a_label_that_only_votes_near_a_tie_decide(tmp_path):
+    """A conceded vote is still the one that was cast, unless rounding itself could have cast another one."""
     world, draft = opened("edge-wary")
-    for name, flag in (("default", "default_stable"), ("ballot", "stable")):
+    for name, flag in (("default", "default_stable"), ("vote", "stable")):
         unsure = np.flatnonzero(~world.honest[flag])
         assert unsure.size
         for place in unsure.tolist():
-            for ballot in {0, 1, 2} - {int(world.honest[name][place])}:
+            for vote in {0, 1, 2} - {int(world.honest[name][place])}:
                 draft = world.honest.copy()
-                draft[name][place] = ballot
+                draft[name][place] = vote
                 assert derive(draft)
                 refuse(world, draft, tmp_path)
         for target in unsure.tolist() if name == "default" else []:
@@ -187,14 +187,14 @@ def test_a_flag_within_a_tenth_of_the_tolerance(tmp_path):
         draft["default_stable"][target] = True
         assert derive(draft)
         refuse(world, draft, tmp_path)
-    for ballot in np.flatnonzero(~world.honest["stable"]).tolist():
+    for vote in np.flatnonzero(~world.honest["stable"]).tolist():
         draft = world.honest.copy()
-        draft["stable"][ballot] = True
+        draft["stable"][vote] = True
         assert derive(draft)
         refuse(world, draft, tmp_path)
 
 
-@pytest.mark.parametrize("name", BALLOTS)
+@pytest.mark.parametrize("name", VOTES)
 def test_another_reason_for_locality(name, tmp_path):
     """A weaker one is true. A stronger one may be known elsewhere, so it is said that it is not known here."""
     world, draft = opened(name)
@@ -203,7 +203,7 @@ def test_another_reason_for_locality(name, tmp_path):
         draft.claim["locality"] = locality
         assert derive(draft)
         assert seal(draft, tmp_path / "other.cert")
-        verdict = verdict_on(tmp_path / "other.cert", world, "all ballots")
+        verdict = verdict_on(tmp_path / "other.cert", world, "all votes")
         assert verdict.holds, str(verdict)
         unknown = any("local by construction" in text for text in verdict.not_checked)
         assert unknown == (order.index(locality) > order.index(honest))
@@ -212,21 +212,21 @@ def test_another_reason_for_locality(name, tmp_path):
 @pytest.mark.parametrize("factor", [0.0, 0.1, 10.0, 1e12])
 @pytest.mark.parametrize("name", ["edge", "node", "gated", "gnncert-e", "edge-wary", "edges-only", "graphs-node"])
 def test_another_tolerance(name, factor, tmp_path):
-    """A larger one is true if the ballots that it concedes are conceded; a smaller one than was measured never is."""
+    """A larger one is true if the votes that it concedes are conceded; a smaller one than was measured never is."""
     world, draft = opened(name)
     draft.claim["tolerance"] = min(world.least_tolerance * factor, 0.5)
     assert derive(draft)
     if not lies(world, draft):
-        pytest.skip("no ballot lies between the two tolerances, so this is what certify would have written")
+        pytest.skip("no vote lies between the two tolerances, so this is what certify would have written")
     refuse(world, draft, tmp_path)
 
 
-@pytest.mark.parametrize("name", BALLOTS)
+@pytest.mark.parametrize("name", VOTES)
 def test_more_classes_than_the_model_has(name, tmp_path):
     world, draft = opened(name)
     draft.settings["num_classes"] += 5
-    if isinstance(draft.settings["vote"]["prior"], list):
-        draft.settings["vote"]["prior"] += [0] * 5
+    if isinstance(draft.settings["voting_rule"]["prior"], list):
+        draft.settings["voting_rule"]["prior"] += [0] * 5
     assert derive(draft)
     refuse(world, draft, tmp_path)
 
@@ -237,18 +237,18 @@ def test_more_classes_than_the_model_has(name, tmp_path):
 @pytest.mark.parametrize("name", RULED)
 def test_another_rule_is_refused_from_the_file_alone(name, tmp_path):
     """What a division proves follows from the division: a file in which they disagree holds for nobody."""
-    for rule in sorted(set(RULES) - {world_of(name).honest.settings["rule"]}):
-        _refuse_rule(name, rule, tmp_path)
+    for theorem in sorted(set(THEOREMS) - {world_of(name).honest.settings["theorem"]}):
+        _refuse_rule(name, theorem, tmp_path)
 
 
-def _refuse_rule(name, rule, tmp_path):
+def _refuse_rule(name, theorem, tmp_path):
     world, draft = opened(name)
-    take_rule(draft, np.random.default_rng(0), rule)
+    take_rule(draft, np.random.default_rng(0), theorem)
     if not derive(draft):
-        return  # the ballots do not even have the shape
-    if {"custom", "edges-only"} & {name.removeprefix("graphs-"), rule.split("/")[0]}:
+        return  # the votes do not even have the shape
+    if {"custom", "edges-only"} & {name.removeprefix("graphs-"), theorem.split("/")[0]}:
         refuse(world, draft, tmp_path)  # the name of a division says nothing about somebody's own, or about the model
-    elif RULES[rule].task != RULES[world.honest.settings["rule"]].task:
+    elif THEOREMS[theorem].task != THEOREMS[world.honest.settings["theorem"]].task:
         refuse(world, draft, tmp_path, "graph")  # the same division serves both tasks
     else:
         refuse(world, draft, tmp_path, "file")
@@ -256,7 +256,10 @@ def _refuse_rule(name, rule, tmp_path):
 
 def test_a_gated_rule_on_a_node_centric_file_would_cover_the_target_itself(tmp_path):
     world, draft = opened("node")
-    draft.settings["rule"], draft.settings["vote"] = "gated/node", world_of("gated").honest.settings["vote"]
+    draft.settings["theorem"], draft.settings["voting_rule"] = (
+        "gated/node",
+        world_of("gated").honest.settings["voting_rule"],
+    )
     draft["default"][:], draft["default_stable"][:] = ABSTAIN, True
     draft.header["statements"] = [{"budget": {"target_features": True}, "broken_at_most": 0}]
     assert derive(draft)
@@ -284,21 +287,21 @@ def test_prices_that_the_division_does_not_state(name, tmp_path):
 
 
 def test_a_vote_over_edges_only_passed_off_as_one_over_everything(tmp_path):
-    """The model mixes all nodes: one injected node may move every ballot."""
+    """The model mixes all nodes: one injected node may move every vote."""
     world, draft = opened("edges-only")
-    draft.settings.update(rule="edge-centric/node", parameters={})
+    draft.settings.update(theorem="edge-centric/node", parameters={})
     plain = replace(world.case.division, edges_only=False)
     draft.claim["division"] = str(plain)
     local = drafted(ac.certify(node_model(7), world.case.data, plain, targets=list(world.case.targets)))
-    for name in ("indptr", "group", "reached", "cover_ptr", "cover", "ballot", "stable"):
-        draft[name] = local[name]  # the right structure; the ballots stay those that were cast
-    table = np.array([world.honest["ballot"][k : k + 6] for k in range(0, len(world.honest["ballot"]), 6)])
-    draft["ballot"] = table[draft.owner, draft["group"]]
+    for name in ("indptr", "group", "reached", "reach_ptr", "reach", "vote", "stable"):
+        draft[name] = local[name]  # the right structure; the votes stay those that were cast
+    table = np.array([world.honest["vote"][k : k + 6] for k in range(0, len(world.honest["vote"]), 6)])
+    draft["vote"] = table[draft.owner, draft["group"]]
     assert derive(draft)
     refuse(world, draft, tmp_path)
 
 
-@pytest.mark.parametrize("name", BALLOTS)
+@pytest.mark.parametrize("name", VOTES)
 def test_more_subgraphs_than_there_are(name, tmp_path):
     world, draft = opened(name)
     draft.settings["num_groups"] += 50
@@ -306,8 +309,10 @@ def test_more_subgraphs_than_there_are(name, tmp_path):
     if "edge_groups" in draft.settings["parameters"]:
         draft.settings["parameters"] = {"edge_groups": draft.settings["num_groups"], "feature_groups": 1}
     assert derive(draft)
-    own_groups = RULES[draft.settings["rule"]].per_neighbour  # then the graph says how many there are, not the division
-    refuse(world, draft, tmp_path, "all ballots" if name.endswith("custom") else "graph" if own_groups else "file")
+    own_groups = THEOREMS[
+        draft.settings["theorem"]
+    ].per_neighbour  # then the graph says how many there are, not the division
+    refuse(world, draft, tmp_path, "all votes" if name.endswith("custom") else "graph" if own_groups else "file")
 
 
 # The claim
@@ -358,7 +363,7 @@ def test_a_certificate_about_something_else_with_the_right_digests(name, what, t
     draft = world.stranger(what).copy()
     draft.claim["digests"] = dict(world.honest.claim["digests"])
     if not derive(draft) or not lies(world, draft):
-        pytest.skip("the other one casts the same ballots")
+        pytest.skip("the other one casts the same votes")
     refuse(world, draft, tmp_path)
 
 
@@ -412,10 +417,10 @@ def test_a_file_about_no_target_is_true_or_refused(name, tmp_path):
     assert seal(draft, tmp_path / "empty.cert")
     for situation in SITUATIONS:
         verdict = verdict_on(tmp_path / "empty.cert", world, situation)  # and no traceback
-        assert not verdict.holds or situation != "all ballots" or lies(world, draft, verdict) == []
+        assert not verdict.holds or situation != "all votes" or lies(world, draft, verdict) == []
 
 
-@pytest.mark.parametrize("name", BALLOTS)
+@pytest.mark.parametrize("name", VOTES)
 def test_the_digest_of_the_division_left_out(name, tmp_path):
     world, draft = opened(name)
     del draft.claim["digests"]["division"]
@@ -464,4 +469,4 @@ def test_a_number_of_groups_that_nobody_could_lay_out_is_refused_at_once(name, t
     draft.claim["division"] = re.sub(r"T=\d+", f"T={2**24}", draft.claim["division"])
     assert derive(draft)
     assert seal(draft, tmp_path / "forged.cert")
-    assert not verdict_on(tmp_path / "forged.cert", world, "all ballots").holds
+    assert not verdict_on(tmp_path / "forged.cert", world, "all votes").holds

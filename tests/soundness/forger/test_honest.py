@@ -34,4 +34,4 @@ def test_the_honest_certificates_prove_something_and_concede_something():
     radii = np.concatenate([world_of(name).honest.arrays["radius"] for name in NAMES])
     assert {-1, 0, 1, 2} <= set(radii.tolist())
     assert (~world_of("edge-wary").honest["stable"]).any()
-    assert len({world_of(name).honest.settings.get("rule") for name in NAMES}) >= 12
+    assert len({world_of(name).honest.settings.get("theorem") for name in NAMES}) >= 12

@@ -46,7 +46,7 @@ def test_the_judge_lets_pass_what_leaves_something_out(name, alteration):
     assert lies(world, draft, SILENT) == []
 
 
-def test_an_honest_certificate_under_another_division_is_no_lie_but_its_ballots_under_this_one_are():
+def test_an_honest_certificate_under_another_division_is_no_lie_but_its_votes_under_this_one_are():
     world = world_of("node")
     other = world.stranger(next(name for name in world.strangers if name.startswith("division")))
     assert lies(world, other) == []

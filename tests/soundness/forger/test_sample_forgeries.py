@@ -8,7 +8,7 @@ from tests.support.forging import derive, seal, select
 from tests.support.judging import verdict_on
 from tests.support.refusals import opened, refuse
 
-SAMPLES = [name for name in SOME if all_cases()[name].rule is None]
+SAMPLES = [name for name in SOME if all_cases()[name].theorem is None]
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from tests.support.forging import Draft, seal
 from tests.support.judging import SITUATIONS, forge, lies, not_checked, verdict_on
 
 FILE, GRAPH, MODEL, SOME, ALL = SITUATIONS
-BY_BALLOTS = ("edge", "gated", "edges-only", "graphs-node")
+BY_VOTES = ("edge", "gated", "edges-only", "graphs-node")
 BY_SAMPLES = ("rs", "bi-rs", "interception")
-EVERY = (*BY_BALLOTS, *BY_SAMPLES)
+EVERY = (*BY_VOTES, *BY_SAMPLES)
 IDS, TRUTH, DEGREE = r"\bids?\b", r"true class|truth", r"degree"
-CAST, DRAWN = r"ballot", r"sample|drawn|counts"
+CAST, DRAWN = r"vote", r"sample|drawn|counts"
 TABLE = {
     "words": (FILE, "", EVERY),
     "words_of_another_version": (FILE, "", EVERY),
@@ -33,9 +33,9 @@ TABLE = {
     "other_rows": (GRAPH, IDS, EVERY),
     "unlisted": (MODEL, CAST, ("edge", "node", "graphs-edge")),
     "regrouped": (MODEL, CAST, ("edge", "node", "gated")),
-    "one_ballot": (ALL, CAST, BY_BALLOTS),
-    "unanimous": (ALL, CAST, BY_BALLOTS),
-    "less_stable": (ALL, CAST, BY_BALLOTS),
+    "one_vote": (ALL, CAST, BY_VOTES),
+    "unanimous": (ALL, CAST, BY_VOTES),
+    "less_stable": (ALL, CAST, BY_VOTES),
     "number_of_classes": (ALL, f"{CAST}|{DRAWN}", EVERY),
     "counts": (ALL, DRAWN, BY_SAMPLES),
     "more_samples": (ALL, DRAWN, BY_SAMPLES),
@@ -84,7 +84,7 @@ def test_what_was_checked_is_not_listed_as_unchecked(name, tmp_path):
     assert seal(world.honest, tmp_path / "honest.cert")
     verdicts = {situation: verdict_on(tmp_path / "honest.cert", world, situation) for situation in SITUATIONS}
     alone, whole = not_checked(verdicts[FILE]), not_checked(verdicts[ALL])
-    for topic in (IDS, TRUTH, DEGREE, CAST if name in BY_BALLOTS else DRAWN):
+    for topic in (IDS, TRUTH, DEGREE, CAST if name in BY_VOTES else DRAWN):
         assert re.search(topic, alone, re.IGNORECASE), f"{topic} is not listed:\n{verdicts[FILE]}"
         assert not re.search(topic, whole, re.IGNORECASE) or topic == DRAWN, f"{topic} is listed:\n{verdicts[ALL]}"
     lengths = [len(verdict.checked) for verdict in verdicts.values()]

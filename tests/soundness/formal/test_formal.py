@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import SettingsError
 from agnncert.verdict import verify
 from agnncert.verifier import extracted
@@ -20,9 +20,9 @@ from formal.compare import (
     compare_files,
     falsify,
     prove,
-    random_ballots,
     random_budgets,
     random_stacked,
+    random_votes,
     small_budgets,
 )
 from tests.support.paths import CORPUS, GOLDEN, PROJECT
@@ -53,15 +53,15 @@ def checker():
     return extracted.find_checker()
 
 
-@pytest.mark.parametrize("rule", [*RULES, *STACKED])
-def test_checker_and_verifier_agree_on_random_ballots(rule, checker):
+@pytest.mark.parametrize("theorem", [*THEOREMS, *STACKED])
+def test_checker_and_verifier_agree_on_random_votes(theorem, checker):
     rng, found = np.random.default_rng(7), Comparison()
-    draw = random_stacked if rule in STACKED else random_ballots
+    draw = random_stacked if theorem in STACKED else random_votes
     for _ in range(4):
-        ballots, budgets = draw(rng, rule, 40), random_budgets(rng, 12)
-        stated, broken = prove(ballots, budgets)
-        found.add(rule, ballots, stated, budgets, broken)
-        found.add(f"{rule}, falsified", ballots, falsify(rng, stated), budgets)
+        record, budgets = draw(rng, theorem, 40), random_budgets(rng, 12)
+        stated, broken = prove(record, budgets)
+        found.add(theorem, record, stated, budgets, broken)
+        found.add(f"{theorem}, falsified", record, falsify(rng, stated), budgets)
     assert found.answers > 4000
     assert not found.differ
 
@@ -76,11 +76,11 @@ def test_checker_and_verifier_agree_on_stored_certificates(checker):
 
 def test_a_comparison_sees_a_difference(checker):
     rng, found = np.random.default_rng(1), Comparison()
-    ballots, budgets = random_ballots(rng, "node-centric/node", 40), random_budgets(rng, 12)
-    stated, broken = prove(ballots, budgets)
-    found.add("as it is", ballots, stated, budgets, broken)
+    record, budgets = random_votes(rng, "node-centric/node", 40), random_budgets(rng, 12)
+    stated, broken = prove(record, budgets)
+    found.add("as it is", record, stated, budgets, broken)
     assert not found.differ
-    found.add("one target more", ballots, stated, budgets, [number + 1 for number in broken])
+    found.add("one target more", record, stated, budgets, [number + 1 for number in broken])
     assert found.differ == len(budgets)
 
 
@@ -95,28 +95,28 @@ def test_verify_says_which_derivations_agree(checker):
     assert any("random samples" in line for line in samples.checked)
 
 
-@pytest.mark.parametrize("rule", [*RULES, *STACKED])
-def test_prover_recount_and_checker_exclude_the_same_labels(rule, checker):
+@pytest.mark.parametrize("theorem", [*THEOREMS, *STACKED])
+def test_prover_recount_and_checker_exclude_the_same_labels(theorem, checker):
     rng, found = np.random.default_rng(11), Comparison()
-    draw = random_stacked if rule in STACKED else random_ballots
+    draw = random_stacked if theorem in STACKED else random_votes
     for size in (1, 25):
-        counts, budgets = draw(rng, rule, size), [*random_budgets(rng, 6), *small_budgets(rng, 10)]
-        found.add_exclusions(rule, counts, prove(counts, [])[0], budgets)
+        counts, budgets = draw(rng, theorem, size), [*random_budgets(rng, 6), *small_budgets(rng, 10)]
+        found.add_exclusions(theorem, counts, prove(counts, [])[0], budgets)
     assert found.exclusions >= 32
     assert not found.differ
 
 
 def test_a_comparison_sees_that_the_recount_refuses_the_prover(checker):
     rng, found = np.random.default_rng(1), Comparison()
-    ballots, budgets = random_ballots(rng, "node-centric/node", 40), random_budgets(rng, 12)
-    stated, broken = prove(ballots, budgets)
-    found.add("a radius too small", ballots, stated | {"radius": stated["radius"] - 1}, budgets, broken)
+    record, budgets = random_votes(rng, "node-centric/node", 40), random_budgets(rng, 12)
+    stated, broken = prove(record, budgets)
+    found.add("a radius too small", record, stated | {"radius": stated["radius"] - 1}, budgets, broken)
     assert found.differ == 1
 
 
 def test_a_comparison_of_excluded_labels_sees_a_difference(checker, monkeypatch):
     rng, found = np.random.default_rng(1), Comparison()
-    counts, budgets = random_ballots(rng, "node-centric/node", 40), small_budgets(rng, 4)
+    counts, budgets = random_votes(rng, "node-centric/node", 40), small_budgets(rng, 4)
     proved, again = compare.excluded_by_two(counts, budgets[0])
     monkeypatch.setattr(compare, "excluded_by_two", lambda *_: (proved, (again[0] + 1, *again[1:])))
     found.add_exclusions("one more by the recount", counts, prove(counts, [])[0], budgets)

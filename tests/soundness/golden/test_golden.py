@@ -59,7 +59,7 @@ def test_no_attack_that_the_verifier_tries_is_cheaper_than_stated(file):
         again, stated = recount_prices.cheapest(contents, prices, tries=40), certificate.cheapest(prices)
         found = again < again[np.isfinite(again)].max(initial=0)  # of the dearest ones tries may have ended
         assert (stated <= again)[found].all()
-        assert found.sum() == 0 or contents.kind != "ballots" or (stated == again)[found].all()
+        assert found.sum() == 0 or contents.kind != "votes" or (stated == again)[found].all()
 
 
 def test_there_is_a_file_of_every_example():

@@ -18,7 +18,7 @@ NODE_RULES = ["edge-centric/node", "node-centric/node", "gated/node"]
 
 
 def most_broken(kind, graph, cell, targets, tables) -> int:
-    """The worst attacked graph, with the worst ballots for all targets at once. Deleted targets are broken."""
+    """The worst attacked graph, with the worst votes for all targets at once. Deleted targets are broken."""
     clean = {v: kind.views(graph, v) for v in targets}
     everywhere, seen = frozenset(range(graph.num_groups)), set()
     every_attack = tiny.attacks(graph, cell, kind.edge_groups, kind.node_groups)
@@ -38,9 +38,9 @@ def most_broken(kind, graph, cell, targets, tables) -> int:
     return max(sum(itertools.starmap(broken, enumerate(moved))) for moved in seen)
 
 
-def compare(rule: str, seed: int, graphs: int, own: bool) -> tuple[int, int, int]:
+def compare(theorem: str, seed: int, graphs: int, own: bool) -> tuple[int, int, int]:
     """Cells tried, cells where the bound is attained, cells where it says less than "all"."""
-    rng, kind = random.Random(seed), KINDS[rule]
+    rng, kind = random.Random(seed), KINDS[theorem]
     tried = attained = telling = 0
     for _ in range(graphs):
         graph = tiny.random_tiny(
@@ -53,21 +53,21 @@ def compare(rule: str, seed: int, graphs: int, own: bool) -> tuple[int, int, int
             cell = dataclasses.replace(cell, own=own, spare=frozenset() if own else frozenset(targets))
             bound = evidence(kind, graph, targets, tables).broken_at_most(budget_of(cell))
             worst = most_broken(kind, graph, cell, targets, tables)
-            assert worst <= bound, (rule, graph, cell, targets, tables)
+            assert worst <= bound, (theorem, graph, cell, targets, tables)
             tried, attained, telling = (tried + 1, attained + (worst == bound), telling + (bound < len(targets)))
     return tried, attained, telling
 
 
-@pytest.mark.parametrize("rule", NODE_RULES)
-def test_no_attack_that_spares_the_targets_breaks_more_than_the_bound(rule):
-    tried, attained, telling = compare(rule, seed=11, graphs=25, own=False)
+@pytest.mark.parametrize("theorem", NODE_RULES)
+def test_no_attack_that_spares_the_targets_breaks_more_than_the_bound(theorem):
+    tried, attained, telling = compare(theorem, seed=11, graphs=25, own=False)
     assert attained > 0.5 * tried
     assert telling > 0.15 * tried
 
 
-@pytest.mark.parametrize("rule", NODE_RULES)
-def test_targets_that_may_be_deleted_or_altered_are_counted(rule):
-    tried, attained, _ = compare(rule, seed=12, graphs=12, own=True)
+@pytest.mark.parametrize("theorem", NODE_RULES)
+def test_targets_that_may_be_deleted_or_altered_are_counted(theorem):
+    tried, attained, _ = compare(theorem, seed=12, graphs=12, own=True)
     assert attained > 0.5 * tried
 
 
@@ -85,7 +85,7 @@ def test_without_counting_the_altered_targets_the_bound_would_be_wrong():
 
 
 def lonely_targets(num_targets: int, num_groups: int):
-    """Targets without edges: every ballot is the default, so only new neighbours matter."""
+    """Targets without edges: every vote is the default, so only new neighbours matter."""
     graph = tiny.Tiny(
         dict.fromkeys(range(num_targets), 0), {}, dict.fromkeys(range(num_targets), 0), {}, num_groups=num_groups
     )

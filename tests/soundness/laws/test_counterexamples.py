@@ -24,7 +24,7 @@ from agnncert.engine.call import bind
 from agnncert.errors import GraphError, IdError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.theorems import certified_radius, tally
 from tests.support.checks import all_listed, check_change, differ, outputs, votes_of, winner
 from tests.support.graphs import ids_of, make_data, random_data
@@ -35,8 +35,8 @@ def both_ways(pairs):
     return [*pairs, *((v, u) for u, v in pairs)]
 
 
-def radius_of(ballots, num_classes):
-    return int(certified_radius(tally(all_listed(tuple(ballots), num_classes)))[0])
+def radius_of(votes, num_classes):
+    return int(certified_radius(tally(all_listed(tuple(votes), num_classes)))[0])
 
 
 # Normalisation
@@ -71,8 +71,10 @@ def test_a_second_direction_is_an_added_edge_although_the_pair_was_joined_before
     change = Perturbation(add_edges=[(1, 0)], directed=True)
     after = change.apply(before)
     assert after.edge_index.t().tolist() == [[0, 1], [1, 0]]
-    rule = VotingRule(prior=[1, 1]) if division.is_per_neighbour else None
-    certificate, attacked = (certify(HearsAny(), graph, division, targets=[0], rule=rule) for graph in (before, after))
+    theorem = VotingRule(prior=[1, 1]) if division.is_per_neighbour else None
+    certificate, attacked = (
+        certify(HearsAny(), graph, division, targets=[0], voting_rule=theorem) for graph in (before, after)
+    )
     assert certificate.label.tolist() == [0]
     assert attacked.label.tolist() == [1]
     assert certificate.holds_against(Budget(change_edges=5, delete_edges=5)).tolist() == [True]
@@ -91,7 +93,7 @@ class Sign(nn.Module):
 
 
 @pytest.mark.parametrize("division", [EdgeCentric(20), NodeCentric(20)], ids=str)
-def test_own_features_move_every_ballot_so_they_are_not_covered(division):
+def test_own_features_move_every_vote_so_they_are_not_covered(division):
     data = make_data(both_ways([(0, v) for v in range(1, 10)]), 10)
     data.x[0, 0] = 1.0
     change = Perturbation(change_features={ids_of(data)[0]: [-1.0, 0.0, 0.0]})
@@ -99,24 +101,24 @@ def test_own_features_move_every_ballot_so_they_are_not_covered(division):
     assert (votes.dense()[0] != then.dense()[0]).all(), "20 of 20, where the paper counts 9 or 1"
     with pytest.raises(NotCovered, match="own features"):
         division.votes_moved(change, canonical(data), 0)
-    rule = "edge-centric/node" if isinstance(division, EdgeCentric) else "node-centric/node"
-    evidence = evidence_of(votes, rule)
+    theorem = "edge-centric/node" if isinstance(division, EdgeCentric) else "node-centric/node"
+    evidence = evidence_of(votes, theorem)
     assert evidence.holds(Budget())[0]
     assert not evidence.holds(Budget(target_features=True)).any()
     assert (evidence.max_certified("add_edges", Budget(target_features=True)) == -1).all()
 
 
-def evidence_of(votes, rule, ids="node_id"):
-    """Evidence whose cover table says that one node may reach every listed ballot: sound, and enough here."""
+def evidence_of(votes, theorem, ids="node_id"):
+    """Evidence whose reach table says that one node may reach every listed vote: sound, and enough here."""
     reached = np.bincount(votes.owner[votes.reached], minlength=votes.num_targets)
-    rows = (reached > 0) & rule.startswith("edge-centric")
+    rows = (reached > 0) & theorem.startswith("edge-centric")
     ptr = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    return BallotEvidence(votes, rule, ptr, reached[rows].astype(np.int32), ids)
+    return VoteEvidence(votes, theorem, ptr, reached[rows].astype(np.int32), ids)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
-def test_with_gated_features_own_features_move_one_ballot(kind, seed):
+def test_with_gated_features_own_features_move_one_vote(kind, seed):
     division, model = GatedNodeCentric(8), build(kind, "node", seed)
     data = random_data(seed, density=0.5)
     target = ids_of(data)[0]
@@ -150,7 +152,7 @@ def pool_over_all_nodes(data, division):
     ]
 
 
-def test_edgeless_nodes_flip_the_vote_when_all_nodes_are_pooled_and_move_nothing_here():
+def test_no_edge_nodes_flip_the_vote_when_all_nodes_are_pooled_and_move_nothing_here():
     data = make_data(both_ways([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]), 6)
     data.x[:, 0] = 1.0
     division = EdgeCentric(15)
@@ -316,7 +318,7 @@ class CountsEdges(nn.Module):
         return torch.stack([1 - many, many], dim=1)
 
 
-def test_a_self_loop_moves_the_ballot_of_a_lone_node_which_counting_pairs_of_nodes_forgets():
+def test_a_self_loop_moves_the_vote_of_a_lone_node_which_counting_pairs_of_nodes_forgets():
     data = make_data([], 1)
     node = ids_of(data)[0]
     change = Perturbation(add_edges=[(node, node)])

@@ -1,4 +1,4 @@
-"""One unit of an attack moves at most the ballots that the division promises, whatever the graph and the model."""
+"""One unit of an attack moves at most the votes that the division promises, whatever the graph and the model."""
 
 import contextlib
 from functools import cache
@@ -47,7 +47,7 @@ def graphs(draw):
 @pytest.mark.parametrize(("division", "task"), DIVIDED)
 @settings(max_examples=3)  # for each of a hundred combinations
 @given(data=graphs(), seed=st.integers(0, 99))
-def test_one_unit_of_an_attack_moves_only_the_promised_ballots(division, task, model, kind, data, seed):
+def test_one_unit_of_an_attack_moves_only_the_promised_votes(division, task, model, kind, data, seed):
     change = random_change(kind, data, seed)
     assume(change is not None)
     check_change(models(model, task, seed % 3), data, division, change, task)
@@ -89,7 +89,7 @@ def test_growing_or_shrinking_the_graph_moves_no_other_edge(division, task, data
 @pytest.mark.parametrize("division", [case.values[0] for case in MORE if case.values[1] == "node"], ids=str)
 @settings(max_examples=12)
 @given(data=graphs(), kind=st.sampled_from(CHANGES), seed=st.integers(0, 99), model=st.sampled_from(KINDS))
-def test_a_ballot_moves_only_where_the_target_has_an_edge_before_or_after(division, data, kind, seed, model):
+def test_a_vote_moves_only_where_the_target_has_an_edge_before_or_after(division, data, kind, seed, model):
     change = random_change(kind, data, seed)
     assume(change is not None)
     check_outside_unmoved(models(model, "node", 0), data, division, change)
@@ -98,7 +98,7 @@ def test_a_ballot_moves_only_where_the_target_has_an_edge_before_or_after(divisi
 @pytest.mark.parametrize("model", KINDS)
 @settings(max_examples=8)
 @given(data=graphs(), kind=st.sampled_from(["delete node", "change features"]), seed=st.integers(0, 99))
-def test_a_node_moves_a_ballot_only_where_a_path_joins_it_to_the_target(model, data, kind, seed):
+def test_a_node_moves_a_vote_only_where_a_path_joins_it_to_the_target(model, data, kind, seed):
     change = random_change(kind, data, seed)
     assume(change is not None)
     check_reach(models(model, "node", 0), data, EdgeCentric(3), change)

@@ -136,7 +136,7 @@ def test_promises_hold_where_nodes_share_their_keys(division: Any, task: str) ->
                 continue
             if target in after:
                 moved = sum(map(differ, before[target], after[target]))
-                assert moved <= promised, f"{change} moved {moved} ballots of {target!r}"
+                assert moved <= promised, f"{change} moved {moved} votes of {target!r}"
                 tried += 1
     assert tried > 30
 

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import Votes
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import PerNeighbour
 from agnncert.proving import per_neighbour as theorems
-from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.evidence import VoteEvidence
 from agnncert.verifier import recount
 from tests.support import own_groups, tiny
 from tests.support.harness import Score, budget_of, random_cell
 from tests.support.own_groups import (
-    RULES,
+    THEOREMS,
     change_of,
     evidence,
-    random_ballots,
     random_graph,
     random_vote,
+    random_votes,
     run,
     run_cell,
     views,
@@ -32,23 +32,23 @@ from tests.support.tiny import Cell, Tiny
 NODE_RULES = ("per-neighbour/node", "per-pair/node")
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_no_mixed_attack_flips_a_certified_label(rule):
-    score = run(rule, seed=41, graphs=65, cells=4)
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_no_mixed_attack_flips_a_certified_label(theorem):
+    score = run(theorem, seed=41, graphs=65, cells=4)
     assert score.false == 0, score.examples[0]
     assert score.attacks > 10_000
     assert score.certified > 0.93 * score.robust > 500  # what no attack can flip is nearly always certified
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_radii_are_what_budgets_of_that_size_say(rule):
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_the_radii_are_what_budgets_of_that_size_say(theorem):
     """``radius`` against every mix, ``structure_radius`` against additions and deletions; one more breaks some mix."""
     rng, seen = random.Random(42), set()
     for _ in range(30):
-        graph, vote = random_graph(rng, rule, loops=False), random_vote(rng, rule)
-        proof = evidence(vote, rule, graph, [0], [random_ballots(rng, rule, graph, 0, 0.05)])
+        graph, voting_rule = random_graph(rng, theorem, loops=False), random_vote(rng, theorem)
+        proof = evidence(voting_rule, theorem, graph, [0], [random_votes(rng, theorem, graph, 0, 0.05)])
         (radius,), (alone,) = proof.label_and_radius()[1], proof.structure_radius()
-        new, gone, other = UNITS[rule]
+        new, gone, other = UNITS[theorem]
 
         def holds(a, d, r, proof=proof, new=new, gone=gone, other=other):
             return bool(proof.holds(Budget(**{new: a, gone: d, other: r}))[0])
@@ -76,18 +76,20 @@ def mixes(size: int, altering: bool):
             yield a, d, size - a - d
 
 
-@pytest.mark.parametrize("rule", NODE_RULES)
-def test_injected_nodes_that_are_not_joined_to_the_target_cost_nothing(rule):
+@pytest.mark.parametrize("theorem", NODE_RULES)
+def test_injected_nodes_that_are_not_joined_to_the_target_cost_nothing(theorem):
     graph = Tiny(dict.fromkeys(range(3), 0), {(0, 1): (True, True, 0)}, {}, {}, 1)
     hub = dataclasses.replace(graph, features=graph.features | {3: 7}, pairs=graph.pairs | {(1, 3): (True, True, 0)})
-    assert change_of(views(rule, graph, 0), views(rule, hub, 0)) == (frozenset(), frozenset(), 0)
+    assert change_of(views(theorem, graph, 0), views(theorem, hub, 0)) == (frozenset(), frozenset(), 0)
 
 
 def test_no_ids_are_needed_to_delete_nodes():
     rng = random.Random(2)
-    for rule in RULES:
-        graph = random_graph(rng, rule)
-        proof = evidence(VotingRule("abstain", [3, 0, 0]), rule, graph, [0], [random_ballots(rng, rule, graph, 0, 0)])
+    for theorem in THEOREMS:
+        graph = random_graph(rng, theorem)
+        proof = evidence(
+            VotingRule("abstain", [3, 0, 0]), theorem, graph, [0], [random_votes(rng, theorem, graph, 0, 0)]
+        )
         by_row = dataclasses.replace(proof, ids="row")
         assert (
             by_row.max_certified("delete_nodes", Budget()).tolist()
@@ -98,7 +100,7 @@ def test_no_ids_are_needed_to_delete_nodes():
 # What broke in the first wording, one by one
 
 
-def test_self_loops_of_others_would_alter_a_ballot_so_the_division_per_neighbour_drops_them():
+def test_self_loops_of_others_would_alter_a_vote_so_the_division_per_neighbour_drops_them():
     graph = Tiny(dict.fromkeys(range(2), 0), {(0, 1): (True, True, 0)}, {}, {}, 1, loops=True)
     looped = dataclasses.replace(graph, pairs=graph.pairs | {(1, 1): (True, True, 3)})
     # The loop at 1 is an edge that is not at the target 0, and alters what 0 hears from 1.
@@ -116,8 +118,8 @@ def loops_kept(score: Score) -> Score:
     return score
 
 
-def one_way_pairs_forgotten(vote, rule, graph, targets, tables):
-    proof = evidence(vote, rule, graph, targets, tables)
+def one_way_pairs_forgotten(voting_rule, theorem, graph, targets, tables):
+    proof = evidence(voting_rule, theorem, graph, targets, tables)
     return dataclasses.replace(proof, one_way=np.zeros_like(proof.one_way))
 
 
@@ -126,11 +128,11 @@ def fewer_copies_are_a_deletion(proof, cell):
     return proof.holds(dataclasses.replace(budget_of(cell), change_edges=0, delete_edges=cell.delete + cell.change))
 
 
-def prior_taken_as_immovable(vote, rule, graph, targets, tables):
-    return evidence(vote, rule, graph, targets, [dataclasses.replace(t, edgeless_stable=True) for t in tables])
+def prior_taken_as_immovable(voting_rule, theorem, graph, targets, tables):
+    return evidence(voting_rule, theorem, graph, targets, [dataclasses.replace(t, no_edge_stable=True) for t in tables])
 
 
-def new_ballots_are_free(proof, cell):
+def new_votes_are_free(proof, cell):
     return proof.holds(dataclasses.replace(budget_of(cell), add_edges=0, inject_nodes=0))
 
 
@@ -139,10 +141,10 @@ def other_features_are_a_deletion(proof, cell):
     return proof.holds(dataclasses.replace(budget_of(cell), change_features=0, delete_nodes=deleted))
 
 
-def one_ballot_for_each_node_of_a_graph(proof, cell):
-    """A node of a graph taken for one ballot, not for as many as it has pairs."""
-    last = np.isin(np.arange(len(proof.cover)), proof.cover_ptr[1:] - 1)  # of each row, which must stay
-    return dataclasses.replace(proof, cover=np.where(last, proof.cover, 1).astype(np.int32)).holds(budget_of(cell))
+def one_vote_for_each_node_of_a_graph(proof, cell):
+    """A node of a graph taken for one vote, not for as many as it has pairs."""
+    last = np.isin(np.arange(len(proof.reach)), proof.reach_ptr[1:] - 1)  # of each row, which must stay
+    return dataclasses.replace(proof, reach=np.where(last, proof.reach, 1).astype(np.int32)).holds(budget_of(cell))
 
 
 BROKEN = {
@@ -152,21 +154,21 @@ BROKEN = {
     "fewer copies a deletion, node-centric": ("per-neighbour/node", VotingRule("abstain", 1), Cell(change=1), {"holds": fewer_copies_are_a_deletion}),
     "other features a deletion": ("per-neighbour/graph", VotingRule("abstain", [0, 1, 1]), Cell(features=1), {"holds": other_features_are_a_deletion}),
     "a prior in doubt taken as immovable": ("per-neighbour/node", VotingRule("abstain", 3), Cell(), {"make": prior_taken_as_immovable}),
-    "new ballots free": ("per-pair/node", VotingRule("abstain", 2), Cell(inject=1, edges_each=1), {"holds": new_ballots_are_free}),
-    "nodes of a graph cost one": ("per-pair/graph", VotingRule("abstain", [2, 0, 0]), Cell(delete_nodes=1), {"holds": one_ballot_for_each_node_of_a_graph}),
+    "new votes free": ("per-pair/node", VotingRule("abstain", 2), Cell(inject=1, edges_each=1), {"holds": new_votes_are_free}),
+    "nodes of a graph cost one": ("per-pair/graph", VotingRule("abstain", [2, 0, 0]), Cell(delete_nodes=1), {"holds": one_vote_for_each_node_of_a_graph}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", BROKEN)
 def test_a_broken_proof_is_caught(mistake):
-    rule, vote, cell, broken = BROKEN[mistake]
+    theorem, voting_rule, cell, broken = BROKEN[mistake]
     rng, false = random.Random(5), 0
     for _ in range(150):
         graph = tiny.random_tiny(rng, rng.choice([3, 4]), 1, directed=True, loops=False)
         graph = dataclasses.replace(graph, features={u: 10 * u for u in graph.features})
         seed = rng.random()
-        assert run_cell(vote, rule, graph, cell, random.Random(seed), unstable=0.15).false == 0
-        false += run_cell(vote, rule, graph, cell, random.Random(seed), unstable=0.15, **broken).false
+        assert run_cell(voting_rule, theorem, graph, cell, random.Random(seed), unstable=0.15).false == 0
+        false += run_cell(voting_rule, theorem, graph, cell, random.Random(seed), unstable=0.15, **broken).false
         if false:
             return
     pytest.fail("no false certificate was seen")
@@ -179,27 +181,30 @@ def test_with_self_loops_kept_the_rule_would_be_false():
 # Many targets, one attacked graph
 
 
-def most_broken(rule, vote, graph, cell, targets, tables) -> int:
-    clean, worst = {v: views(rule, graph, v) for v in targets}, 0
+def most_broken(theorem, voting_rule, graph, cell, targets, tables) -> int:
+    clean, worst = {v: views(theorem, graph, v) for v in targets}, 0
     for attacked, _, _ in itertools.islice(tiny.attacks(graph, cell, False, False, True), 2_500):
-        changed = [change_of(clean[v], views(rule, attacked, v)) for v in targets]
-        worst = max(worst, sum(t.breaks(vote, *change) for t, change in zip(tables, changed, strict=True)))
+        changed = [change_of(clean[v], views(theorem, attacked, v)) for v in targets]
+        worst = max(worst, sum(t.breaks(voting_rule, *change) for t, change in zip(tables, changed, strict=True)))
     return worst
 
 
-@pytest.mark.parametrize("rule", NODE_RULES)
-def test_no_attack_breaks_more_targets_than_either_sum_allows(rule, monkeypatch):
+@pytest.mark.parametrize("theorem", NODE_RULES)
+def test_no_attack_breaks_more_targets_than_either_sum_allows(theorem, monkeypatch):
     rng = random.Random(51)
     tried = attained = second_better = 0
     for _ in range(60):
-        graph, vote = random_graph(rng, rule), random_vote(rng, rule)
+        graph, voting_rule = random_graph(rng, theorem), random_vote(rng, theorem)
         targets = sorted(rng.sample(list(graph.features), min(len(graph.features), rng.choice([2, 3]))))
-        tables = [random_ballots(rng, rule, graph, v, 0.05) for v in targets]
-        proof = evidence(vote, rule, graph, targets, tables)
+        tables = [random_votes(rng, theorem, graph, v, 0.05) for v in targets]
+        proof = evidence(voting_rule, theorem, graph, targets, tables)
         for _ in range(3):
             cell = dataclasses.replace(random_cell(rng, rng.choice([1, 2])), own=False, spare=frozenset(targets))
-            bound, worst = proof.broken_at_most(budget_of(cell)), most_broken(rule, vote, graph, cell, targets, tables)
-            assert worst <= bound, (vote, graph, cell, targets, tables)
+            bound, worst = (
+                proof.broken_at_most(budget_of(cell)),
+                most_broken(theorem, voting_rule, graph, cell, targets, tables),
+            )
+            assert worst <= bound, (voting_rule, graph, cell, targets, tables)
             with monkeypatch.context() as patch:
                 patch.setattr(type(proof), "_touch_prices", lambda self, counted, facts, budget: 0 * counted.label)
                 second_better += proof.broken_at_most(budget_of(cell)) > bound
@@ -212,10 +217,10 @@ def test_a_pair_touches_two_targets_so_touches_are_counted_twice(monkeypatch):
     """With half the touches the collective bound would be exceeded."""
     rng, exceeded = random.Random(52), 0
     plain = theorems.touches_needed
-    monkeypatch.setattr(own_groups.evidence.__globals__["BallotEvidence"], "_touch_prices", _dearer(plain))
+    monkeypatch.setattr(own_groups.evidence.__globals__["VoteEvidence"], "_touch_prices", _dearer(plain))
     for _ in range(80):
         graph = tiny.random_tiny(rng, 3, 1, directed=False, loops=False)
-        tables = [random_ballots(rng, "per-pair/node", graph, v, 0) for v in range(3)]
+        tables = [random_votes(rng, "per-pair/node", graph, v, 0) for v in range(3)]
         proof = evidence(VotingRule("abstain", 0), "per-pair/node", graph, [0, 1, 2], tables)
         cell = Cell(change=1, spare=frozenset(range(3)))
         worst = most_broken("per-pair/node", VotingRule("abstain", 0), graph, cell, [0, 1, 2], tables)
@@ -225,7 +230,7 @@ def test_a_pair_touches_two_targets_so_touches_are_counted_twice(monkeypatch):
 
 def _dearer(plain):
     def prices(self, counted, facts, budget):
-        attack = theorems.PER_NEIGHBOUR[self.rule](theorems.Amounts.of(budget), facts)
+        attack = theorems.PER_NEIGHBOUR[self.theorem](theorems.Amounts.of(budget), facts)
         return 2 * plain(counted, attack, facts)
 
     return prices
@@ -245,11 +250,11 @@ def test_second_directions_among_targets_break_as_many_as_are_counted(edges, bro
         6, 2, np.full(4, -1, dtype=np.int16), np.ones(4, dtype=bool), np.arange(5) * 3, np.array(group, dtype=np.int32),
         np.zeros(12, dtype=np.int16), listed, listed,
     )  # fmt: skip
-    proof = BallotEvidence(
+    proof = VoteEvidence(
         votes, "per-pair/node", np.zeros(5, dtype=np.int64), np.zeros(0, dtype=np.int32), one_way=listed,
-        hubs=np.zeros(0, dtype=np.int32),
+        targets_per_node=np.zeros(0, dtype=np.int32),
     )  # fmt: skip
-    (piles,) = recount.sort_ballots(proof)
+    (piles,) = recount.sort_votes(proof)
     budget = Budget(add_edges=edges)
     held, price, touches = recount.statements(piles, budget)
     assert proof.broken_at_most(budget) == broken

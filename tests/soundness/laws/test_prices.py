@@ -10,8 +10,8 @@ import pytest
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.theorem_facts import RULES
 from agnncert.certificates.stacked import STEPS
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.proving.stacked import Leads, StackedEvidence, Touched
 from agnncert.verifier import recount_prices
 from tests.soundness.laws.test_stacked_votes import attacks, draw, joined, scores, winner
@@ -19,36 +19,36 @@ from tests.support.certificates import certificate_of, random_evidence, random_v
 from tests.support.cheapest import check_prices, random_prices
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_price_of_a_target_is_that_of_the_cheapest_attack(rule):
-    assert check_prices(rule) > 20
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_the_price_of_a_target_is_that_of_the_cheapest_attack(theorem):
+    assert check_prices(theorem) > 20
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_verifier_finds_the_same_price(rule, tmp_path):
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_the_verifier_finds_the_same_price(theorem, tmp_path):
     rng, numbers, telling = random.Random(5), np.random.default_rng(5), 0
     for _ in range(3):
         classes = rng.choice([2, 3])
         proof = random_evidence(
             numbers,
-            rule,
+            theorem,
             20,
             num_groups=6,
             num_classes=classes,
             unstable=0.05,
-            vote=random_vote(numbers, rule, classes),
+            voting_rule=random_vote(numbers, theorem, classes),
         )
         certificate_of(proof).save(tmp_path / "a.cert", [])
         contents = read_contents(tmp_path / "a.cert")
         for _ in range(3):
-            prices = random_prices(rng, rule)
+            prices = random_prices(rng, theorem)
             stated, again = proof.cheapest(prices), recount_prices.cheapest(contents, prices, tries=200)
             last = again[np.isfinite(again)].max(initial=0)  # where tries may have ended
             sure, uneven = (
                 (again < last) | np.isinf(again),
                 math.isfinite(prices.inject_nodes) and prices.injected_edges,
             )
-            if uneven or (rule == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf):
+            if uneven or (theorem == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf):
                 assert (stated <= again)[sure].all(), prices
             else:
                 assert (stated == again)[sure].all(), prices
@@ -68,7 +68,7 @@ def repeated(evidence: StackedEvidence, count: int) -> StackedEvidence:
     return replace(
         evidence, prior=evidence.prior.repeat(count, axis=0), gate=evidence.gate.repeat(count, axis=0),
         indptr=np.arange(count + 1) * len(evidence.which), which=np.tile(evidence.which, count),
-        hubs=evidence.hubs * count,
+        targets_per_node=evidence.targets_per_node * count,
     )  # fmt: skip
 
 

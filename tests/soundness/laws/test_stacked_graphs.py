@@ -113,15 +113,15 @@ def edited(pairs, trusted, number, nodes):
             yield after, added, len(values) - added
 
 
-def cases(rule, numbers):
+def cases(theorem, numbers):
     for seed in numbers:
-        rng = random.Random(f"{rule} {seed}")
+        rng = random.Random(f"{theorem} {seed}")
         kinds = {node: rng.randrange(KINDS) for node in range(NODES)}
         ways = ((1.0, 1.0), (1.0, None), (None, -1.0), (0.0, 0.5))
         pairs = {pair: rng.choice(ways) for pair in PAIRS if rng.random() < 0.6}
         # Node 0 is the target. Ends of trusted edges must keep their features.
-        trusted = {pair for pair in pairs if rng.random() < 0.4} if rule == "trusted" else set()
-        model = random_model(RULES[rule], seed)
+        trusted = {pair for pair in pairs if rng.random() < 0.4} if theorem == "trusted" else set()
+        model = random_model(RULES[theorem], seed)
         leads = Leads(counted(model, kinds, pairs, trusted))
         scores = leads.score[0] / leads.divisor(leads.degree)[0] / STEPS
         label, best, second = int(scores.argmax()), *sorted(scores)[:-3:-1]
@@ -129,10 +129,10 @@ def cases(rule, numbers):
         yield model, kinds, pairs, trusted
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_no_edges_within_the_budget_change_a_certified_label(rule):
+@pytest.mark.parametrize("theorem", RULES)
+def test_no_edges_within_the_budget_change_a_certified_label(theorem):
     certified = 0
-    for model, kinds, pairs, trusted in cases(rule, range(5)):
+    for model, kinds, pairs, trusted in cases(theorem, range(5)):
         evidence = counted(model, kinds, pairs, trusted)
         label = int(evidence.label_and_radius()[0][0])
         possible = {
@@ -153,8 +153,8 @@ def test_no_edges_within_the_budget_change_a_certified_label(rule):
     assert certified
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_no_nodes_within_the_budget_change_a_certified_label(rule):
+@pytest.mark.parametrize("theorem", RULES)
+def test_no_nodes_within_the_budget_change_a_certified_label(theorem):
     inject = ac.Budget(inject_nodes=1, edges_per_injected=math.inf)
     budgets = {
         "inject": inject, "delete": ac.Budget(delete_nodes=1), "alter": ac.Budget(change_features=1),
@@ -162,7 +162,7 @@ def test_no_nodes_within_the_budget_change_a_certified_label(rule):
         "alter and inject": ac.Budget(inject_nodes=1, edges_per_injected=math.inf, change_features=1),
     }  # fmt: skip
     certified = 0
-    for model, kinds, pairs, trusted in cases(rule, (100, 101, 120)):
+    for model, kinds, pairs, trusted in cases(theorem, (100, 101, 120)):
         evidence = counted(model, kinds, pairs, trusted)
         label = int(evidence.label_and_radius()[0][0])
         possible = {name: evidence.possible(budget)[0] for name, budget in budgets.items()}
@@ -184,7 +184,7 @@ def test_no_nodes_within_the_budget_change_a_certified_label(rule):
                 worlds.append(("alter", other, pairs))
                 for after, added, deleted in edited(pairs, trusted, 1, range(NODES)):
                     worlds.append(((added, deleted) if added + deleted else "alter", other, after))
-                for new, brought in injected if rule == "two levels" else ():
+                for new, brought in injected if theorem == "two levels" else ():
                     worlds.append(("alter and inject", {**other, NODES: new}, {**pairs, **brought}))
         found = winners(model, [(kinds_after, pairs_after, trusted) for _, kinds_after, pairs_after in worlds])
         for (how, _, _), winner in zip(worlds, found, strict=True):

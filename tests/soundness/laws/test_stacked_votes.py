@@ -45,7 +45,7 @@ def draw(seed, kind):
     evidence = StackedEvidence(
         prior=np.array([prior], dtype=np.int64), gate=np.array([gate], dtype=np.int64),
         indptr=np.array([0, degree]), which=np.arange(degree),
-        table=np.array(votes, dtype=np.int32).reshape(degree, classes), hubs=np.ones(degree, dtype=np.int32),
+        table=np.array(votes, dtype=np.int32).reshape(degree, classes), targets_per_node=np.ones(degree, dtype=np.int32),
         gated=kind != "sum", by_edge=kind == "mean by edge", pseudo=pseudo, pseudo_votes=pseudo_votes,
     )  # fmt: skip
     return rng, evidence, prior, gate, pseudo, pseudo_votes, votes
@@ -140,7 +140,7 @@ def joined(kind, classes):
     return replace(
         first, prior=np.concatenate([one.prior for one in drawn]), gate=np.concatenate([one.gate for one in drawn]),
         indptr=ends.astype(np.int64), which=np.arange(ends[-1]), table=np.concatenate([one.table for one in drawn]),
-        hubs=np.array(sorted(_in_parts(int(ends[-1])), reverse=True), dtype=np.int32),
+        targets_per_node=np.array(sorted(_in_parts(int(ends[-1])), reverse=True), dtype=np.int32),
     )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def test_the_verifier_moves_votes_through_second_edges_as_far_as_the_prover(slac
     second = STEPS // 3
     counts = StackedEvidence(
         prior=np.zeros((20, 2), dtype=np.int64), gate=np.full((20, 2), STEPS), indptr=np.arange(21) * 3, which=np.arange(60),
-        table=table, hubs=np.ones(60, dtype=np.int32), gated=False, by_edge=False, pseudo=0, pseudo_votes=(),
+        table=table, targets_per_node=np.ones(60, dtype=np.int32), gated=False, by_edge=False, pseudo=0, pseudo_votes=(),
         second=second, slack=slack,
     )  # fmt: skip
     for one in recount.tables_of(counts):
@@ -250,7 +250,7 @@ def one_target(prior, gate, pseudo=0, slack=1):
     """A target without neighbours."""
     return StackedEvidence(
         prior=np.array([prior]), gate=np.array([gate]), indptr=np.array([0, 0]), which=np.zeros(0, dtype=np.int64),
-        table=np.zeros((0, len(prior)), dtype=np.int32), hubs=np.zeros(0, dtype=np.int32), gated=True, by_edge=False,
+        table=np.zeros((0, len(prior)), dtype=np.int32), targets_per_node=np.zeros(0, dtype=np.int32), gated=True, by_edge=False,
         pseudo=pseudo, pseudo_votes=(0,) * len(prior) if pseudo else (), slack=slack,
     )  # fmt: skip
 
@@ -281,7 +281,7 @@ def test_a_lead_of_the_smallest_part_of_a_vote_is_a_lead_and_a_tie_goes_to_the_s
     own = np.arange(2) == label
     evidence = replace(
         one_target(4 * own, [1, 1], slack=1), indptr=np.array([0, 1]), which=np.zeros(1, dtype=np.int64),
-        table=(votes * own[None]).astype(np.int32), hubs=np.ones(1, dtype=np.int32),
+        table=(votes * own[None]).astype(np.int32), targets_per_node=np.ones(1, dtype=np.int32),
     )  # fmt: skip
     assert evidence.label_and_radius()[0].tolist() == [label]
     assert evidence.holds(Budget()).tolist() == [holds]

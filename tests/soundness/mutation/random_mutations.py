@@ -47,7 +47,7 @@ ARGUMENTS = Path(__file__).parent / "equivalent.json"
 QUICK = "the quick tests notice nothing"
 FEW_SECONDS = 3  # of processor time, in the first pass
 OF_FILES = ("tests/soundness/golden", "tests/soundness/corpus")
-OF_BALLOTS = (
+OF_VOTES = (
     "tests/unit/proving/test_theorems.py", "tests/unit/proving/test_evidence.py", "tests/unit/proving/test_certificate.py",
     *OF_FILES, "tests/unit/verifier/test_recount.py", "tests/soundness/laws/test_votes.py", "tests/soundness/laws/test_own_groups.py",
     "tests/soundness/laws/test_collective.py", "tests/soundness/laws/test_exhaustive.py",
@@ -86,11 +86,11 @@ OF_POSSIBLE = (
 OF_PRICES = ("tests/soundness/laws/test_prices.py",)
 OF_MEASURES = ("tests/unit/proving/test_measures.py", "tests/unit/training/test_threshold.py")
 TESTS = {
-    "proving/theorems": OF_BALLOTS,
-    "proving/per_neighbour": OF_BALLOTS,
+    "proving/theorems": OF_VOTES,
+    "proving/per_neighbour": OF_VOTES,
     "proving/possible": OF_POSSIBLE,
     "proving/prices": OF_PRICES,
-    "proving/evidence": OF_BALLOTS,
+    "proving/evidence": OF_VOTES,
     "agnncert_peers/bounds": OF_SAMPLES,
     "agnncert_peers/noise": OF_SAMPLES,
     "agnncert_peers/samples": OF_SAMPLES,
@@ -107,7 +107,7 @@ TESTS = {
     "recompute": OF_RECOMPUTATION,
     "verdict": OF_RECOMPUTATION,
     "engine/rounding": OF_GUARD,
-    "engine/cover": OF_COVER,
+    "engine/reach": OF_COVER,
 }
 FLIPPED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,

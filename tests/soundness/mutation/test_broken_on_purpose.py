@@ -16,31 +16,31 @@ from agnncert.divisions.base import DisjointUnion
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import casting, fast, naive
-from agnncert.engine import cover as coverage
 from agnncert.engine import features as lazy_rows
+from agnncert.engine import reach as coverage
 from agnncert.engine import rounding as guard
-from agnncert.engine.call import Caller
+from agnncert.engine.call import ModelAdapter
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
 from agnncert.proving import theorems as rules
 from tests.support.checks import (
     check_change,
-    check_cover,
     check_engines_agree,
     check_growth,
     check_listing,
     check_radius,
+    check_reach_table,
     votes_of,
 )
 from tests.support.graphs import make_data, random_change, random_data
 from tests.support.models import Once, build
-from tests.support.wild import Cancelling, check_stable_ballots_hold, wild_data
+from tests.support.wild import Cancelling, check_stable_votes_hold, wild_data
 
 # The checks, on fixed examples
 
 
 def laws(division, task="node", kinds=("inject node", "delete node", "change features", "add edge", "delete edge")):
-    """One unit of each attack moves the promised ballots only."""
+    """One unit of each attack moves the promised votes only."""
     model = build("sage", task)
     for seed in range(5):
         data = random_data(seed, smallest=4, density=0.3)
@@ -58,7 +58,7 @@ def growth(division, task="node"):
 
 
 def oracle(division, task="node", rows=None, memory_limit=None, kind="gcn"):
-    """Both engines and the reference cast the same ballots."""
+    """Both engines and the reference cast the same votes."""
     model = build(kind, task)
     for seed in range(5):
         data = random_data(seed, smallest=6, density=0.4, directed=seed % 2 == 1)
@@ -70,15 +70,15 @@ def oracle(division, task="node", rows=None, memory_limit=None, kind="gcn"):
 
 
 def listing(division, task="node"):
-    """The listed ballots are exactly those that an edge reaches."""
+    """The listed votes are exactly those that an edge reaches."""
     for seed in range(5):
         data = random_data(seed, smallest=6, density=0.3)
         data = data if task == "node" else [data, make_data([], 2), random_data(seed)]
         check_listing(votes_of(build("gcn", task), data, division), data, division)
 
 
-def edgeless_hub():
-    """One node joined to nodes that had no edge moves one ballot at most in the node-centric division."""
+def no_edge_hub():
+    """One node joined to nodes that had no edge moves one vote at most in the node-centric division."""
     data = make_data([(0, 1), (1, 0)], 8)
     change = base.Perturbation(
         inject_nodes={20_000: [1.0, 1.0, 1.0]}, add_edges=[(20_000, int(u)) for u in data.node_id[2:]]
@@ -87,7 +87,7 @@ def edgeless_hub():
 
 
 def check_change_of_votes(data, change, division):
-    """As ``check_change``, but of the ballots as the oracle casts them."""
+    """As ``check_change``, but of the votes as the oracle casts them."""
     before, after = (
         votes_of(build("gcn", "node"), d, division, "naive").dense()[:2] for d in (data, change.apply(data))
     )
@@ -96,8 +96,8 @@ def check_change_of_votes(data, change, division):
 
 def covers():
     for seed in range(8):
-        check_cover(random_data(seed, density=0.4, directed=seed % 2 == 1), EdgeCentric(3))
-        check_cover([random_data(seed, density=0.6)], EdgeCentric(3))
+        check_reach_table(random_data(seed, density=0.4, directed=seed % 2 == 1), EdgeCentric(3))
+        check_reach_table([random_data(seed, density=0.6)], EdgeCentric(3))
 
 
 # The mistakes
@@ -137,17 +137,17 @@ def hash_directions_apart(patch):
 
 
 def skip_empty_subgraphs_only(patch):
-    plain = naive.node_ballots
+    plain = naive.node_votes
 
-    def node_ballots(call, graph, division, groups, index, tolerance):
-        ballots, stable = plain(call, graph, division, groups, index, tolerance)
-        return (ballots if (groups == index).any() else np.full_like(ballots, ABSTAIN)), stable
+    def node_votes(call, graph, division, groups, index, tolerance):
+        votes, stable = plain(call, graph, division, groups, index, tolerance)
+        return (votes if (groups == index).any() else np.full_like(votes, ABSTAIN)), stable
 
-    patch.setattr(naive, "node_ballots", node_ballots)
+    patch.setattr(naive, "node_votes", node_votes)
 
 
 def skip_empty_subgraphs(patch):
-    """… and without the oracle's own complaint about ballots that differ where there is no edge."""
+    """… and without the oracle's own complaint about votes that differ where there is no edge."""
     skip_empty_subgraphs_only(patch)
     patch.setattr(
         casting, "merged", lambda _, shuffle, *more: casting._every_group(len(shuffle.rows), shuffle.num_groups, *more)
@@ -268,7 +268,7 @@ def drop_the_tie_term(patch):
     patch.setattr(rules, "tally", tally)
 
 
-def charge_one_per_changed_ballot(patch):
+def charge_one_per_changed_vote(patch):
     patch.setattr(rules, "certified_radius", lambda counted: np.where(counted.is_label, 99, counted.margin).min(axis=1))
 
 
@@ -310,13 +310,13 @@ def shake_nothing(patch):
 
 
 def hand_over_the_data_itself(patch):
-    patch.setattr(Caller, "run", lambda self, x, edge_index, values, batch: self.model(x, edge_index))
+    patch.setattr(ModelAdapter, "run", lambda self, x, edge_index, values, batch: self.model(x, edge_index))
 
 
 def rounding():
-    """A stable ballot is the same on every path."""
+    """A stable vote is the same on every path."""
     for seed in range(2):
-        check_stable_ballots_hold(Cancelling("gcn", seed), wild_data(seed), EdgeCentric(5))
+        check_stable_votes_hold(Cancelling("gcn", seed), wild_data(seed), EdgeCentric(5))
 
 
 def left_alone():
@@ -339,7 +339,7 @@ MUTATIONS = [
     ("id rule", hash_with_the_size_of_the_graph, lambda: growth(NodeCentric(9))),
     ("id rule", hash_with_the_size_of_the_graph, lambda: laws(EdgeCentric(9))),
     ("unordered pairs", hash_directions_apart, lambda: oracle(EdgeCentric(9))),
-    ("empty-group rule", skip_empty_subgraphs, edgeless_hub),
+    ("empty-group rule", skip_empty_subgraphs, no_edge_hub),
     ("empty-group rule", skip_empty_subgraphs_only, lambda: oracle(NodeCentric(30))),
     ("empty-group rule", skip_empty_subgraphs_only, lambda: oracle(EdgeCentric(30))),
     ("gate", show_all_features, lambda: laws(GATED, kinds=["change features"])),
@@ -357,11 +357,11 @@ MUTATIONS = [
     ("chunks", lose_the_last_edge_of_a_chunk, lambda: oracle(EdgeCentric(4), kind="sage")),
     ("chunks", lose_the_last_edge_of_a_chunk, lambda: oracle(NodeCentric(4), "graph", kind="sage", memory_limit=1)),
     ("default", default_from_the_whole_graph, lambda: oracle(EdgeCentric(4))),
-    ("cover", follow_edges_one_way, covers),
-    ("cover", forget_large_components, covers),
-    ("cover", take_the_smallest_reaches, covers),
+    ("reach", follow_edges_one_way, covers),
+    ("reach", forget_large_components, covers),
+    ("reach", take_the_smallest_reaches, covers),
     ("tie term", drop_the_tie_term, check_radius),
-    ("two per ballot", charge_one_per_changed_ballot, check_radius),
+    ("two per vote", charge_one_per_changed_vote, check_radius),
     ("ties", ties_to_the_larger_class, check_radius),
     ("own features", free_own_features, lambda: laws(EdgeCentric(6))),
     ("own features", free_own_features, lambda: laws(NodeCentric(6))),
@@ -373,8 +373,8 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rule", "mistake", "check"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part))
-def test_a_broken_rule_turns_its_check_red(monkeypatch, rule, mistake, check):
+@pytest.mark.parametrize(("theorem", "mistake", "check"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part))
+def test_a_broken_rule_turns_its_check_red(monkeypatch, theorem, mistake, check):
     with monkeypatch.context() as patch:
         mistake(patch)
         with pytest.raises((AssertionError, AgnncertError)):
@@ -387,8 +387,8 @@ UNBROKEN = {
     "oracle": lambda: [oracle(d, t, kind=k) for d in (EdgeCentric(4), NodeCentric(30)) for t in ("node", "graph") for k in ("gcn", "sage")],
     "oracle, gated and pruned": lambda: [oracle(GATED), oracle(EdgeCentric(4), rows=[0, 1]), oracle(NodeCentric(4), rows=[0, 1])],
     "listing": lambda: [listing(d) for d in (EdgeCentric(4), NodeCentric(4), GATED)] + [listing(NodeCentric(4), "graph")],
-    "empty groups": edgeless_hub,
-    "cover": covers,
+    "empty groups": no_edge_hub,
+    "reach": covers,
     "radius": check_radius,
     "rounding": rounding,
     "own copies": left_alone,

@@ -1,4 +1,4 @@
-"""With one mistake in the code that forms hubs, directions, cover tables or listed votes, ``verify`` refuses what
+"""With one mistake in the code that forms hubs, directions, reach tables or listed votes, ``verify`` refuses what
 ``certify`` wrote: both share that code, so ``verify`` also walks along the graph itself.
 """
 
@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.engine import casting, cover
+from agnncert.engine import casting, reach
 from agnncert.graphs.graph import canonical
 from agnncert.verdict import verify
 
@@ -42,18 +42,18 @@ def certified(division, tmp_path, task="node"):
 
 
 def hubs_one_way(patch):
-    plain = casting._hubs
-    patch.setattr(casting, "_hubs", lambda graph, both_ways, targets: plain(graph, False, targets))
+    plain = casting._targets_per_node
+    patch.setattr(casting, "_targets_per_node", lambda graph, both_ways, targets: plain(graph, False, targets))
 
 
 def hubs_both_ways(patch):
-    plain = casting._hubs
-    patch.setattr(casting, "_hubs", lambda graph, both_ways, targets: plain(graph, True, targets))
+    plain = casting._targets_per_node
+    patch.setattr(casting, "_targets_per_node", lambda graph, both_ways, targets: plain(graph, True, targets))
 
 
 def hubs_without_the_largest(patch):
-    plain = casting._hubs
-    patch.setattr(casting, "_hubs", lambda *given: plain(*given)[1:])
+    plain = casting._targets_per_node
+    patch.setattr(casting, "_targets_per_node", lambda *given: plain(*given)[1:])
 
 
 def hubs_of_arcs(patch):
@@ -85,21 +85,21 @@ def never_one_way(patch):
 
 def a_smaller_cover(patch):
     """Counts in how many subgraphs a node is met, less one, if it is met in several."""
-    plain = cover.sums_of_largest
+    plain = reach.sums_of_largest
     patch.setattr(
-        cover, "sums_of_largest", lambda owner, reach, cap, base: plain(owner, np.maximum(reach - 1, 1), cap, base)
+        reach, "sums_of_largest", lambda owner, reach, cap, base: plain(owner, np.maximum(reach - 1, 1), cap, base)
     )
 
 
 def components_of_arcs(patch):
     """Only nodes that are joined to the target itself are said to be met."""
-    plain = cover._reaches
+    plain = reach._reaches
 
     def reaches(size, node, owner, num_nodes):
         owner, reach = plain(size, node, owner, num_nodes)
         return owner[::2], reach[::2]
 
-    patch.setattr(cover, "_reaches", reaches)
+    patch.setattr(reach, "_reaches", reaches)
 
 
 def a_listed_vote_out_of_reach(patch):
@@ -116,7 +116,7 @@ def _without_first(votes):
     place = int(np.flatnonzero(votes.reached)[0])
     kept = np.arange(len(votes.group)) != place
     indptr = votes.indptr - (votes.indptr > place)
-    listed = {name: getattr(votes, name)[kept] for name in ("group", "ballot", "stable", "reached")}
+    listed = {name: getattr(votes, name)[kept] for name in ("group", "vote", "stable", "reached")}
     return replace(votes, indptr=indptr, **listed)
 
 
@@ -151,7 +151,7 @@ def test_a_mistake_in_the_shared_code_is_found_by_walking_along_the_graph(mistak
 
 def test_hubs_in_order():
     graph = one_graph()
-    both = casting._hubs(canonical(graph), True, torch.tensor([1, 2, 3]))
-    into = casting._hubs(canonical(graph), False, torch.tensor([1, 2, 3]))
+    both = casting._targets_per_node(canonical(graph), True, torch.tensor([1, 2, 3]))
+    into = casting._targets_per_node(canonical(graph), False, torch.tensor([1, 2, 3]))
     assert both.tolist() == [3, 2, 2, 2, 1]
     assert into.tolist() == [2, 2, 2, 1, 1]

@@ -1,7 +1,7 @@
 """With one check of the verifier switched off, a forged file is accepted; with nothing switched off, it is refused.
 
 Each forgery is self-consistent and resealed, and only the check that is named beside it stands in its way. Where two checks
-stand behind each other, the reviewer is one who has only the first (the file alone, or no ballots cast one at a time).
+stand behind each other, the reviewer is one who has only the first (the file alone, or no votes cast one at a time).
 """
 
 from types import SimpleNamespace
@@ -19,15 +19,15 @@ from agnncert.certificates import claim as claims
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.verifier import check
 from agnncert_peers import recheck, recount_samples
-from tests.support.ballot_alterations import mend_cover
 from tests.support.forgers_world import world_of
 from tests.support.forging import Draft, derive, drafted, ids_of, seal, select, set_ids
 from tests.support.honest import Mixing, decisive
 from tests.support.judging import lies, verdict_on
 from tests.support.refusals import opened
 from tests.support.remembering import remembering
+from tests.support.vote_alterations import mend_cover
 
-FILE, GRAPH, MODEL, ALL = "file", "graph", "model", "all ballots"
+FILE, GRAPH, MODEL, ALL = "file", "graph", "model", "all votes"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -66,8 +66,8 @@ def call_every_model_fit(patch):
     patch.setattr(replay, "audited", lenient)
 
 
-def cast_no_ballot_again(patch):
-    patch.setattr(replay, "_wrong_ballots", lambda *given: [])
+def cast_no_vote_again(patch):
+    patch.setattr(replay, "_wrong_votes", lambda *given: [])
     patch.setattr(replay, "differing", lambda *given: (np.zeros(0, dtype=np.int64), None))
 
 
@@ -117,7 +117,10 @@ def nodes_that_reach_little(draft: Draft) -> None:
 
 
 def gated(draft: Draft) -> None:
-    draft.settings["rule"], draft.settings["vote"] = "gated/node", world_of("gated").honest.settings["vote"]
+    draft.settings["theorem"], draft.settings["voting_rule"] = (
+        "gated/node",
+        world_of("gated").honest.settings["voting_rule"],
+    )
     draft["default"][:], draft["default_stable"][:] = ABSTAIN, True
 
 
@@ -139,7 +142,7 @@ def no_tolerance(draft: Draft) -> None:
 
 
 def unanimous(draft: Draft) -> None:
-    draft["ballot"][:], draft["default"][:] = 0, 0
+    draft["vote"][:], draft["default"][:] = 0, 0
 
 
 def all_stable(draft: Draft) -> None:
@@ -201,18 +204,18 @@ FORGERIES = [
     ("node", no_digest, ALL, without(replay, targets, "does not say which")),
     ("node", digest_of("model"), ALL, no_check(replay, "other_model")),
     ("rs", digest_of("model"), ALL, no_check(recheck, "other_model")),
-    ("node", another_division, ALL, without(verdicts, "check_ballot_file", "the digest of the division")),
+    ("node", another_division, ALL, without(verdicts, "check_vote_file", "the digest of the division")),
     ("node", digest_of("approval"), ALL, without(check, claim, "nobody could check")),
     ("edge", nodes_that_reach_little, ALL, without(replay, "_wrong_division", "the subgraphs in which")),
     ("node", gated, FILE, any_rule_fits),
     ("node", more_groups, FILE, any_rule_fits),
-    ("custom", cheap_features, ALL, without(replay, "_wrong_division", "goes with the rule")),
+    ("custom", cheap_features, ALL, without(replay, "_wrong_division", "has the theorem")),
     ("custom", another_name, ALL, without(replay, "_wrong_division", "is not the one that is named")),
     ("node", no_tolerance, ALL, without(replay, "_wrong_model", "the claim assumes that no score")),
-    ("node", unanimous, MODEL, without(replay, "_wrong_ballots", "are not those that the model casts")),
-    ("node", unanimous, ALL, cast_no_ballot_again),
-    ("edge-wary", all_stable, ALL, without(replay, "_wrong_ballots", "as close to a tie")),
-    ("edge-wary", next_class, ALL, without(replay, "_wrong_ballots", "which does not come close")),
+    ("node", unanimous, MODEL, without(replay, "_wrong_votes", "are not those that the model casts")),
+    ("node", unanimous, ALL, cast_no_vote_again),
+    ("edge-wary", all_stable, ALL, without(replay, "_wrong_votes", "as close to a tie")),
+    ("edge-wary", next_class, ALL, without(replay, "_wrong_votes", "which does not come close")),
     ("node", more_classes, ALL, no_check(replay, "other_classes")),
     ("bi-rs", more_classes_of_nobody, ALL, no_check(recheck, "other_classes")),
     ("rs", stronger_noise, GRAPH, lambda patch: patch.setattr(recheck, "defence_of", _as_drawn)),

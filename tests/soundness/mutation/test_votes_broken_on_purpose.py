@@ -10,8 +10,8 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert import certifier
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certificates.votes import ABSTAIN
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import AgnncertError
 from agnncert.proving import evidence as proving
@@ -26,28 +26,28 @@ from tests.support.waking import check_waking
 # The checks, on fixed examples
 
 
-def priors(rule="node-centric/node", empty="abstain", prior=3):
+def priors(theorem="node-centric/node", empty="abstain", prior=3):
     """No attack, and no other reading of what is unstable, flips a label that a vote with a prior certifies."""
     rng = random.Random(9)
     for _ in range(25):
         graph = tiny.random_tiny(rng, 3, 3, directed=False, loops=False)
         for cell in (Cell(), Cell(add=1), Cell(delete=1)):
-            score = voted.run_cell(VotingRule(empty, prior), KINDS[rule], graph, cell, rng, unstable=0.2)
+            score = voted.run_cell(VotingRule(empty, prior), KINDS[theorem], graph, cell, rng, unstable=0.2)
             assert not score.false, score.examples[0]
 
 
-def neighbours(rule, cell, empty="abstain", prior=1):
+def neighbours(theorem, cell, empty="abstain", prior=1):
     """The same where every neighbour has a group of its own."""
     rng = random.Random(9)
     for _ in range(60):
         graph = tiny.random_tiny(rng, rng.choice([3, 4]), 1, directed=True, loops=False)
         graph = replace(graph, features={u: 10 * u for u in graph.features})
-        score = own_groups.run_cell(VotingRule(empty, prior), rule, graph, cell, rng, unstable=0.15)
+        score = own_groups.run_cell(VotingRule(empty, prior), theorem, graph, cell, rng, unstable=0.15)
         assert not score.false, score.examples[0]
 
 
 def loops_of_neighbours():
-    """A self-loop at a neighbour would alter its ballot: the division must not keep self-loops."""
+    """A self-loop at a neighbour would alter its vote: the division must not keep self-loops."""
     data = Data(x=torch.tensor([[1.0], [2.0]]), edge_index=torch.tensor([[1, 0], [0, 1]]))
     looped = data.clone()
     looped.edge_index = torch.tensor([[1, 0, 1], [0, 1, 1]])
@@ -58,7 +58,7 @@ def prior_radius():
     """The radius with a prior is exact, counted in either way."""
     for prior in itertools.product((-1, 0, 2), repeat=3):
         every = itertools.product(range(ABSTAIN, 3), repeat=2)
-        voted.check_radii([voted.Table(ballots, (True, True)) for ballots in every], VotingRule("abstain", list(prior)))
+        voted.check_radii([voted.Table(votes, (True, True)) for votes in every], VotingRule("abstain", list(prior)))
 
 
 # The mistakes
@@ -94,8 +94,8 @@ def half_the_margin_with_a_prior(patch):
     patch.setattr(proving, "certified_radius", radius)
 
 
-def margin_without_ballots_of_the_winner(patch):
-    """Forgets that a changed ballot for the winner also loses it a vote."""
+def margin_without_votes_of_the_winner(patch):
+    """Forgets that a changed vote for the winner also loses it a vote."""
     patch.setattr(
         proving, "certified_radius", lambda counted: np.where(counted.is_label, 2, counted.margin).min(axis=1)
     )
@@ -103,21 +103,25 @@ def margin_without_ballots_of_the_winner(patch):
 
 def empty_is_a_matter_of_the_subgraph(patch):
     """Empty groups cast the constant only as long as no subgraph has an edge."""
-    plain = certifier.under_vote
-    patch.setattr(certifier, "under_vote", lambda votes, vote: (votes, {}) if len(votes.group) else plain(votes, vote))
+    plain = certifier.apply_voting_rule
+    patch.setattr(
+        certifier,
+        "apply_voting_rule",
+        lambda votes, voting_rule: (votes, {}) if len(votes.group) else plain(votes, voting_rule),
+    )
 
 
 def forget_one_way_pairs(patch):
     patch.setattr(own_theorems, "_one_way", lambda counted, facts: (np.zeros((len(counted.label), 1)),) * 2)
 
 
-def change_touches(patch, rule, alter):
-    plain = own_theorems.PER_NEIGHBOUR[rule]
-    patch.setitem(own_theorems.PER_NEIGHBOUR, rule, lambda attack, facts: alter(plain(attack, facts)))
+def change_touches(patch, theorem, alter):
+    plain = own_theorems.PER_NEIGHBOUR[theorem]
+    patch.setitem(own_theorems.PER_NEIGHBOUR, theorem, lambda attack, facts: alter(plain(attack, facts)))
 
 
-def take_fewer_copies_for_a_deletion(patch, rule="per-pair/node"):
-    change_touches(patch, rule, lambda touches: replace(touches, altered=0 * touches.altered))
+def take_fewer_copies_for_a_deletion(patch, theorem="per-pair/node"):
+    change_touches(patch, theorem, lambda touches: replace(touches, altered=0 * touches.altered))
 
 
 def forget_new_neighbours(patch):
@@ -125,7 +129,7 @@ def forget_new_neighbours(patch):
 
 
 def count_empty_groups(patch):
-    """As many ballots of the constant as the graph has nodes, instead of one less for each that is not empty."""
+    """As many votes of the constant as the graph has nodes, instead of one less for each that is not empty."""
     change_prior(patch, lambda p: replace(p, certain=np.maximum(p.certain, 0)))
 
 
@@ -139,7 +143,7 @@ MUTATIONS = [
     ("prior in doubt", concede_only_the_winners_share, priors),
     ("prior", forget_the_prior_in_the_label, prior_radius),
     ("prior", half_the_margin_with_a_prior, prior_radius),
-    ("prior", margin_without_ballots_of_the_winner, prior_radius),
+    ("prior", margin_without_votes_of_the_winner, prior_radius),
     ("emptiness", empty_is_a_matter_of_the_subgraph, check_waking),
     ("prior in doubt", trust_a_prior_in_doubt, lambda: neighbours("per-neighbour/node", Cell(), prior=3)),
     ("one-way pairs", forget_one_way_pairs, lambda: neighbours("per-pair/node", Cell(add=1))),
@@ -151,8 +155,8 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rule", "mistake", "check"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part))
-def test_a_broken_rule_turns_its_check_red(monkeypatch, rule, mistake, check):
+@pytest.mark.parametrize(("theorem", "mistake", "check"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part))
+def test_a_broken_rule_turns_its_check_red(monkeypatch, theorem, mistake, check):
     with monkeypatch.context() as patch:
         mistake(patch)
         with pytest.raises((AssertionError, AgnncertError)):
@@ -163,7 +167,7 @@ UNBROKEN = {
     "priors": lambda: [priors(), priors("edge-centric/node", 2, -2)],
     "radius with a prior": prior_radius,
     "waking": check_waking,
-    "own groups": lambda: [neighbours(rule, Cell(**{kind: 1})) for rule in ("per-pair/node", "per-neighbour/node") for kind in ("add", "change")],
+    "own groups": lambda: [neighbours(theorem, Cell(**{kind: 1})) for theorem in ("per-pair/node", "per-neighbour/node") for kind in ("add", "change")],
     "own groups, a constant": lambda: neighbours("per-neighbour/node", Cell(delete=1), 1, [0, 1, 0]),
     "self-loops": loops_of_neighbours,
 }  # fmt: skip

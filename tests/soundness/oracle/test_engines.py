@@ -1,4 +1,4 @@
-"""The fast engine casts the ballots of the naive one, and both cast those of a reference written without the library."""
+"""The fast engine casts the votes of the naive one, and both cast those of a reference written without the library."""
 
 from dataclasses import replace
 from functools import cache
@@ -68,8 +68,8 @@ def test_nodes(situation, division, kind):
 @pytest.mark.parametrize("division", NODE_DIVISIONS, ids=str)
 def test_the_comparison_is_not_between_constants(division, kind):
     votes = votes_of(models(kind, "node"), SITUATIONS["undirected"][0], division)
-    assert len(set(votes.ballot.tolist())) > 1
-    assert (votes.ballot != votes.default[votes.owner]).any()
+    assert len(set(votes.vote.tolist())) > 1
+    assert (votes.vote != votes.default[votes.owner]).any()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -119,13 +119,13 @@ def test_parts_without_a_target_are_left_out():
 
 @pytest.mark.parametrize("limit", [1, 3000, 10**9])
 @pytest.mark.parametrize("division", NODE_DIVISIONS, ids=str)
-def test_node_ballots_do_not_depend_on_the_memory_limit(division, limit):
+def test_node_votes_do_not_depend_on_the_memory_limit(division, limit):
     check_engines_agree(models("gin", "node"), random_data(6, largest=12), of_size(division, 9), memory_limit=limit)
 
 
 @pytest.mark.parametrize("limit", [1, 3000, 10**9])
 @pytest.mark.parametrize("division", GRAPH_DIVISIONS, ids=str)
-def test_graph_ballots_do_not_depend_on_the_memory_limit(division, limit):
+def test_graph_votes_do_not_depend_on_the_memory_limit(division, limit):
     check_engines_agree(models("gin", "graph"), [random_data(k) for k in range(6)], division, memory_limit=limit)
 
 
@@ -268,7 +268,8 @@ def test_a_division_with_three_methods(kind, limit):
     check_engines_agree(models(kind, "graph"), data, ByParity(), memory_limit=limit)
 
 
-def test_ballots_of_a_users_division_are_those_of_its_subgraphs():
+@torch.no_grad()
+def test_votes_of_a_users_division_are_those_of_its_subgraphs():
     data, model = random_data(2), models("gcn", "node")
     graph, division = checked(data, ByParity()), ByParity()
     groups = division.groups(graph)
@@ -279,7 +280,7 @@ def test_ballots_of_a_users_division_are_those_of_its_subgraphs():
         expected.append(torch.where(part.abstain, -1, vote).tolist())
     assert votes_of(model, data, division).dense().T.tolist() == expected
     without_edges = votes_of(models("gcn", "graph"), [make_data([], 2)], division).dense()
-    assert without_edges[0, 1] == -1, "a subgraph without nodes casts no ballot"
+    assert without_edges[0, 1] == -1, "a subgraph without nodes casts no vote"
 
 
 def test_edge_weights_in_a_users_division():

@@ -31,7 +31,7 @@ def part(graph: Data, nodes: list[int], arcs: torch.Tensor) -> tuple[torch.Tenso
 
 
 def expected(graph: Data, division) -> dict[tuple[int, int], tuple[list[int], torch.Tensor]]:
-    """Nodes and arcs of every ballot of the node task, by target and group; the target comes first."""
+    """Nodes and arcs of every vote of the node task, by target and group; the target comes first."""
     source, head = graph.edge_index
     found = {}
     if isinstance(division, PerNeighbour):
@@ -58,8 +58,8 @@ def test_nodes(situation, division, kind):
         for place, (nodes, arcs) in expected(graph, division).items()
     }
     for votes in (fast, naive):
-        listed = zip(votes.owner.tolist(), votes.group.tolist(), votes.ballot.tolist(), strict=True)
-        assert {(v, group): ballot for v, group, ballot in listed} == alone
+        listed = zip(votes.owner.tolist(), votes.group.tolist(), votes.vote.tolist(), strict=True)
+        assert {(v, group): vote for v, group, vote in listed} == alone
         assert votes.reached.all()
         assert votes.num_groups >= max(1, votes.group.max(initial=0) + 1)
     assert np.array_equal(fast.default, naive.default)
@@ -82,15 +82,15 @@ def test_graphs(division, kind):
             batch = torch.zeros(len(nodes), dtype=torch.int64)
             alone[row, group] = int(model(*part(graph, nodes, arcs), batch)[0].argmax())
     for votes in (fast, naive):
-        listed = zip(votes.owner.tolist(), votes.group.tolist(), votes.ballot.tolist(), strict=True)
-        assert {(v, group): ballot for v, group, ballot in listed} == alone
+        listed = zip(votes.owner.tolist(), votes.group.tolist(), votes.vote.tolist(), strict=True)
+        assert {(v, group): vote for v, group, vote in listed} == alone
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
-def test_ballots_of_some_targets_are_those_of_all(division):
+def test_votes_of_some_targets_are_those_of_all(division):
     data, model = SITUATIONS["undirected"], build("gcn", "node")
     every, some = votes_of(model, data, division), votes_of(model, data, division, rows=[0, 3])
     for place, row in enumerate([0, 3]):
         mine, theirs = slice(*some.indptr[place : place + 2]), slice(*every.indptr[row : row + 2])
         assert np.array_equal(some.group[mine], every.group[theirs])
-        assert np.array_equal(some.ballot[mine], every.ballot[theirs])
+        assert np.array_equal(some.vote[mine], every.vote[theirs])

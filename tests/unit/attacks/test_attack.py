@@ -69,7 +69,7 @@ def test_edge_weights_are_turned_where_the_model_reads_them() -> None:
     assert report.succeeded.any()
     assert any(value not in (0, 1) for r in report.results for _, _, value in r.perturbation.change_edges)
     copies = attack(NodeListener(), town(20, degree=6.0), ac.EdgeCentric(3), budget=budget)
-    assert sum(result.ballots_moved for result in copies.results) > 0
+    assert sum(result.votes_moved for result in copies.results) > 0
 
 
 def test_own_features_are_changed_if_the_budget_says_so_and_cost_nothing_else() -> None:
@@ -125,7 +125,7 @@ def test_a_users_own_division_is_attacked_at_random_and_exhaustively() -> None:
     data = town(6, degree=2)
     for kind in ("random", "exhaustive"):
         report = attack(NodeListener(), data, OneByOne(), budget=ac.Budget(add_edges=1, delete_edges=1), kind=kind)
-        assert sum(result.ballots_moved for result in report.results) > 0
+        assert sum(result.votes_moved for result in report.results) > 0
     with pytest.raises(ac.errors.SettingsError, match='OneByOne: use "random" or "exhaustive"'):
         attack(NodeListener(), data, OneByOne(), budget=ac.Budget(add_edges=1))
 

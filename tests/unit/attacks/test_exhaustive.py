@@ -59,7 +59,7 @@ def test_own_features_are_tried_where_the_budget_allows_it() -> None:
         assert all(result.cost in (ac.Budget(), own) for result in results)
         assert not (ac.certify(model, data, division).holds_against(own) & [r.succeeded for r in results]).any()
     assert any(result.succeeded for result in exhaustive(Problem(model, data, open_division), None, own))
-    assert max(result.ballots_moved for result in exhaustive(Problem(model, data, gated), None, own)) <= 1
+    assert max(result.votes_moved for result in exhaustive(Problem(model, data, gated), None, own)) <= 1
 
 
 def test_greedy_finds_what_exhaustive_finds_most_of_the_time() -> None:

@@ -15,14 +15,14 @@ BUDGET = ac.Budget(add_edges=4, delete_edges=1)
 
 @pytest.mark.parametrize("task", ["node", "graph"])
 @pytest.mark.parametrize("division", ["E", "N"])
-def test_gradient_attacks_on_the_vote_move_ballots_within_the_budget(task: str, division: str) -> None:
+def test_gradient_attacks_on_the_vote_move_votes_within_the_budget(task: str, division: str) -> None:
     model, data, division = setting(task, division, num_groups=7 if task == "node" else 3)
     certificate = ac.certify(model, data, division)
     problem = Problem(model, data, division)
     rows = range(6)
     results = gradient(problem, rows, BUDGET)
     assert all(fits(result.cost, BUDGET) for result in results)
-    assert sum(result.ballots_moved for result in results) > 0
+    assert sum(result.votes_moved for result in results) > 0
     holds = certificate.holds_against(BUDGET)[:6]
     assert not (holds & [result.succeeded for result in results]).any()
 
@@ -34,9 +34,9 @@ def test_the_undefended_model_falls_more_often_than_the_vote() -> None:
         plain = model(data.x, data.edge_index).argmax(1)
     assert [result.label_before for result in undefended] == plain[:12].tolist()
     fallen = np.mean([result.succeeded for result in undefended])
-    vote = Problem(model, data, division)
-    after = [vote.winner(ballots) for ballots in vote.recast([(r.row, r.perturbation) for r in undefended])]
-    before = [vote.winner(ballots) for ballots in vote.votes(np.arange(12))]
+    voting_rule = Problem(model, data, division)
+    after = [voting_rule.winner(votes) for votes in voting_rule.recast([(r.row, r.perturbation) for r in undefended])]
+    before = [voting_rule.winner(votes) for votes in voting_rule.votes(np.arange(12))]
     assert fallen > 0.7
     assert fallen > np.mean(np.array(before) != after)
 
@@ -45,7 +45,7 @@ def test_layers_without_edge_weights_are_attacked_through_their_messages() -> No
     model = PlainListener(seed=3, layer=SAGEConv)
     problem = Problem(model, town(20, seed=3), ac.NodeCentric(5))
     results = gradient(problem, range(6), ac.Budget(add_edges=4))
-    assert sum(result.ballots_moved for result in results) > 0
+    assert sum(result.votes_moved for result in results) > 0
     assert all(module._edge_mask is None for module in model.modules() if isinstance(module, SAGEConv))
 
 
@@ -70,4 +70,4 @@ def test_what_cannot_be_attacked_by_gradient_is_refused_with_the_reason() -> Non
 def test_a_budget_without_edges_changes_nothing() -> None:
     problem = Problem(GraphListener(), towns(2), ac.NodeCentric(4))
     results = gradient(problem, None, ac.Budget(change_features=3))
-    assert all(result.cost == ac.Budget() and not result.ballots_moved for result in results)
+    assert all(result.cost == ac.Budget() and not result.votes_moved for result in results)

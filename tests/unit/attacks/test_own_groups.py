@@ -38,25 +38,25 @@ GRAPH_VOTES = [
 
 def problems() -> list[tuple[Any, Any, Any, Any]]:
     return [
-        *((NodeListener(k), town(5, degree=2.0, seed=k), *rule) for k, rule in enumerate(NODE_VOTES)),
-        *((GraphListener(k), towns(2, 4, seed=k), *rule) for k, rule in enumerate(GRAPH_VOTES)),
+        *((NodeListener(k), town(5, degree=2.0, seed=k), *theorem) for k, theorem in enumerate(NODE_VOTES)),
+        *((GraphListener(k), towns(2, 4, seed=k), *theorem) for k, theorem in enumerate(GRAPH_VOTES)),
     ]
 
 
 def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_does() -> None:
     certified = broken = 0
-    for model, data, division, vote in problems():
-        certificate = ac.certify(model, data, division, rule=vote)
-        problem = Problem(model, data, division, vote)
+    for model, data, division, voting_rule in problems():
+        certificate = ac.certify(model, data, division, voting_rule=voting_rule)
+        problem = Problem(model, data, division, voting_rule)
         rows = problem.rows(None)
         features = None if problem.per_neighbour else AdversarialFeatures.of(problem)  # once for all budgets
-        assert [problem.winner(ballots) for ballots in problem.votes(rows)] == certificate.label.tolist()
+        assert [problem.winner(votes) for votes in problem.votes(rows)] == certificate.label.tolist()
         found: dict[str, list[Any]] = {}  # the results of each change
         for budget in BUDGETS:
             holds = certificate.holds_against(budget)
             for results in (exhaustive(problem, None, budget), greedy(problem, None, budget, features=features)):
                 fallen = np.array([result.succeeded for result in results])
-                assert not (holds & fallen).any(), (division, vote, budget)
+                assert not (holds & fallen).any(), (division, voting_rule, budget)
                 for result in results:
                     found.setdefault(repr(result.perturbation), []).append(result)
                 broken += int(fallen.sum())
@@ -64,8 +64,8 @@ def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_
         for shared in found.values():
             targets = list(dict.fromkeys(result.row for result in shared))
             again = problem.recast_whole(targets, shared[0].perturbation, engine="naive")
-            label = {row: problem.winner(ballots) for row, ballots in zip(targets, again, strict=True)}
-            assert all(result.label_after == label[result.row] for result in shared), (division, vote, shared)
+            label = {row: problem.winner(votes) for row, votes in zip(targets, again, strict=True)}
+            assert all(result.label_after == label[result.row] for result in shared), (division, voting_rule, shared)
     # Otherwise the test above would say nothing.
     assert certified > 40
     assert broken > 60
@@ -74,7 +74,7 @@ def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_
 @pytest.mark.parametrize("division", [ac.PerNeighbour(), ac.PerEdge()], ids=str)
 def test_one_step_beyond_the_certified_number_injection_breaks_many_targets(division):
     model, data = NodeListener(1), town(80, degree=4.0, seed=3)
-    certificate = ac.certify(model, data, division, rule=ac.VotingRule(prior=3))
+    certificate = ac.certify(model, data, division, voting_rule=ac.VotingRule(prior=3))
     for more, succeeds in ((0, False), (1, True)):
         sizes = np.maximum(certificate.max_certified("inject_nodes", edges_per_injected=1), 0)
         budgets = [ac.Budget(inject_nodes=int(size) + more, edges_per_injected=1) for size in sizes]

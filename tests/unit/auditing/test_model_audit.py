@@ -35,7 +35,7 @@ NAMES = [component.name for component in COMPONENTS]
 
 
 def law_holds(model, division, kinds, only_counted=False):
-    """Whether one-unit attacks move only the promised ballots, on a few graphs.
+    """Whether one-unit attacks move only the promised votes, on a few graphs.
 
     Unless they are only counted, they must also lie where the target has an edge, and a path to the node that was deleted or
     altered: the stronger theorems need it.

@@ -1,4 +1,4 @@
-"""The zoo of local layers and models: all are accepted, and the fast engine casts the ballots of the naive one."""
+"""The zoo of local layers and models: all are accepted, and the fast engine casts the votes of the naive one."""
 
 import warnings
 

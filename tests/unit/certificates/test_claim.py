@@ -1,4 +1,4 @@
-"""The words of a claim: they say exactly what the evidence answers, for ballots and for samples."""
+"""The words of a claim: they say exactly what the evidence answers, for votes and for samples."""
 
 import json
 import math
@@ -8,7 +8,7 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import Claim, make_claim
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import CertificateError
 from agnncert_peers.noise import DeletionNoise, FlipNoise
 from agnncert_peers.samples import SampleEvidence, sample_claim
@@ -25,23 +25,23 @@ def cert(rng):
     return certificate_of(random_evidence(rng, "edge-centric/node"))
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("theorem", THEOREMS)
 @pytest.mark.parametrize("ids", ["node_id", "row"])
-def test_the_words_of_every_rule_say_exactly_what_its_answers_say(rule, ids, rng):
+def test_the_words_of_every_rule_say_exactly_what_its_answers_say(theorem, ids, rng):
     """The claim must not promise what holds_against refuses, nor the other way round."""
-    proof = random_evidence(rng, rule, ids=ids, unstable=0)
+    proof = random_evidence(rng, theorem, ids=ids, unstable=0)
     claim = certificate_of(proof).claim
     own = proof.holds(Budget(target_features=True)).any()
     assert ("The target's own features are unchanged." in claim.assumes) == (not own and claim.task == "node")
     deleted = proof.holds(Budget(delete_nodes=1)).any()
-    if RULES[rule].per_neighbour:  # groups are told without ids
+    if THEOREMS[theorem].per_neighbour:  # groups are told without ids
         assert any("deleted with all" in words for words in claim.covers)
         assert deleted
-    elif rule.startswith(("edge-centric", "node-centric", "gated")):
+    elif theorem.startswith(("edge-centric", "node-centric", "gated")):
         assert any("deleted with all" in words for words in claim.covers) == deleted == (ids == "node_id")
     assert any("Row numbers" in words for words in claim.assumes) == (ids == "row")
     assert len(claim.unit) > 10
-    assert claim.task == rule.split("/")[1]
+    assert claim.task == theorem.split("/")[1]
 
 
 def test_a_claim_survives_json(cert):
@@ -79,7 +79,7 @@ def test_a_claim_with_missing_or_unknown_fields_is_refused(cert):
 
 def test_without_a_tolerance_evaluations_must_agree_exactly():
     claim = make_claim(random_evidence(np.random.default_rng(0), "node-centric/node"), "d")
-    assert any("the same ballot" in words for words in claim.assumes)
+    assert any("the same vote" in words for words in claim.assumes)
     assert claim.library_version
 
 

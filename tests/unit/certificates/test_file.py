@@ -9,7 +9,7 @@ import safetensors.numpy
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import VERSION, read_contents
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import CertificateError
 from agnncert.proving.certificate import Certificate, load_certificate, usual_budgets
 from agnncert.verdict import verify
@@ -60,9 +60,9 @@ def refusal(path) -> str:
     return verdict.reasons[0]
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_certificate_comes_back_whole(rule, rng, tmp_path):
-    cert = certificate_of(random_evidence(rng, rule), truth=rng.integers(0, 3, 30))
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_a_certificate_comes_back_whole(theorem, rng, tmp_path):
+    cert = certificate_of(random_evidence(rng, theorem), truth=rng.integers(0, 3, 30))
     cert.save(tmp_path / "a.cert")
     again = load_certificate(tmp_path / "a.cert")
     assert again.claim == cert.claim
@@ -291,10 +291,10 @@ def test_altered_words_are_refused_even_if_sealed_again(path, field):
     assert not verify(path).holds
 
 
-def test_a_stronger_rule_for_the_same_ballots_is_refused(path):
+def test_a_stronger_rule_for_the_same_votes_is_refused(path):
     """The words of the claim belong to the rule, and so do the numbers."""
     header, arrays = open_up(path)
-    forge(path, header | {"settings": header["settings"] | {"rule": "gated/node"}}, arrays)
+    forge(path, header | {"settings": header["settings"] | {"theorem": "gated/node"}}, arrays)
     assert not verify(path).holds
 
 

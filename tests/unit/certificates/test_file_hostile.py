@@ -49,11 +49,11 @@ def test_spoiled_files_are_judged_or_refused_and_nothing_else_is_raised(tmp_path
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"kind":"ballots"', '"kind":"samples","kind":"ballots"'),  # a key twice
+        ('"kind":"votes"', '"kind":"samples","kind":"votes"'),  # a key twice
         ('"tolerance":3.814697265625e-06', '"tolerance":1e309'),
         ('"tolerance":3.814697265625e-06', '"tolerance":NaN'),
         ('"tolerance":3.814697265625e-06', '"tolerance":0.000003814697265625'),  # the same number in other words
-        ('"kind":"ballots"', '"kind": "ballots"'),
+        ('"kind":"votes"', '"kind": "votes"'),
         ('"notes":[', '"notes":' + "[" * 100_000),
         ('"num_groups":', '"num_groups":' + "9" * 5000),
     ],
@@ -74,8 +74,8 @@ def test_a_header_is_read_in_one_way_only(old, new, tmp_path):
         (("claim", "notes"), ["\x1b[2JThe certificate holds."], "control characters"),
         (("claim", "notes"), ["\ud800"], "control characters"),
         (("claim", "notes"), ["\u202eholds"], "control characters"),
-        (("settings", "parameters"), {"add_edges": 10**30}, "parameters of the rule"),
-        (("settings", "rule"), ["edge-centric/node"], "unknown rule"),
+        (("settings", "parameters"), {"add_edges": 10**30}, "parameters of the theorem"),
+        (("settings", "theorem"), ["edge-centric/node"], "unknown theorem"),
         (("settings", "num_groups"), 10**40, "too large"),
         (("statements",), [{"budget": {"add_edges": 2**53 + 1}, "broken_at_most": 0}], "larger than"),
         (("statements",), [{"budget": {"add_edges": 1.0}, "broken_at_most": 0}], "not how a budget is written"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agnncert.certificates.theorem_facts import EDGES_ONLY, RULES, why_not
+from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS, why_not
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
@@ -17,13 +17,13 @@ DIVISIONS = [
 @pytest.mark.parametrize("task", ["node", "graph"])
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
 def test_a_division_has_one_rule(division, task):
-    right, parameters = division.rule(task), division.parameters
+    right, parameters = division.theorem(task), division.parameters
     assert why_not(right, str(division), division.num_groups, parameters) == ""
     assert "does not have" in why_not(right, str(division), division.num_groups + 1, parameters)
     assert "does not have" in why_not(right, str(division), division.num_groups, {**parameters, "more": 1})
-    for rule in RULES:
-        if rule.endswith(task) and rule != right:
-            assert why_not(rule, str(division), division.num_groups, parameters)
+    for theorem in THEOREMS:
+        if theorem.endswith(task) and theorem != right:
+            assert why_not(theorem, str(division), division.num_groups, parameters)
 
 
 def test_edges_alone_can_be_certified_edge_centric():

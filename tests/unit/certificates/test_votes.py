@@ -16,13 +16,13 @@ def votes() -> Votes:
         default_stable=np.array([True, True, False]),
         indptr=np.array([0, 2, 3, 8]),
         group=np.array([1, 4, 0, 0, 1, 2, 3, 4], dtype=np.int32),
-        ballot=np.array([0, ABSTAIN, 1, 2, 2, 1, 1, ABSTAIN], dtype=np.int16),
+        vote=np.array([0, ABSTAIN, 1, 2, 2, 1, 1, ABSTAIN], dtype=np.int16),
         stable=np.array([True, True, False, True, True, True, False, True]),
         reached=np.array([True, False, True, True, True, True, True, True]),
     )
 
 
-def test_the_table_has_the_default_everywhere_but_where_a_ballot_is_listed(votes):
+def test_the_table_has_the_default_everywhere_but_where_a_vote_is_listed(votes):
     assert votes.dense().tolist() == [[2, 0, 2, 2, -1], [1, -1, -1, -1, -1], [2, 2, 1, 1, -1]]
     assert votes.dense().dtype == np.int16
 
@@ -32,7 +32,7 @@ def test_counts_are_those_of_the_table_without_abstentions(votes):
     assert votes.counts.tolist() == expected == [[1, 0, 3], [0, 1, 0], [0, 2, 2]]
 
 
-def test_owners_and_unlisted_ballots(votes):
+def test_owners_and_unlisted_votes(votes):
     assert votes.num_targets == 3
     assert votes.owner.tolist() == [0, 0, 1, 2, 2, 2, 2, 2]
     assert votes.num_unlisted.tolist() == [3, 4, 0]
@@ -45,7 +45,7 @@ def test_a_tally_counts_only_what_it_is_asked_to(votes):
     assert votes.tally(nothing, np.array([False, True, True])).sum() == 0
 
 
-def test_several_ballots_of_one_target_for_one_class_all_count(votes):
+def test_several_votes_of_one_target_for_one_class_all_count(votes):
     assert votes.tally()[2].tolist() == [0, 2, 2], "repeated indices are added up, not overwritten"
 
 
@@ -62,7 +62,7 @@ def test_random_tables_survive_being_stored_as_exceptions():
             default_stable=np.ones(6, dtype=bool),
             indptr=np.concatenate([[0], np.cumsum([len(groups) for groups in listed])]),
             group=np.concatenate(listed).astype(np.int32),
-            ballot=np.concatenate([row[g] for row, g in zip(table, listed, strict=True)]).astype(np.int16),
+            vote=np.concatenate([row[g] for row, g in zip(table, listed, strict=True)]).astype(np.int16),
             stable=np.ones(sum(map(len, listed)), dtype=bool),
             reached=np.ones(sum(map(len, listed)), dtype=bool),
         )

@@ -3,25 +3,25 @@
 import numpy as np
 import pytest
 
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError, SettingsError
 from tests.support.certificates import random_vote
 
 
 def test_the_plain_vote_is_spelled_out_as_it_has_always_been():
-    usual = {rule: VotingRule().under(rule, 3) for rule in RULES}
-    edgeless = {rule for rule, vote in usual.items() if vote.empty == "edgeless"}
-    assert edgeless == {"edge-centric/node", "node-centric/node"}
-    assert all(vote.prior == 0 for vote in usual.values())
+    usual = {theorem: VotingRule().under(theorem, 3) for theorem in THEOREMS}
+    no_edge = {theorem for theorem, voting_rule in usual.items() if voting_rule.empty == "no_edge"}
+    assert no_edge == {"edge-centric/node", "node-centric/node"}
+    assert all(voting_rule.prior == 0 for voting_rule in usual.values())
     assert VotingRule(prior=[0, 0, 0]).under("node-centric/node", 3) == usual["node-centric/node"]
 
 
 def test_numbers_of_numpy_and_arrays_are_taken():
-    vote = VotingRule(np.int64(1), np.array([0, 12]))
-    assert vote == VotingRule(1, (0, 12))
-    assert type(vote.empty) is int
-    assert type(vote.prior[0]) is int
+    voting_rule = VotingRule(np.int64(1), np.array([0, 12]))
+    assert voting_rule == VotingRule(1, (0, 12))
+    assert type(voting_rule.empty) is int
+    assert type(voting_rule.prior[0]) is int
 
 
 @pytest.mark.parametrize("empty", ["nothing", -1, 1.0, True, [0], 2**15])
@@ -37,29 +37,29 @@ def test_what_is_no_prior_is_refused(prior):
 
 
 @pytest.mark.parametrize(
-    ("rule", "vote", "why"),
+    ("theorem", "voting_rule", "why"),
     [
-        ("edge-centric/graph", VotingRule("edgeless"), "no edgeless prediction"),
-        ("node-centric/graph", VotingRule(prior=3), "no edgeless prediction"),
-        ("gated/node", VotingRule("edgeless"), "hide the target's features"),
+        ("edge-centric/graph", VotingRule("no_edge"), "no prediction without edges"),
+        ("node-centric/graph", VotingRule(prior=3), "no prediction without edges"),
+        ("gated/node", VotingRule("no_edge"), "hide the target's features"),
         ("gated/node", VotingRule("abstain", 2), "own features, which this division protects"),
-        ("custom/node", VotingRule(1), "all ballots are cast"),
-        ("gnncert-e/node", VotingRule(prior=1), "only the ballots are known"),
+        ("custom/node", VotingRule(1), "all votes are cast"),
+        ("gnncert-e/node", VotingRule(prior=1), "only the votes are known"),
         ("node-centric/node", VotingRule(3), "classes are 0 to 2"),
         ("node-centric/node", VotingRule(0, [1, 2]), "one for each of 3"),
     ],
 )
-def test_a_vote_that_does_not_fit_the_rule_is_refused(rule, vote, why):
+def test_a_vote_that_does_not_fit_the_rule_is_refused(theorem, voting_rule, why):
     with pytest.raises(SettingsError, match=why):
-        vote.under(rule, 3)
+        voting_rule.under(theorem, 3)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_vote_survives_json(rule):
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_a_vote_survives_json(theorem):
     rng = np.random.default_rng(7)
     for _ in range(20):
-        vote = random_vote(rng, rule).under(rule, 3)
-        assert VotingRule.from_json(vote.to_json(), rule, 3) == vote
+        voting_rule = random_vote(rng, theorem).under(theorem, 3)
+        assert VotingRule.from_json(voting_rule.to_json(), theorem, 3) == voting_rule
 
 
 @pytest.mark.parametrize(

@@ -75,38 +75,34 @@ NAMES = ["safe", "toxic", "a=b"]
 
 
 @pytest.mark.parametrize(
-    ("typed", "rule"),
+    ("typed", "voting_rule"),
     [
         ({"empty": "toxic"}, VotingRule(1)),
         ({"empty": "abstain", "prior": "toxic=12"}, VotingRule("abstain", (0, 12, 0))),
         ({"empty": "0", "prior": "a=b=-3, safe=2"}, VotingRule(0, (2, 0, -3))),
-        ({"empty": "edgeless", "prior": "5"}, VotingRule("edgeless", 5)),
+        ({"empty": "no_edge", "prior": "5"}, VotingRule("no_edge", 5)),
         ({"prior": "1,2,3"}, VotingRule(prior=(1, 2, 3))),
         ({}, None),
     ],
 )
-def test_classes_in_a_voting_rule_may_be_called_by_name(typed, rule) -> None:
-    assert CertifySettings(**typed).rule(NAMES) == rule
+def test_classes_in_a_voting_rule_may_be_called_by_name(typed, voting_rule) -> None:
+    assert CertifySettings(**typed).voting_rule(NAMES) == voting_rule
 
 
 @pytest.mark.parametrize(
     ("typed", "names", "said"),
     [
-        (
-            {"empty": "toxc"},
-            NAMES,
-            'no class is called "toxc": did you mean "toxic"? Valid: safe, toxic, a=b, edgeless',
-        ),
+        ({"empty": "toxc"}, NAMES, 'no class is called "toxc": did you mean "toxic"? Valid: safe, toxic, a=b, no_edge'),
         ({"prior": "toxin=3"}, NAMES, 'no class is called "toxin": did you mean "toxic"? Valid: safe, toxic, a=b.'),
         ({"prior": "toxic=3,toxic=4"}, NAMES, 'the class "toxic" is called twice'),
         ({"prior": "toxic=many"}, NAMES, '"toxic=many" is not of the form CLASS=N'),
         ({"prior": "toxic=3,4"}, NAMES, '"4" is not of the form CLASS=N'),
-        ({"empty": "toxic"}, None, "have numbers alone: use these, or edgeless or abstain"),
+        ({"empty": "toxic"}, None, "have numbers alone: use these, or no_edge or abstain"),
     ],
 )
 def test_a_name_that_no_class_has_is_refused_with_those_that_there_are(typed, names, said) -> None:
     settings = CertifySettings(**typed)
     assert settings.sets_rule
     with pytest.raises(SettingsError) as refused:
-        settings.rule(names)
+        settings.voting_rule(names)
     assert said in str(refused.value)

@@ -237,10 +237,10 @@ def test_codes_arrive_as_floats_and_a_model_that_reads_them_as_integers_is_certi
 
 
 def test_a_vote_goes_to_the_largest_logit_and_ties_to_the_smaller_class():
-    ballots, stable = judge(torch.tensor([[0.0, 2.0, 1.0], [3.0, 1.0, 3.0], [0.0, 0.0, 0.0]]), tolerance=0.0)
-    assert ballots.tolist() == [1, 0, 0]
+    votes, stable = judge(torch.tensor([[0.0, 2.0, 1.0], [3.0, 1.0, 3.0], [0.0, 0.0, 0.0]]), tolerance=0.0)
+    assert votes.tolist() == [1, 0, 0]
     assert stable.tolist() == [True, False, False]
-    assert ballots.dtype == np.int16
+    assert votes.dtype == np.int16
 
 
 @pytest.mark.parametrize(("gap", "sure"), [(0.5, True), (0.25, False), (0.125, False)])

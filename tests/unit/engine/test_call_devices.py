@@ -46,7 +46,7 @@ def both(*given, **settings):
 
 
 @pytest.mark.parametrize(("task", "division"), CASES, ids=str)
-def test_a_model_on_another_device_casts_the_same_ballots(task, division):
+def test_a_model_on_another_device_casts_the_same_votes(task, division):
     here, there = both("gcn", task, division)
     for name, array in here.evidence.tensors().items():
         assert np.array_equal(array, there.evidence.tensors()[name]), name
@@ -96,7 +96,7 @@ def test_whoever_forgets_to_send_something_is_told(monkeypatch, forgotten):
     if forgotten == "features":
         monkeypatch.setattr(lazy_rows.LazyRows, "on", lambda self, device: self)
     else:
-        monkeypatch.setattr(calling.Caller, "run", _careless(forgotten))
+        monkeypatch.setattr(calling.ModelAdapter, "run", _careless(forgotten))
     with pytest.raises(Exception, match=r"same device|numpy|device"):
         certified_far("gcn", "node", EdgeCentric(5))
 

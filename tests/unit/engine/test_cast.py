@@ -85,7 +85,7 @@ def test_a_division_that_returns_a_data_is_told_what_to_return(engine):
         votes_of(build("gcn", "node"), DATA, ReturnsData(), engine)
 
 
-def test_unstable_ballots_are_marked_alike_by_both_engines():
+def test_unstable_votes_are_marked_alike_by_both_engines():
     data, model = DATA.clone(), build("gcn", "node")
     graph = canonical(data)
     call = bind(model, graph, "node")
@@ -114,7 +114,7 @@ def test_a_cover_table_comes_with_the_edge_centric_division_only():
     assert len(cast(node, graph, Forgetful(), np.arange(4))[1][1]) == 0
 
 
-def test_ballots_are_cast_without_tracking_gradients():
+def test_votes_are_cast_without_tracking_gradients():
     graph = canonical(DATA)
     call = bind(build("gcn", "node"), graph, "node")
     with torch.enable_grad():

@@ -241,7 +241,7 @@ def test_a_shaken_projection_that_is_not_kept_moves_scores_as_one_that_is(monkey
     kept = ac.certify(model, data, EdgeCentric(5)).evidence.votes
     monkeypatch.setattr(lazy_rows, "MOST_KEPT_SHAKEN", 0)
     anew = ac.certify(model, data, EdgeCentric(5)).evidence.votes
-    assert np.array_equal(kept.ballot, anew.ballot)
+    assert np.array_equal(kept.vote, anew.vote)
     assert np.array_equal(kept.stable, anew.stable)
     features, lin = Features(matrix()).shaken(lazy_rows.Shake(1e-3, 1)), weight(OUT, WIDTH)
     with torch.no_grad():

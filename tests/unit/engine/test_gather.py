@@ -1,4 +1,4 @@
-"""Shares that are kept: a vote that was stopped goes on where it was, and never with ballots of another vote."""
+"""Shares that are kept: a vote that was stopped goes on where it was, and never with votes of another vote."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.engine import casting as gather
 from agnncert.engine.casting import parts_of
-from agnncert.engine.fast import RangeVotes, Shuffle
+from agnncert.engine.fast import EdgesByGroup, RangeVotes
 from agnncert.graphs.targets import prepared
 
 GROUPS = 9
@@ -42,7 +42,7 @@ SMALL = 4_000  # bytes: so little that every group is a range of its own
 
 @pytest.mark.parametrize("division", [ac.EdgeCentric(GROUPS), ac.NodeCentric(GROUPS)], ids=str)
 def test_a_vote_that_was_stopped_goes_on(model, division, tmp_path, monkeypatch) -> None:
-    folder, data = tmp_path / "ballots", a_graph()
+    folder, data = tmp_path / "votes", a_graph()
     whole = ac.certify(model, data, division, memory_limit=SMALL)
     with pytest.raises(Stopped):
         ac.certify(model, data, division, memory_limit=SMALL, checkpoint=folder, progress=stopped_after(4))
@@ -62,11 +62,11 @@ def test_a_vote_that_was_stopped_goes_on(model, division, tmp_path, monkeypatch)
     whole.save(tmp_path / "whole.cert")
     again.save(tmp_path / "again.cert")
     assert (tmp_path / "whole.cert").read_bytes() == (tmp_path / "again.cert").read_bytes()
-    assert not folder.exists()  # the certificate holds the ballots now
+    assert not folder.exists()  # the certificate holds the votes now
 
 
-def test_ballots_of_another_vote_are_refused(model, tmp_path) -> None:
-    folder, data, division = tmp_path / "ballots", a_graph(), ac.EdgeCentric(GROUPS)
+def test_votes_of_another_vote_are_refused(model, tmp_path) -> None:
+    folder, data, division = tmp_path / "votes", a_graph(), ac.EdgeCentric(GROUPS)
     with pytest.raises(Stopped):
         ac.certify(model, data, division, memory_limit=SMALL, checkpoint=folder, progress=stopped_after(4))
     other = ac.build_model("gcn", data, hidden_channels=8, seed=1).eval()
@@ -77,12 +77,12 @@ def test_ballots_of_another_vote_are_refused(model, tmp_path) -> None:
         lambda: ac.certify(model, data, division, targets=[1, 2], checkpoint=folder),
         lambda: ac.certify(model, data, division, tolerance=0.5, checkpoint=folder),
     ):
-        with pytest.raises(ac.errors.SettingsError, match="holds ballots of another vote"):
+        with pytest.raises(ac.errors.SettingsError, match="holds votes of another vote"):
             changed()
 
 
 def test_a_damaged_share_is_refused(model, tmp_path) -> None:
-    folder, data, division = tmp_path / "ballots", a_graph(), ac.EdgeCentric(GROUPS)
+    folder, data, division = tmp_path / "votes", a_graph(), ac.EdgeCentric(GROUPS)
     with pytest.raises(Stopped):
         ac.certify(model, data, division, memory_limit=SMALL, checkpoint=folder, progress=stopped_after(4))
     file = next(folder.iterdir())
@@ -95,13 +95,13 @@ def test_a_damaged_share_is_refused(model, tmp_path) -> None:
 
 def test_a_file_in_place_of_the_folder(model, tmp_path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ac.errors.SettingsError, match="a division keeps its ballots in a folder"):
+    with pytest.raises(ac.errors.SettingsError, match="a division keeps its votes in a folder"):
         ac.certify(model, a_graph(), ac.EdgeCentric(GROUPS), checkpoint=tmp_path / "file")
 
 
 def test_parts_cover_what_is_left_once() -> None:
     chosen = prepared(a_graph(), None).targets(None)
-    shuffle = Shuffle(chosen.graph, ac.EdgeCentric(GROUPS), chosen.places)
+    shuffle = EdgesByGroup(chosen.graph, ac.EdgeCentric(GROUPS), chosen.places)
     for kept in ([], [range(0, 2)], [range(3, 4), range(7, 9)]):
         shares = [RangeVotes(groups, None, None) for groups in kept]
         for at_least in (1, 2, 5, 100):

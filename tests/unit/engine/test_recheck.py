@@ -1,4 +1,4 @@
-"""Which ballots are cast again, and that a ballot of another class is noticed."""
+"""Which votes are cast again, and that a vote of another class is noticed."""
 
 import math
 from dataclasses import replace
@@ -10,7 +10,7 @@ from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind
 from agnncert.engine.casting import cast
-from agnncert.engine.naive import choose_ballots, choose_few, differing
+from agnncert.engine.naive import choose_few, choose_votes, differing
 from agnncert.graphs.graph import canonical, canonical_set
 from tests.support.graphs import random_data
 from tests.support.models import build
@@ -25,18 +25,18 @@ def voted(request):
     return cast(call, graph, division, rows)[0], call, graph, division, rows
 
 
-def test_ballots_that_are_right_do_not_differ_and_wrong_ones_do(voted):
+def test_votes_that_are_right_do_not_differ_and_wrong_ones_do(voted):
     votes, call, graph, division, rows = voted
-    everything = choose_ballots(votes, np.inf, np.random.default_rng(0))
+    everything = choose_votes(votes, np.inf, np.random.default_rng(0))
     assert len(everything) == len(rows) * 4
     assert not differing(votes, everything, call, graph, division, rows)[0].size
-    wrong = replace(votes, ballot=(votes.ballot + 1) % votes.num_classes)
+    wrong = replace(votes, vote=(votes.vote + 1) % votes.num_classes)
     found, again = differing(wrong, everything, call, graph, division, rows)
     assert found.size == votes.stable.sum()
     assert (again == votes.dense().reshape(-1)).all()
 
 
-def test_a_few_ballots_are_some_dozens_at_the_price_of_few_passes(voted):
+def test_a_few_votes_are_some_dozens_at_the_price_of_few_passes(voted):
     votes, _, graph, _, rows = voted
     pairs = choose_few(votes, graph.task == "graph", np.random.default_rng(0))
     assert len(np.unique(pairs[:, 1])) <= 3 or graph.task == "graph"
@@ -44,7 +44,7 @@ def test_a_few_ballots_are_some_dozens_at_the_price_of_few_passes(voted):
     assert len(np.unique(pairs, axis=0)) == len(pairs)
 
 
-def test_ballots_without_any_edge_can_be_cast_again():
+def test_votes_without_any_edge_can_be_cast_again():
     data = random_data(0, smallest=6, density=0.0)
     graph, division, rows = canonical(data), EdgeCentric(3), np.arange(2)
     call = bind(build("gcn", "node"), graph, "node")
@@ -53,10 +53,10 @@ def test_ballots_without_any_edge_can_be_cast_again():
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, 11, 12, 13, 100])
-def test_as_many_ballots_are_chosen_as_were_asked_for(voted, number):
+def test_as_many_votes_are_chosen_as_were_asked_for(voted, number):
     votes, *_, rows = voted
     for seed in range(5):
-        pairs = choose_ballots(votes, number, np.random.default_rng(seed))
+        pairs = choose_votes(votes, number, np.random.default_rng(seed))
         assert len(np.unique(pairs, axis=0)) == len(pairs) == min(number, 4 * len(rows))
 
 
@@ -72,7 +72,7 @@ def voted_alone(request):
 
 def test_where_neighbours_have_groups_of_their_own_all_that_is_cast_is_cast_again(voted_alone):
     votes, call, graph, division, rows = voted_alone
-    everything = choose_ballots(votes, math.inf, np.random.default_rng(0), own_groups=True)
+    everything = choose_votes(votes, math.inf, np.random.default_rng(0), own_groups=True)
     listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
     chosen = {(int(v), int(g)) for v, g in everything}
     assert listed <= chosen
@@ -80,15 +80,15 @@ def test_where_neighbours_have_groups_of_their_own_all_that_is_cast_is_cast_agai
     assert {v for v, _ in chosen - listed} == free, "one empty group for each target that has one"
     assert len(chosen) == len(listed) + len(free)
     assert not differing(votes, everything, call, graph, division, rows)[0].size
-    wrong = replace(votes, ballot=(votes.ballot + 1) % votes.num_classes)
+    wrong = replace(votes, vote=(votes.vote + 1) % votes.num_classes)
     assert differing(wrong, everything, call, graph, division, rows)[0].size == votes.stable.sum()
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, 12, 33])
-def test_some_of_them_are_mostly_ballots_that_are_cast(voted_alone, number):
+def test_some_of_them_are_mostly_votes_that_are_cast(voted_alone, number):
     votes, *_ = voted_alone
     listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
-    pairs = choose_ballots(votes, number, np.random.default_rng(1), own_groups=True)
+    pairs = choose_votes(votes, number, np.random.default_rng(1), own_groups=True)
     number = min(number, len(listed) + int((votes.num_unlisted > 0).sum()))
     assert len(np.unique(pairs, axis=0)) == len(pairs) == number
     assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(len(listed), number - number // 4)

@@ -1,4 +1,4 @@
-"""A ballot that counts as stable is the same on every path: sparse or dense, one subgraph or all, whoever else is there."""
+"""A vote that counts as stable is the same on every path: sparse or dense, one subgraph or all, whoever else is there."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ from tests.support.wild import (
     WIDTH,
     Cancelling,
     CancellingInside,
-    check_stable_ballots_hold,
+    check_stable_votes_hold,
     votes_on,
     wild_data,
     with_dense_strangers,
@@ -44,18 +44,18 @@ SIZES = (1e5, 1e8, 1e20)
 
 @pytest.mark.parametrize(("kind", "big"), [(kind, SIZES[(k + j) % 3]) for k, kind in enumerate(LAYERS) for j in (0, 1)])
 def test_large_features_that_cancel(kind, big):
-    check_stable_ballots_hold(Cancelling(kind), wild_data(0, big), *DIVISIONS)
+    check_stable_votes_hold(Cancelling(kind), wild_data(0, big), *DIVISIONS)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_large_weights_that_cancel_inside_the_network(seed):
-    check_stable_ballots_hold(CancellingInside(seed), wild_data(seed, wild=0), *DIVISIONS)
+    check_stable_votes_hold(CancellingInside(seed), wild_data(seed, wild=0), *DIVISIONS)
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_tame_rows_keep_their_ballots_next_to_wild_ones(kind):
-    assert check_stable_ballots_hold(Cancelling(kind), wild_data(0, wild=0), EdgeCentric(5)) == [1.0]
-    assert 0.2 < check_stable_ballots_hold(Cancelling(kind), wild_data(0, wild=4), EdgeCentric(9))[0] < 1.0
+def test_tame_rows_keep_their_votes_next_to_wild_ones(kind):
+    assert check_stable_votes_hold(Cancelling(kind), wild_data(0, wild=0), EdgeCentric(5)) == [1.0]
+    assert 0.2 < check_stable_votes_hold(Cancelling(kind), wild_data(0, wild=4), EdgeCentric(9))[0] < 1.0
 
 
 def test_isolated_nodes_flip_no_certified_label():
@@ -73,7 +73,7 @@ magnitudes = st.floats(-20, 20, width=32)
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), low=magnitudes, high=magnitudes, alike=st.booleans())
-def test_sparse_and_dense_products_agree_on_stable_ballots(seed, low, high, alike):
+def test_sparse_and_dense_products_agree_on_stable_votes(seed, low, high, alike):
     random = torch.Generator().manual_seed(seed)
     size = low + (high - low) * torch.rand(30, 50, generator=random)
     x = 10**size * torch.randn(30, 50, generator=random).sign() * (torch.rand(30, 50, generator=random) < 0.3)
@@ -93,16 +93,16 @@ def test_sparse_and_dense_products_agree_on_stable_ballots(seed, low, high, alik
             np.arange(30),
             "fast",
             TOLERANCE,
-            shuffle=fast.Shuffle(graph, EdgeCentric(3), np.arange(30), replace(layout, sparse=rows)),
+            shuffle=fast.EdgesByGroup(graph, EdgeCentric(3), np.arange(30), replace(layout, sparse=rows)),
         )[0]
         for rows in (None, SparseRows(graph.x))
     )
     for one, other in ((dense, sparse), (sparse, dense)):
-        assert not (one.stable & (one.ballot != other.ballot)).any()
+        assert not (one.stable & (one.vote != other.vote)).any()
         assert not (one.default_stable & (one.default != other.default)).any()
 
 
-def test_ballots_do_not_depend_on_the_number_of_threads():
+def test_votes_do_not_depend_on_the_number_of_threads():
     before, model, data = torch.get_num_threads(), Cancelling("gcn"), wild_data(0, 1e4)
     alone = votes_on(model, data, EdgeCentric(5), "fast")
     torch.set_num_threads(2)
@@ -110,14 +110,14 @@ def test_ballots_do_not_depend_on_the_number_of_threads():
         together = votes_on(model, data, EdgeCentric(5), "fast")
     finally:
         torch.set_num_threads(before)
-    assert not (alone.stable & (alone.ballot != together.ballot)).any()
+    assert not (alone.stable & (alone.vote != together.vote)).any()
 
 
 # How it looks
 
 
 def looked(model, data):
-    """Ballots of one call on the whole graph."""
+    """Votes of one call on the whole graph."""
     graph = canonical(data)
     call = bind(model, graph, "node")
     return guarded(call, TOLERANCE, graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph))
@@ -190,13 +190,13 @@ def test_the_second_computation_sees_everything_in_reverse_and_still_sorted():
     graphs = canonical_set([make_data([(0, 1), (1, 2)], 3), make_data([(0, 1)], 2)])
     call = bind(model, graphs, "graph")
     seen.clear()
-    ballots, stable = guarded(call, 0.0, graphs.x, graphs.edge_index, {}, graphs.batch)
+    votes, stable = guarded(call, 0.0, graphs.x, graphs.edge_index, {}, graphs.batch)
     (x, edges, batch), (turned, turned_edges, turned_batch) = seen
     assert torch.allclose(turned, x.flip(0), rtol=1e-13)
     assert torch.equal(turned_edges, (len(x) - 1 - edges).flip(1))
     assert turned_batch.tolist() == [0, 0, 1, 1, 1]
     sums = torch.zeros(2, dtype=x.dtype).index_add(0, batch, x.sum(1))
-    assert ballots.tolist() == (sums < 0).long().tolist()
+    assert votes.tolist() == (sums < 0).long().tolist()
     assert stable.all()
 
 
@@ -228,7 +228,7 @@ def test_gradients_kept_from_training_do_not_prevent_a_copy():
     assert fresh_copy(model).kept.grad_fn is None
 
 
-def test_the_model_is_called_once_if_nobody_asks_which_ballots_are_stable():
+def test_the_model_is_called_once_if_nobody_asks_which_votes_are_stable():
     calls = []
     data = random_data(2)
 
@@ -244,7 +244,7 @@ def test_the_model_is_called_once_if_nobody_asks_which_ballots_are_stable():
         assert len(calls) == expected
 
 
-def test_doubtful_ballots_are_looked_at_more_often():
+def test_doubtful_votes_are_looked_at_more_often():
     calls = []
     plain = Cancelling("gcn")
 

@@ -10,10 +10,10 @@ import torch
 
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
-from agnncert.engine import cover as coverage
+from agnncert.engine import reach as coverage
 from agnncert.engine.call import bind
 from agnncert.engine.casting import cast, structure
-from agnncert.engine.fast import Shuffle, cast_range, covers, list_range, merged
+from agnncert.engine.fast import EdgesByGroup, cast_range, covers, list_range, merged
 from agnncert.engine.features import Features
 from agnncert.graphs.graph import canonical, canonical_set
 from tests.support.graphs import random_data
@@ -33,7 +33,7 @@ CUTS = [[0, 9], [0, 4, 9], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 8, 9]]
 
 def shares_of(task, division, cuts, rows):
     graph = NODE if task == "node" else GRAPHS
-    call, shuffle = bind(build("gcn", task), graph, task), Shuffle(graph, division, rows)
+    call, shuffle = bind(build("gcn", task), graph, task), EdgesByGroup(graph, division, rows)
     with torch.no_grad():
         features = Features(graph.x.to(call.dtype))
         ranges = [range(a, b) for a, b in itertools.pairwise(cuts)]
@@ -52,7 +52,7 @@ def test_however_groups_are_cut_and_shares_come_in_the_votes_are_the_same(monkey
     shares, shuffle = shares_of(task, division, cuts, rows)
     shares = pickle.loads(pickle.dumps(shares[::-1]))
     listing = merged(shares, shuffle)
-    for name in ("indptr", "group", "ballot", "stable", "reached"):
+    for name in ("indptr", "group", "vote", "stable", "reached"):
         assert np.array_equal(getattr(listing, name), getattr(votes, name)), name
         assert getattr(listing, name).dtype == getattr(votes, name).dtype
     assert all(np.array_equal(a, b) for a, b in zip(covers(shares, shuffle, listing), (ptr, table), strict=True))
@@ -60,12 +60,12 @@ def test_however_groups_are_cut_and_shares_come_in_the_votes_are_the_same(monkey
 
 def test_small_components_are_chosen_over_all_groups_together(monkeypatch):
     tables, division, rows = [], EdgeCentric(9), np.arange(12)
-    shuffle = Shuffle(NODE, division, rows)
+    shuffle = EdgesByGroup(NODE, division, rows)
     for max_pairs in range(0, 60):
         monkeypatch.setattr(coverage, "MAX_PAIRS", max_pairs)
         facts = structure(NODE, division, rows)
-        whole = facts["cover_ptr"], facts["cover"]
-        shares = [list_range(shuffle, range(a, b)) for a, b in itertools.pairwise(CUTS[2])]  # no ballot is asked for
+        whole = facts["reach_ptr"], facts["reach"]
+        shares = [list_range(shuffle, range(a, b)) for a, b in itertools.pairwise(CUTS[2])]  # no vote is asked for
         parts = covers(shares, shuffle, merged(shares, shuffle))
         assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
         tables.append(whole[1].tolist())

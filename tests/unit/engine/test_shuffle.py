@@ -9,7 +9,7 @@ import torch
 from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.engine import fast as shuffling
-from agnncert.engine.fast import Shuffle, by_group
+from agnncert.engine.fast import EdgesByGroup, by_group
 from agnncert.graphs.graph import canonical, canonical_set
 from tests.support.graphs import random_data
 
@@ -30,7 +30,7 @@ def test_edges_are_sorted_by_group_and_keep_their_order_within(monkeypatch, bloc
 
 def test_ranges_hold_as_many_edges_as_fit_and_one_group_at_least():
     graph = canonical(random_data(3, smallest=12, largest=12, density=0.6))
-    shuffle = Shuffle(graph, EdgeCentric(7), np.arange(12))
+    shuffle = EdgesByGroup(graph, EdgeCentric(7), np.arange(12))
     assert shuffle.ranges() == [range(7)]
     assert shuffle.ranges(1) == [range(k, k + 1) for k in range(7)]
     some = shuffle.ranges(shuffling.BYTES_PER_EDGE * 30)
@@ -47,7 +47,7 @@ def test_the_ranges_together_are_the_union_of_all_subgraphs(task, division):
     graph = canonical(data[0]) if task == "node" else canonical_set(data)
     rows = np.arange(graph.num_nodes if task == "node" else 3)
     whole = division.disjoint_union(graph, division.groups(graph))
-    shuffle = Shuffle(graph, division, rows)
+    shuffle = EdgesByGroup(graph, division, rows)
     seen = []
     for groups in shuffle.ranges(1):
         pieces = shuffle.pieces(groups)

@@ -43,12 +43,7 @@ def test_the_text_follows_the_rows() -> None:
 
 
 def test_every_number_of_a_row_on_the_page_changes_with_it() -> None:
-    changed = {
-        "seconds_training": 77.0,
-        "epochs": 66,
-        "seconds_certification": 8.8,
-        "vote_differs_from_edgeless": 0.123,
-    }
+    changed = {"seconds_training": 77.0, "epochs": 66, "seconds_certification": 8.8, "vote_differs_from_no_edge": 0.123}
     before, after = page_of(rows()), page_of(rows(**changed))
     for told in ("77 s", "| 66 |", "8.8 s", "12.30 %"):
         assert told not in before
@@ -147,7 +142,7 @@ def test_two_rows_make_a_figure_with_direct_labels(tmp_path) -> None:
     figures = {figure.name: figure for figure in draw_figures(results, tmp_path)}
     assert set(figures) == {"groups", "neighbours"}
     found = texts(figures["groups"].path)
-    assert {"T=100", "T=300", "Cora-ML, E", "certified accuracy", "edgeless 0.80", "majority class 0.30"} <= set(found)
+    assert {"T=100", "T=300", "Cora-ML, E", "certified accuracy", "no_edge 0.80", "majority class 0.30"} <= set(found)
     assert not any("undefended" in text or "MLP" in text for text in found)  # they have no row
     assert "T=100 .800 at size 0, half of that up to 49" in figures["groups"].about
 

@@ -47,7 +47,7 @@ def test_it_may_vote_by_construction(model, division):
 
 def test_prior_votes_are_those_of_the_graph_free_model(model):
     mlp = parts()[1](DATA.x, ALONE).argmax(1).numpy()
-    certificate = ac.certify(model, DATA, ac.PerNeighbour(), rule=ac.VotingRule(prior=1000))
+    certificate = ac.certify(model, DATA, ac.PerNeighbour(), voting_rule=ac.VotingRule(prior=1000))
     assert np.array_equal(certificate.label, mlp)
 
 

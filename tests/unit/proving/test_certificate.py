@@ -124,8 +124,8 @@ def test_a_target_named_twice_is_refused(rng):
     assert certificate_of(proof, target=np.array([1, 2**63], dtype=np.uint64)).target.tolist() == [1, 2**63]
 
 
-def test_a_claim_that_contradicts_its_ballots_is_refused(cert):
-    with pytest.raises(CertificateError, match="task='graph', the ballots say 'node'"):
+def test_a_claim_that_contradicts_its_votes_is_refused(cert):
+    with pytest.raises(CertificateError, match="task='graph', the votes say 'node'"):
         Certificate(dataclasses.replace(cert.claim, task="graph"), cert.evidence, cert.target)
 
 
@@ -146,7 +146,7 @@ def test_possible_labels_and_what_is_excluded(rng):
     assert possible.shape == (cert.num_targets, 4)
     assert (cert.excluded(2, budget) == ~possible[:, 2]).all()
     assert not cert.excluded(2, budget)[cert.label == 2].any()
-    assert (cert.possible(2) == possible).all()  # two edges move any two ballots
+    assert (cert.possible(2) == possible).all()  # two edges move any two votes
     assert cert.possible(Budget(target_features=True)).all()  # nothing is proved about it
     with pytest.raises(SettingsError, match=r"label=4: the classes are 0 to 3"):
         cert.excluded(4, budget)

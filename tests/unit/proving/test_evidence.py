@@ -1,4 +1,4 @@
-"""Ballots from outside: what no engine can have produced is refused, with the reason."""
+"""Votes from outside: what no engine can have produced is refused, with the reason."""
 
 import dataclasses
 import math
@@ -7,65 +7,65 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget, Prices
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError
-from agnncert.proving.evidence import BallotEvidence
-from agnncert.proving.theorems import Reach, tally, withstands
+from agnncert.proving.evidence import VoteEvidence
+from agnncert.proving.theorems import Limits, tally, withstands
 from tests.support.certificates import random_evidence, random_vote
 
 
-def evidence(rule="edge-centric/node", **options) -> BallotEvidence:
-    return random_evidence(np.random.default_rng(2), rule, **options)
+def evidence(theorem="edge-centric/node", **options) -> VoteEvidence:
+    return random_evidence(np.random.default_rng(2), theorem, **options)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_evidence_survives_its_own_arrays_and_settings(rule):
-    proof = evidence(rule)
-    again = BallotEvidence.load(proof.tensors(), proof.settings())
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_evidence_survives_its_own_arrays_and_settings(theorem):
+    proof = evidence(theorem)
+    again = VoteEvidence.load(proof.tensors(), proof.settings())
     assert again.settings() == proof.settings()
     assert all(np.array_equal(a, proof.tensors()[name]) for name, a in again.tensors().items())
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_evidence_with_a_prior_survives_too(rule):
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_evidence_with_a_prior_survives_too(theorem):
     rng = np.random.default_rng(4)
     for _ in range(10):
-        proof = evidence(rule, vote=random_vote(rng, rule))
-        again = BallotEvidence.load(proof.tensors(), proof.settings())
-        assert again.vote == proof.vote
+        proof = evidence(theorem, voting_rule=random_vote(rng, theorem))
+        again = VoteEvidence.load(proof.tensors(), proof.settings())
+        assert again.voting_rule == proof.voting_rule
         assert all(np.array_equal(a, proof.tensors()[name]) for name, a in again.tensors().items())
 
 
 WRONG_PRIORS = {
-    "predictions that are none": (lambda t: {"edgeless": altered(t["edgeless"], -1)}, '"edgeless" has values'),
-    "too few predictions": (lambda t: {"edgeless": t["edgeless"][1:]}, '"edgeless" has'),
-    "too few flags": (lambda t: {"edgeless_stable": t["edgeless_stable"][1:]}, '"edgeless_stable" has'),
-    "another constant": (lambda t: {"default": altered(t["default"], 1)}, "one and the same ballot"),
+    "predictions that are none": (lambda t: {"no_edge": altered(t["no_edge"], -1)}, '"no_edge" has values'),
+    "too few predictions": (lambda t: {"no_edge": t["no_edge"][1:]}, '"no_edge" has'),
+    "too few flags": (lambda t: {"no_edge_stable": t["no_edge_stable"][1:]}, '"no_edge_stable" has'),
+    "another constant": (lambda t: {"default": altered(t["default"], 1)}, "one and the same vote"),
 }
 
 
 @pytest.mark.parametrize("what", WRONG_PRIORS)
 def test_impossible_priors_are_refused(what):
     change, reason = WRONG_PRIORS[what]
-    proof = evidence(vote=VotingRule("abstain", 3))
+    proof = evidence(voting_rule=VotingRule("abstain", 3))
     with pytest.raises(CertificateError, match=reason):
-        BallotEvidence.load(proof.tensors() | change(proof.tensors()), proof.settings())
+        VoteEvidence.load(proof.tensors() | change(proof.tensors()), proof.settings())
 
 
 def test_a_prior_that_follows_something_else_than_what_empty_groups_cast_is_refused():
-    proof = evidence(vote=VotingRule("edgeless", 3))
-    other = altered(proof.edgeless, (proof.edgeless[0] + 1) % 3)
+    proof = evidence(voting_rule=VotingRule("no_edge", 3))
+    other = altered(proof.no_edge, (proof.no_edge[0] + 1) % 3)
     with pytest.raises(CertificateError, match="but they do not"):
-        BallotEvidence.load(proof.tensors() | {"edgeless": other}, proof.settings())
+        VoteEvidence.load(proof.tensors() | {"no_edge": other}, proof.settings())
 
 
 def test_predictions_are_there_exactly_if_the_prior_follows_them():
-    plain, prior = evidence(), evidence(vote=VotingRule("abstain", 3))
+    plain, prior = evidence(), evidence(voting_rule=VotingRule("abstain", 3))
     with pytest.raises(CertificateError, match="expected"):
-        BallotEvidence.load(prior.tensors(), prior.settings() | {"vote": {"empty": "abstain", "prior": 0}})
+        VoteEvidence.load(prior.tensors(), prior.settings() | {"voting_rule": {"empty": "abstain", "prior": 0}})
     with pytest.raises(CertificateError, match="expected"):
-        BallotEvidence.load(plain.tensors(), plain.settings() | {"vote": {"empty": "edgeless", "prior": 3}})
+        VoteEvidence.load(plain.tensors(), plain.settings() | {"voting_rule": {"empty": "no_edge", "prior": 3}})
 
 
 def altered(array, value, place=0):
@@ -75,22 +75,22 @@ def altered(array, value, place=0):
 
 
 WRONG_ARRAYS = {
-    "a class that does not exist": ("ballot", lambda a: altered(a, 3), '"ballot" has values'),
+    "a class that does not exist": ("vote", lambda a: altered(a, 3), '"vote" has values'),
     "a class below abstaining": ("default", lambda a: altered(a, -2), '"default" has values'),
     "a group that does not exist": ("group", lambda a: altered(a, 12, -1), '"group" has values'),
     "groups out of order": ("group", lambda a: a[::-1].copy(), "does not ascend"),
-    "too few ballots": ("ballot", lambda a: a[:-1], '"ballot" has'),
+    "too few votes": ("vote", lambda a: a[:-1], '"vote" has'),
     "too few flags": ("stable", lambda a: a[:-1], '"stable" has'),
     "too few default flags": ("default_stable", lambda a: a[:-1], '"default_stable" has'),
     "rows that start late": ("indptr", lambda a: altered(a, 1), '"indptr" does not divide'),
     "rows that run backwards": ("indptr", lambda a: altered(a, a[-1] + 5, 3), '"indptr" does not divide'),
     "one row too many": ("indptr", lambda a: np.append(a, a[-1]), '"indptr" has'),
-    "wide ballots": ("ballot", lambda a: a.astype(np.int64), '"ballot" is int64'),
-    "a table of ballots": ("ballot", lambda a: a[:, None], '"ballot" is int16'),
-    "an unreached ballot": ("reached", lambda a: altered(a, False), "lists only ballots that are reached"),
-    "a cover table that stops early": ("cover", lambda a: altered(a, a[-1] - 1, -1), "number of reached ballots"),
-    "a cover table below zero": ("cover", lambda a: altered(a, -1), '"cover"'),
-    "cover rows that are too few": ("cover_ptr", lambda a: a[:-1], '"cover_ptr" has'),
+    "wide votes": ("vote", lambda a: a.astype(np.int64), '"vote" is int64'),
+    "a table of votes": ("vote", lambda a: a[:, None], '"vote" is int16'),
+    "an unreached vote": ("reached", lambda a: altered(a, False), "lists only votes that are reached"),
+    "a reach table that stops early": ("reach", lambda a: altered(a, a[-1] - 1, -1), "number of reached votes"),
+    "a reach table below zero": ("reach", lambda a: altered(a, -1), '"reach"'),
+    "cover rows that are too few": ("reach_ptr", lambda a: a[:-1], '"reach_ptr" has'),
 }
 
 
@@ -99,29 +99,29 @@ def test_impossible_arrays_are_refused(what):
     name, change, reason = WRONG_ARRAYS[what]
     proof = evidence()
     with pytest.raises(CertificateError, match=reason):
-        BallotEvidence.load(proof.tensors() | {name: change(proof.tensors()[name])}, proof.settings())
+        VoteEvidence.load(proof.tensors() | {name: change(proof.tensors()[name])}, proof.settings())
 
 
 def test_a_decreasing_cover_table_is_refused():
     proof = evidence()
     tensors = proof.tensors()
-    row = int(np.argmax(np.diff(tensors["cover_ptr"])))
-    start, stop = tensors["cover_ptr"][row : row + 2]
+    row = int(np.argmax(np.diff(tensors["reach_ptr"])))
+    start, stop = tensors["reach_ptr"][row : row + 2]
     assert stop - start > 1
-    tensors["cover"] = altered(tensors["cover"], tensors["cover"][stop - 1] + 1, start)
+    tensors["reach"] = altered(tensors["reach"], tensors["reach"][stop - 1] + 1, start)
     with pytest.raises(CertificateError, match="more nodes cannot reach fewer"):
-        BallotEvidence.load(tensors, proof.settings())
+        VoteEvidence.load(tensors, proof.settings())
 
 
 WRONG_SETTINGS = {
-    "an unknown rule": ({"rule": "edge-centric/nodes"}, 'did you mean "edge-centric/node"'),
-    "a rule that is no text": ({"rule": 3}, "unknown rule"),
+    "an unknown theorem": ({"theorem": "edge-centric/nodes"}, 'did you mean "edge-centric/node"'),
+    "a theorem that is no text": ({"theorem": 3}, "unknown theorem"),
     "unknown ids": ({"ids": "name"}, "unknown kind of ids"),
     "no groups": ({"num_groups": 0}, "num_groups is 0"),
     "more groups than can be laid out": ({"num_groups": 2**30}, "num_groups is 1073741824"),
     "half a class": ({"num_classes": 2.5}, "num_classes is 2.5"),
     "too few groups": ({"num_groups": 3}, '"group" has values'),
-    "parameters of another rule": ({"parameters": {"edge_groups": 3}}, "parameters of the rule"),
+    "parameters of another rule": ({"parameters": {"edge_groups": 3}}, "parameters of the theorem"),
     "parameters that are a list": ({"parameters": [1]}, "settings are"),
     "an unknown setting": ({"temperature": 1}, "settings are"),
 }
@@ -132,23 +132,23 @@ def test_impossible_settings_are_refused(what):
     change, reason = WRONG_SETTINGS[what]
     proof = evidence()
     with pytest.raises(CertificateError, match=reason):
-        BallotEvidence.load(proof.tensors(), proof.settings() | change)
+        VoteEvidence.load(proof.tensors(), proof.settings() | change)
 
 
 def test_missing_and_surplus_arrays_are_refused():
     proof = evidence()
     tensors = proof.tensors()
     with pytest.raises(CertificateError, match="arrays are"):
-        BallotEvidence.load(tensors | {"more": tensors["group"]}, proof.settings())
+        VoteEvidence.load(tensors | {"more": tensors["group"]}, proof.settings())
     del tensors["reached"]
     with pytest.raises(CertificateError, match="arrays are"):
-        BallotEvidence.load(tensors, proof.settings())
+        VoteEvidence.load(tensors, proof.settings())
 
 
 def test_rules_without_a_cover_table_refuse_one():
     proof, covered = evidence("node-centric/node"), evidence()
-    with pytest.raises(CertificateError, match="has no cover table"):
-        dataclasses.replace(proof, cover=covered.cover, cover_ptr=covered.cover_ptr)
+    with pytest.raises(CertificateError, match="has no reach table"):
+        dataclasses.replace(proof, reach=covered.reach, reach_ptr=covered.reach_ptr)
 
 
 def test_a_target_has_only_one_group_of_its_own():
@@ -165,13 +165,13 @@ def test_a_grid_must_make_the_groups(parameters):
 
 def test_prices_are_whole_numbers_from_zero():
     for price in (-1, 0.5, True):
-        with pytest.raises(CertificateError, match="parameters of the rule"):
+        with pytest.raises(CertificateError, match="parameters of the theorem"):
             dataclasses.replace(evidence("custom/node"), parameters={"add_edges": price})
 
 
 def test_targets_are_worked_through_in_blocks_with_the_same_answers(monkeypatch):
     from agnncert.certificates.budget import Budget
-    from agnncert.proving import evidence as ballots
+    from agnncert.proving import evidence as votes
 
     proof, budget = evidence(num_targets=50), Budget(add_edges=1, delete_nodes=1)
 
@@ -186,7 +186,7 @@ def test_targets_are_worked_through_in_blocks_with_the_same_answers(monkeypatch)
         )
 
     whole = answers()
-    monkeypatch.setattr(ballots, "ENTRIES_AT_ONCE", 21)  # seven targets at a time
+    monkeypatch.setattr(votes, "ENTRIES_AT_ONCE", 21)  # seven targets at a time
     assert all(np.array_equal(a, b) for a, b in zip(whole, answers(), strict=True))
 
 
@@ -214,7 +214,7 @@ def test_rivals_without_a_vote_are_spoken_for_by_one_of_them():
         votes = dataclasses.replace(proof.votes, num_classes=int(random.integers(3, 40)))
         counted = tally(votes)
         limits = (np.sort(random.integers(0, 8, size=(3, 20)), axis=0)[::-1]).astype(float)
-        reach = Reach(*limits, np.ones(20, dtype=bool))
+        reach = Limits(*limits, np.ones(20, dtype=bool))
         movable = counted.size[:, :, None] - counted.votes
         unlisted = np.minimum(movable[2], limits[2][:, None])
         beyond = np.minimum(movable[1] + unlisted, limits[1][:, None])
@@ -225,9 +225,9 @@ def test_rivals_without_a_vote_are_spoken_for_by_one_of_them():
         assert len(counted.rivals.owner) <= 20 * 4
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_what_a_file_states_are_the_answers_to_each_question(rule):
-    proof, rest = evidence(rule, num_targets=25), Budget(delete_edges=math.inf)
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_what_a_file_states_are_the_answers_to_each_question(theorem):
+    proof, rest = evidence(theorem, num_targets=25), Budget(delete_edges=math.inf)
     holds, broken, largest = proof.answers(BUDGETS, rest)
     assert all(np.array_equal(row, proof.holds(budget)) for row, budget in zip(holds, BUDGETS, strict=True))
     assert broken == tuple(proof.broken_at_most(budget) for budget in BUDGETS)

@@ -101,10 +101,10 @@ def rare_truth():
     return (np.arange(100) >= 97).astype(int)
 
 
-@pytest.mark.parametrize("rule", ["edge-centric/node", "per-neighbour/node", "node-centric/graph"])
-def test_a_certificate_measures_what_its_radii_and_budgets_say(rule):
+@pytest.mark.parametrize("theorem", ["edge-centric/node", "per-neighbour/node", "node-centric/graph"])
+def test_a_certificate_measures_what_its_radii_and_budgets_say(theorem):
     rng = np.random.default_rng(3)
-    cert = certificate_of(random_evidence(rng, rule), truth=rng.integers(-1, 3, 30))
+    cert = certificate_of(random_evidence(rng, theorem), truth=rng.integers(-1, 3, 30))
     for at, holds in [(size, cert.radius >= size) for size in (0, 1, 3)] + [
         (budget, cert.holds_against(budget)) for budget in (Budget(add_edges=1), Budget(delete_nodes=2, add_edges=1))
     ]:

@@ -1,4 +1,4 @@
-"""The theorems: every rule against its laws, and the vote against brute force over all changes of ballots."""
+"""The theorems: every rule against its laws, and the vote against brute force over all changes of votes."""
 
 import dataclasses
 import itertools
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.theorem_facts import RULES
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import Votes
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.theorems import (
-    Reach,
+    Limits,
     certified_radius,
     gain_of_changes,
     largest_amount,
@@ -34,17 +34,17 @@ def rng():
     return np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_empty_budget_holds_exactly_where_the_radius_is_not_negative(rule, rng):
-    proof = random_evidence(rng, rule, unstable=0.2)
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_the_empty_budget_holds_exactly_where_the_radius_is_not_negative(theorem, rng):
+    proof = random_evidence(rng, theorem, unstable=0.2)
     _, radius = proof.label_and_radius()
     assert proof.holds(Budget()).tolist() == (radius >= 0).tolist()
     assert (radius < 0).any()
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_larger_budget_never_holds_where_a_smaller_one_fails(rule, rng):
-    proof = random_evidence(rng, rule)
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_a_larger_budget_never_holds_where_a_smaller_one_fails(theorem, rng):
+    proof = random_evidence(rng, theorem)
     for _ in range(40):
         small, other = random_budget(rng), random_budget(rng)
         large = Budget(
@@ -54,10 +54,10 @@ def test_a_larger_budget_never_holds_where_a_smaller_one_fails(rule, rng):
         assert (proof.holds(large) <= proof.holds(small)).all()
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_answers_are_never_not_a_number_and_no_warning_is_raised(rule, rng):
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_answers_are_never_not_a_number_and_no_warning_is_raised(theorem, rng):
     """Warnings are errors here, so 0·inf or inf-inf anywhere would fail."""
-    proof = random_evidence(rng, rule)
+    proof = random_evidence(rng, theorem)
     for field in COUNTS:
         largest = proof.max_certified(field, random_budget(rng).but(**{field: 0}))
         assert ((largest >= -1) & (largest == np.where(np.isinf(largest), largest, np.floor(largest)))).all()
@@ -70,9 +70,9 @@ def test_nothing_times_infinity_is_nothing():
     assert times(np.array(np.inf), np.array([0.0, 1.0])).tolist() == [0, np.inf]
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_largest_amount_is_the_last_one_that_holds(rule, rng):
-    proof = random_evidence(rng, rule)
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_the_largest_amount_is_the_last_one_that_holds(theorem, rng):
+    proof = random_evidence(rng, theorem)
     for field in COUNTS:
         rest = Budget(edges_per_injected=3) if field != "edges_per_injected" else Budget(inject_nodes=2)
         largest = proof.max_certified(field, rest)
@@ -83,25 +83,25 @@ def test_the_largest_amount_is_the_last_one_that_holds(rule, rng):
         assert by_base_class.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_whatever_fits_into_the_radius_is_certified(rule, rng):
-    """The paper's rule, ballots touched at most the radius, is a special case of every rule here."""
-    proof = random_evidence(rng, rule, unstable=0)
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_whatever_fits_into_the_radius_is_certified(theorem, rng):
+    """The paper's rule, votes touched at most the radius, is a special case of every rule here."""
+    proof = random_evidence(rng, theorem, unstable=0)
     _, radius = proof.label_and_radius()
     for edges in range(4):
         held = proof.holds(Budget(add_edges=edges, delete_edges=1, change_edges=0))
-        if rule.startswith(("edge-centric", "node-centric", "gated", "gnncert-e/")):
+        if theorem.startswith(("edge-centric", "node-centric", "gated", "gnncert-e/")):
             assert held[radius >= edges + 1].all()
-    if rule == "edge-centric/node":
+    if theorem == "edge-centric/node":
         assert proof.holds(Budget(inject_nodes=2, edges_per_injected=2))[radius >= 4].all()
-    if rule.startswith("node-centric"):
+    if theorem.startswith("node-centric"):
         assert proof.holds(Budget(inject_nodes=1, edges_per_injected=INF, delete_nodes=1))[radius >= 2].all()
 
 
-@pytest.mark.parametrize("rule", ["edge-centric/node", "node-centric/node"])
-def test_new_neighbours_reach_at_least_the_closed_form(rule, rng):
-    """If the edgeless prediction is the label, floor((T - 2|S| - [label > 0]) / 2) new neighbours are withstood."""
-    proof = random_evidence(rng, rule, num_targets=200, unstable=0)
+@pytest.mark.parametrize("theorem", ["edge-centric/node", "node-centric/node"])
+def test_new_neighbours_reach_at_least_the_closed_form(theorem, rng):
+    """If the prediction without edges is the label, floor((T - 2|S| - [label > 0]) / 2) new neighbours are withstood."""
+    proof = random_evidence(rng, theorem, num_targets=200, unstable=0)
     label, _ = proof.label_and_radius()
     reached = np.diff(proof.votes.indptr)
     closed = np.floor((12 - 2 * reached - (label > 0)) / 2)
@@ -114,19 +114,19 @@ def test_new_neighbours_reach_at_least_the_closed_form(rule, rng):
     assert injected.tolist() == largest.tolist()  # a hub of unlimited degree is one new neighbour
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_own_features_are_refused_unless_the_rule_covers_them(rule, rng):
-    proof = random_evidence(rng, rule, unstable=0)
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_own_features_are_refused_unless_the_rule_covers_them(theorem, rng):
+    proof = random_evidence(rng, theorem, unstable=0)
     held = proof.holds(Budget(target_features=True))
-    covered = rule in ("gated/node", "gnncert-n/node", "gnncert-en/node")
+    covered = theorem in ("gated/node", "gnncert-n/node", "gnncert-en/node")
     assert held.any() == covered
-    if rule == "gated/node":
+    if theorem == "gated/node":
         assert held.tolist() == proof.holds(Budget(target_features=True, add_edges=0)).tolist()
 
 
-@pytest.mark.parametrize("rule", NODE_RULES)
-def test_row_numbers_cover_no_deleted_node(rule, rng):
-    proof = random_evidence(rng, rule, ids="row")
+@pytest.mark.parametrize("theorem", NODE_RULES)
+def test_row_numbers_cover_no_deleted_node(theorem, rng):
+    proof = random_evidence(rng, theorem, ids="row")
     assert not proof.holds(Budget(delete_nodes=1)).any()
     assert proof.max_certified("delete_nodes", Budget()).max() == 0
     assert proof.holds(Budget(inject_nodes=1, edges_per_injected=1)).any()
@@ -136,8 +136,8 @@ def test_row_numbers_cover_no_deleted_node(rule, rng):
 
 def test_injected_nodes_without_edges_reach_nobody_in_the_node_task_but_do_in_a_graph(rng):
     lonely = Budget(inject_nodes=INF)
-    for rule in (*NODE_RULES, "edge-centric/graph"):
-        proof = random_evidence(rng, rule)
+    for theorem in (*NODE_RULES, "edge-centric/graph"):
+        proof = random_evidence(rng, theorem)
         assert proof.holds(lonely).tolist() == proof.holds(Budget()).tolist()
     assert not random_evidence(rng, "node-centric/graph").holds(lonely).any()
 
@@ -165,31 +165,31 @@ def test_gnncert_counts_the_union_of_rows_and_columns(rng):
             assert held.tolist() == (radius >= cells).tolist()
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES if r.startswith("gnncert")])
-def test_gnncert_covers_no_injected_or_deleted_nodes(rule, rng):
-    proof = random_evidence(rng, rule)
+@pytest.mark.parametrize("theorem", [r for r in THEOREMS if r.startswith("gnncert")])
+def test_gnncert_covers_no_injected_or_deleted_nodes(theorem, rng):
+    proof = random_evidence(rng, theorem)
     assert not proof.holds(Budget(inject_nodes=1, edges_per_injected=1)).any()
     assert not proof.holds(Budget(delete_nodes=1)).any()
-    assert proof.holds(Budget(add_edges=1)).any() == ("gnncert-n" not in rule)
-    assert proof.holds(Budget(change_features=1)).any() == ("gnncert-e/" not in rule)
+    assert proof.holds(Budget(add_edges=1)).any() == ("gnncert-n" not in theorem)
+    assert proof.holds(Budget(change_features=1)).any() == ("gnncert-e/" not in theorem)
 
 
 ABSTAIN = -1
 
 
-def votes_of(ballots: list[int], tiers: list[int], stable: list[bool], num_classes: int) -> Votes:
-    """One target. Tier 2 ballots must be alike: they are stored as the default."""
+def votes_of(votes: list[int], tiers: list[int], stable: list[bool], num_classes: int) -> Votes:
+    """One target. Tier 2 votes must be alike: they are stored as the default."""
     listed = [i for i, tier in enumerate(tiers) if tier < 2]
     unlisted = [i for i, tier in enumerate(tiers) if tier == 2]
-    assert len({(ballots[i], stable[i]) for i in unlisted}) <= 1
+    assert len({(votes[i], stable[i]) for i in unlisted}) <= 1
     return Votes(
-        num_groups=len(ballots),
+        num_groups=len(votes),
         num_classes=num_classes,
-        default=np.array([ballots[unlisted[0]] if unlisted else ABSTAIN], dtype=np.int16),
+        default=np.array([votes[unlisted[0]] if unlisted else ABSTAIN], dtype=np.int16),
         default_stable=np.array([stable[unlisted[0]] if unlisted else True]),
         indptr=np.array([0, len(listed)]),
         group=np.array(listed, dtype=np.int32),
-        ballot=np.array([ballots[i] for i in listed], dtype=np.int16),
+        vote=np.array([votes[i] for i in listed], dtype=np.int16),
         stable=np.array([stable[i] for i in listed], dtype=bool),
         reached=np.array([tiers[i] == 0 for i in listed], dtype=bool),
     )
@@ -199,79 +199,79 @@ def joined(votes: list[Votes]) -> Votes:
     """The targets of all of them, which have as many groups and classes."""
     parts = {
         name: np.concatenate([getattr(one, name) for one in votes])
-        for name in ("default", "default_stable", "group", "ballot", "stable", "reached")
+        for name in ("default", "default_stable", "group", "vote", "stable", "reached")
     }
     indptr = np.cumsum([0, *(len(one.group) for one in votes)])
     return Votes(num_groups=votes[0].num_groups, num_classes=votes[0].num_classes, indptr=indptr, **parts)
 
 
-def all_stable(ballots: list[int], num_classes: int) -> Votes:
-    return votes_of(ballots, [0] * len(ballots), [True] * len(ballots), num_classes)
+def all_stable(votes: list[int], num_classes: int) -> Votes:
+    return votes_of(votes, [0] * len(votes), [True] * len(votes), num_classes)
 
 
-def winner(ballots: tuple[int, ...] | list[int], num_classes: int) -> int:
-    counts = [sum(b == k for b in ballots) for k in range(num_classes)]
+def winner(votes: tuple[int, ...] | list[int], num_classes: int) -> int:
+    counts = [sum(b == k for b in votes) for k in range(num_classes)]
     return counts.index(max(counts))
 
 
-def every_change(ballots: list[int], movable: tuple[int, ...], num_classes: int) -> Iterator[list[int]]:
+def every_change(votes: list[int], movable: tuple[int, ...], num_classes: int) -> Iterator[list[int]]:
     for new in itertools.product(range(ABSTAIN, num_classes), repeat=len(movable)):
-        changed = list(ballots)
-        for place, ballot in zip(movable, new, strict=True):
-            changed[place] = ballot
+        changed = list(votes)
+        for place, vote in zip(movable, new, strict=True):
+            changed[place] = vote
         yield changed
 
 
-def can_flip(ballots: list[int], label: int, movable: tuple[int, ...], num_classes: int) -> bool:
-    return any(winner(changed, num_classes) != label for changed in every_change(ballots, movable, num_classes))
+def can_flip(votes: list[int], label: int, movable: tuple[int, ...], num_classes: int) -> bool:
+    return any(winner(changed, num_classes) != label for changed in every_change(votes, movable, num_classes))
 
 
-def reach(moved: float, beyond: float, unlisted: float) -> Reach:
+def reach(moved: float, beyond: float, unlisted: float) -> Limits:
     limits = (np.array([float(x)]) for x in (moved, beyond, unlisted))
-    return Reach(*limits, covered=np.array([True]))
+    return Limits(*limits, covered=np.array([True]))
 
 
 def test_the_radius_of_three_small_votes():
-    ballots = [[0, 0, 0, 0, 0, 1], [0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1]]
+    votes = [[0, 0, 0, 0, 0, 1], [0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1]]
     label_and_radius = [
-        (int(t.label[0]), int(certified_radius(t)[0])) for t in (tally(all_stable(b, 2)) for b in ballots)
+        (int(t.label[0]), int(certified_radius(t)[0])) for t in (tally(all_stable(b, 2)) for b in votes)
     ]
     assert label_and_radius == [(0, 2), (1, 1), (0, 0)]
 
 
 @pytest.mark.parametrize(("num_groups", "num_classes"), [(1, 2), (4, 3), (5, 2), (5, 3), (7, 2)])
 def test_the_radius_is_exact_for_every_vote_with_abstentions(num_groups, num_classes):
-    for ballots in itertools.combinations_with_replacement(range(ABSTAIN, num_classes), num_groups):
-        counted = tally(all_stable(list(ballots), num_classes))
+    for votes in itertools.combinations_with_replacement(range(ABSTAIN, num_classes), num_groups):
+        counted = tally(all_stable(list(votes), num_classes))
         label, radius = int(counted.label[0]), int(certified_radius(counted)[0])
-        assert label == winner(ballots, num_classes)
+        assert label == winner(votes, num_classes)
         for size, flips in ((radius, False), (radius + 1, True)):
             moves = itertools.combinations(range(num_groups), size)
-            assert any(can_flip(list(ballots), label, m, num_classes) for m in moves) == flips
+            assert any(can_flip(list(votes), label, m, num_classes) for m in moves) == flips
 
 
-def test_without_a_rival_every_ballot_may_change():
+def test_without_a_rival_every_vote_may_change():
     assert certified_radius(tally(all_stable([0, 0, 0], 1))).tolist() == [3]
     assert withstands(tally(all_stable([0, 0, 0], 1)), reach(np.inf, np.inf, np.inf)).tolist() == [True]
 
 
 @pytest.mark.parametrize("num_classes", [2, 3])
-def test_the_guarded_radius_is_exact_when_unstable_ballots_may_be_read_as_anything(num_classes):
+def test_the_guarded_radius_is_exact_when_unstable_votes_may_be_read_as_anything(num_classes):
     negative = 0
-    for ballots in itertools.combinations_with_replacement(range(ABSTAIN, num_classes), 4):
+    for votes in itertools.combinations_with_replacement(range(ABSTAIN, num_classes), 4):
         for stable in itertools.product([True, False], repeat=4):
-            counted = tally(votes_of(list(ballots), [0] * 4, list(stable), num_classes))
+            counted = tally(votes_of(list(votes), [0] * 4, list(stable), num_classes))
             label, radius = int(counted.label[0]), int(certified_radius(counted)[0])
             unstable = tuple(i for i in range(4) if not stable[i])
             firm = [i for i in range(4) if stable[i]]
             negative += radius == -1
             for size, flips in ((radius, False), (radius + 1, True)):
                 moves = itertools.combinations(firm, size) if 0 <= size <= len(firm) else []
-                assert any(can_flip(list(ballots), label, unstable + m, num_classes) for m in moves) == flips
+                assert any(can_flip(list(votes), label, unstable + m, num_classes) for m in moves) == flips
     assert negative > 20  # the guard does refuse to certify anything at all
 
 
-def test_an_unstable_default_concedes_every_unlisted_ballot():
+def test_an_unstable_default_concedes_every_unlisted_vote():
     votes = votes_of([0, 0, 0, 0, 0], [0, 0, 0, 2, 2], [True, True, True, False, False], 2)
     counted = tally(votes)
     assert counted.size[:, 0].tolist() == [3, 0, 0]
@@ -280,7 +280,7 @@ def test_an_unstable_default_concedes_every_unlisted_ballot():
 
 
 def tiered_votes(num_classes: int, num_groups: int) -> Iterator[tuple[list[int], list[int], list[bool]]]:
-    """Every small vote in three tiers, the unlisted ballots alike; the order within a tier does not matter."""
+    """Every small vote in three tiers, the unlisted votes alike; the order within a tier does not matter."""
     for sizes in itertools.product(range(num_groups + 1), repeat=3):
         if sum(sizes) != num_groups:
             continue
@@ -293,11 +293,11 @@ def tiered_votes(num_classes: int, num_groups: int) -> Iterator[tuple[list[int],
                     yield [b for b, _ in cast], tiers, [s for _, s in cast]
 
 
-def flips_within(ballots, tiers, stable, num_classes, limits):
-    """Brute force: can some allowed set of moved ballots, with the unstable ones read at will, change the winner?"""
-    label = winner(ballots, num_classes)
-    firm = [i for i in range(len(ballots)) if stable[i]]
-    loose = tuple(i for i in range(len(ballots)) if not stable[i])
+def flips_within(votes, tiers, stable, num_classes, limits):
+    """Brute force: can some allowed set of moved votes, with the unstable ones read at will, change the winner?"""
+    label = winner(votes, num_classes)
+    firm = [i for i in range(len(votes)) if stable[i]]
+    loose = tuple(i for i in range(len(votes)) if not stable[i])
     for size in range(min(len(firm), int(min(limits[0], len(firm)))) + 1):
         for moved in itertools.combinations(firm, size):
             beyond = sum(tiers[i] > 0 for i in moved)
@@ -305,43 +305,44 @@ def flips_within(ballots, tiers, stable, num_classes, limits):
             if beyond <= limits[1] and unlisted <= limits[2]:
                 # the best move is to give everything to one rival
                 for rival in range(num_classes):
-                    changed = [rival if i in moved or i in loose else b for i, b in enumerate(ballots)]
+                    changed = [rival if i in moved or i in loose else b for i, b in enumerate(votes)]
                     if winner(changed, num_classes) != label:
                         return True
     return False
 
 
-def test_giving_every_moved_ballot_to_one_rival_is_the_strongest_attack():
+def test_giving_every_moved_vote_to_one_rival_is_the_strongest_attack():
     """The brute force below relies on it, so it is checked against all changes."""
-    for ballots in itertools.product(range(ABSTAIN, 3), repeat=4):
+    for votes in itertools.product(range(ABSTAIN, 3), repeat=4):
         for size in range(4):
             for moved in itertools.combinations(range(4), size):
-                label = winner(ballots, 3)
+                label = winner(votes, 3)
                 simple = any(
-                    winner([rival if i in moved else b for i, b in enumerate(ballots)], 3) != label
-                    for rival in range(3)
+                    winner([rival if i in moved else b for i, b in enumerate(votes)], 3) != label for rival in range(3)
                 )
-                assert simple == can_flip(list(ballots), label, moved, 3)
+                assert simple == can_flip(list(votes), label, moved, 3)
 
 
 @pytest.mark.parametrize(("num_classes", "num_groups", "share"), [(2, 4, 1.0), (3, 4, 0.4), (2, 6, 0.05)])
 def test_the_tiered_test_is_exact_with_the_guard(num_classes, num_groups, share):
     random = np.random.default_rng(0)
-    drawn = [vote for vote in tiered_votes(num_classes, num_groups) if random.random() <= share]
+    drawn = [voting_rule for voting_rule in tiered_votes(num_classes, num_groups) if random.random() <= share]
     # Most small votes are close calls; leave room for the others.
-    close = certified_radius(tally(joined([votes_of(*vote, num_classes) for vote in drawn]))) < 1
+    close = certified_radius(tally(joined([votes_of(*voting_rule, num_classes) for voting_rule in drawn]))) < 1
     drawn = [
-        vote for vote, leave_out in zip(drawn, close & (random.random(len(drawn)) < 0.88), strict=True) if not leave_out
+        voting_rule
+        for voting_rule, leave_out in zip(drawn, close & (random.random(len(drawn)) < 0.88), strict=True)
+        if not leave_out
     ]
-    counted = tally(joined([votes_of(*vote, num_classes) for vote in drawn]))
+    counted = tally(joined([votes_of(*voting_rule, num_classes) for voting_rule in drawn]))
     unlisted = random.choice([0, 0, 0, 1, 2, np.inf], len(drawn))
     beyond = unlisted + random.choice([0, 0, 1, 2], len(drawn))
     held = broke = 0
     for extra in (0, 1, 2, np.inf):
         limits = (beyond + extra, beyond, unlisted)
-        answer = withstands(counted, Reach(*limits, covered=np.ones(len(drawn), dtype=bool))).tolist()
-        for vote, holds, *each in zip(drawn, answer, *(limit.tolist() for limit in limits), strict=True):
-            assert holds == (not flips_within(*vote, num_classes, each))
+        answer = withstands(counted, Limits(*limits, covered=np.ones(len(drawn), dtype=bool))).tolist()
+        for voting_rule, holds, *each in zip(drawn, answer, *(limit.tolist() for limit in limits), strict=True):
+            assert holds == (not flips_within(*voting_rule, num_classes, each))
         held, broke = held + sum(answer), broke + len(answer) - sum(answer)
     assert held > 100
     assert broke > 200
@@ -354,7 +355,7 @@ def test_limits_need_not_be_nested_by_the_caller():
 
 
 def test_needed_neighbours_are_the_first_number_that_breaks():
-    votes = votes_of([0] * 6 + [1], [2] * 6 + [0], [True] * 7, 2)  # margin 6 - 1 = 5, the reached ballot is lost
+    votes = votes_of([0] * 6 + [1], [2] * 6 + [0], [True] * 7, 2)  # margin 6 - 1 = 5, the reached vote is lost
     counted = tally(votes)
     assert neighbours_needed(counted, reach(np.inf, np.inf, np.inf)).tolist() == [3]
     assert neighbours_needed(counted, reach(np.inf, 2, 2)).tolist() == [np.inf]
@@ -362,31 +363,33 @@ def test_needed_neighbours_are_the_first_number_that_breaks():
     assert withstands(counted, reach(np.inf, 2, 2))[0]
 
 
-@pytest.mark.parametrize("rule", NODE_RULES)
-def test_needed_neighbours_are_those_found_by_trying_one_more_each_time(rule, rng):
-    proof = random_evidence(rng, rule, num_targets=80, num_groups=20, num_classes=4, unstable=0.02)
+@pytest.mark.parametrize("theorem", NODE_RULES)
+def test_needed_neighbours_are_those_found_by_trying_one_more_each_time(theorem, rng):
+    proof = random_evidence(rng, theorem, num_targets=80, num_groups=20, num_classes=4, unstable=0.02)
     counted, seen = tally(proof.votes), set()
     for _ in range(40):
         whole, beyond, unlisted = rng.choice([0, 1, 3, 8, np.inf], (3, 80))
         covered, first = rng.random(80) < 0.9, np.full(80, np.inf)
         for x in range(20, -1, -1):
-            within = Reach(whole, np.minimum(beyond, x), np.minimum(unlisted, x), covered)
+            within = Limits(whole, np.minimum(beyond, x), np.minimum(unlisted, x), covered)
             first[~withstands(counted, within)] = x
-        assert neighbours_needed(counted, Reach(whole, beyond, unlisted, covered)).tolist() == first.tolist()
+        assert neighbours_needed(counted, Limits(whole, beyond, unlisted, covered)).tolist() == first.tolist()
         seen |= set(first.tolist())
     assert len(seen) > 2
 
 
-@pytest.mark.parametrize("rule", NODE_RULES)
+@pytest.mark.parametrize("theorem", NODE_RULES)
 @pytest.mark.parametrize("ids", ["node_id", "row"])
-def test_new_neighbours_beside_unlimited_deletions_are_found_without_a_search(rule, ids, rng):
+def test_new_neighbours_beside_unlimited_deletions_are_found_without_a_search(theorem, ids, rng):
     besides = ({}, {"change_features": INF}, {"delete_nodes": 1}, {"inject_nodes": 1, "edges_per_injected": 1})
     found = set()
-    for vote, more, target_features in itertools.product(VOTES, besides, (False, True)):
-        proof = random_evidence(rng, rule, num_targets=40, num_groups=20, ids=ids, unstable=0.02, vote=vote)
+    for voting_rule, more, target_features in itertools.product(VOTES, besides, (False, True)):
+        proof = random_evidence(
+            rng, theorem, num_targets=40, num_groups=20, ids=ids, unstable=0.02, voting_rule=voting_rule
+        )
         rest = Budget(delete_edges=INF, target_features=target_features).but(**more)
         searched = largest_amount(lambda amounts: proof.holds_each(rest, "add_edges", amounts), 40)  # noqa: B023
-        assert proof.max_certified("add_edges", rest).tolist() == searched.tolist(), (vote, rest)
+        assert proof.max_certified("add_edges", rest).tolist() == searched.tolist(), (voting_rule, rest)
         found |= set(searched.tolist())
     assert len(found) > 4
 
@@ -394,7 +397,7 @@ def test_new_neighbours_beside_unlimited_deletions_are_found_without_a_search(ru
 def test_the_radius_is_the_largest_number_whose_gain_closes_no_margin(rng):
     """Also with a prior that no change of all 12 votes outweighs: votes for the rival gain it nothing."""
     for prior in (0, 5, 11, 12, 13):
-        proof = random_evidence(rng, "custom/node", 60, 12, 2, unstable=0, vote=VotingRule(prior=[prior, 0]))
+        proof = random_evidence(rng, "custom/node", 60, 12, 2, unstable=0, voting_rule=VotingRule(prior=[prior, 0]))
         counted, _ = proof._block(slice(0, 60))
         radius = certified_radius(counted)
         for number in range(13):

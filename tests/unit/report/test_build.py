@@ -18,8 +18,8 @@ from tests.support.synthetic import made_up_certificate, sampled_certificate
 ASSETS = Path(build.__file__).parent / "assets"
 
 
-def page_of(tmp_path: Path, rule: str = "edge-centric/node", **context: object) -> str:
-    certificate, _ = made_up_certificate(np.random.default_rng(0), rule, 20, 20, 3)
+def page_of(tmp_path: Path, theorem: str = "edge-centric/node", **context: object) -> str:
+    certificate, _ = made_up_certificate(np.random.default_rng(0), theorem, 20, 20, 3)
     return build_report(certificate, tmp_path / "new" / "page.html", context=ReportContext(**context)).read_text(
         "utf-8"
     )
@@ -68,9 +68,9 @@ def test_every_element_is_closed(tmp_path: Path) -> None:
         def handle_endtag(self, tag: str) -> None:
             assert self.open.pop() == tag
 
-    for rule in ("gated/node", "node-centric/graph"):
+    for theorem in ("gated/node", "node-centric/graph"):
         nesting = Nesting()
-        nesting.feed(page_of(tmp_path, rule, truth=np.zeros(20, dtype=int), degree=np.ones(20, dtype=int)))
+        nesting.feed(page_of(tmp_path, theorem, truth=np.zeros(20, dtype=int), degree=np.ones(20, dtype=int)))
         assert nesting.open == []
         assert len(nesting.ids) == len(set(nesting.ids))
 
@@ -86,7 +86,7 @@ def test_what_is_not_given_is_not_shown(tmp_path: Path) -> None:
     assert "<dt>Seed</dt><dd>7</dd>" in full
 
 
-def test_the_edgeless_accuracy_is_derived_from_the_ballots(tmp_path: Path) -> None:
+def test_the_no_edge_accuracy_is_derived_from_the_votes(tmp_path: Path) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(0), "node-centric/node", 20, 20, 3)
     truth = np.arange(20) % 3
     expected = (certificate.evidence.votes.default == truth).mean()

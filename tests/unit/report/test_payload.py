@@ -11,11 +11,11 @@ from agnncert.report.page import (
     SIZE_ONLY_WORD,
     accuracy_chart,
     accuracy_table,
-    ballot_arrays,
     json_for_html,
     num_detailed,
     pack,
     target_arrays,
+    vote_arrays,
 )
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE, ReportContext, summarise
 from tests.support.synthetic import made_up_certificate, random_evidence
@@ -38,14 +38,14 @@ def test_whole_numbers_come_back_as_they_were(low: int, high: int) -> None:
     assert all(place["offset"] % 8 == 0 for place in places), "typed arrays of a browser need aligned places"
 
 
-def test_every_ballot_comes_back_with_its_group() -> None:
+def test_every_vote_comes_back_with_its_group() -> None:
     evidence, _ = random_evidence(np.random.default_rng(0), "gated/node", 40, 30, 4, unstable=0.1)
-    votes, arrays = evidence.votes, unpack(*pack(ballot_arrays(evidence, 40)))
+    votes, arrays = evidence.votes, unpack(*pack(vote_arrays(evidence, 40)))
     starts = np.concatenate([[0], np.cumsum(arrays["listed_len"], dtype=np.int64)])
     for v in range(40):
         mine = slice(starts[v], starts[v + 1])
         assert (np.cumsum(arrays["group_step"][mine]) - 1).tolist() == votes.group[mine].tolist()
-    assert arrays["ballot"].tolist() == votes.ballot.tolist()
+    assert arrays["vote"].tolist() == votes.vote.tolist()
     assert ((arrays["flags"] & 1) != 0).tolist() == votes.stable.tolist()
     assert ((arrays["flags"] & 2) != 0).tolist() == votes.reached.tolist()
 
@@ -82,12 +82,12 @@ def test_the_size_alone_is_shown_as_an_envelope_as_far_as_the_curve_reaches() ->
     assert SIZE_ONLY_WORD not in accuracy_table(summarise(certificate, None))["names"]
 
 
-def test_single_ballots_stay_out_when_they_would_make_the_page_too_large() -> None:
+def test_single_votes_stay_out_when_they_would_make_the_page_too_large() -> None:
     evidence, _ = random_evidence(np.random.default_rng(1), "custom/node", 200, 50, 10)
     assert num_detailed(evidence) == 200
     some = num_detailed(evidence, limit=2000)
     assert 0 < some < 200
-    assert len(pack(ballot_arrays(evidence, some))[1]) <= 2000
+    assert len(pack(vote_arrays(evidence, some))[1]) <= 2000
 
 
 def test_strings_cannot_leave_their_script_element() -> None:

@@ -5,7 +5,7 @@ import html
 import numpy as np
 import pytest
 
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, Summary, summarise
@@ -16,13 +16,15 @@ from tests.support.synthetic import made_up_certificate
 NAMES = ["fine", "broken", "unknown"]
 
 
-def summary_of(rule: str, vote: VotingRule | None = None, **shape) -> Summary:
-    certificate, degree = made_up_certificate(np.random.default_rng(1), rule, 40, 20, 3, vote=vote, **shape)
+def summary_of(theorem: str, voting_rule: VotingRule | None = None, **shape) -> Summary:
+    certificate, degree = made_up_certificate(
+        np.random.default_rng(1), theorem, 40, 20, 3, voting_rule=voting_rule, **shape
+    )
     return summarise(certificate, ReportContext(class_names=NAMES, degree=degree))
 
 
 @pytest.mark.parametrize(
-    ("rule", "vote", "words"),
+    ("theorem", "voting_rule", "words"),
     [
         (
             "edge-centric/graph",
@@ -48,20 +50,20 @@ def summary_of(rule: str, vote: VotingRule | None = None, **shape) -> Summary:
         (
             "node-centric/node",
             VotingRule("abstain"),
-            "in which the node has no edge that brings it a message casts no ballot",
+            "in which the node has no edge that brings it a message casts no vote",
         ),
         ("gated/node", VotingRule(2, [1, 1, 1]), "that knows nothing about the node votes for unknown"),
         (
             "per-neighbour/node",
             VotingRule(prior=5),
-            "Each neighbour of the node casts one ballot, which sees these two nodes",
+            "Each neighbour of the node casts one vote, which sees these two nodes",
         ),
         (
             "per-neighbour/node",
             VotingRule(prior=5),
             "a neighbour that comes or goes moves the count by one vote, and one that",
         ),
-        ("per-pair/node", VotingRule(2, 5), "Each ballot that is cast takes one vote from unknown"),
+        ("per-pair/node", VotingRule(2, 5), "Each vote that is cast takes one vote from unknown"),
         (
             "per-pair/node",
             VotingRule(2, 5),
@@ -70,13 +72,13 @@ def summary_of(rule: str, vote: VotingRule | None = None, **shape) -> Summary:
         ("per-pair/graph", VotingRule(prior=[0, 4, 0]), "A second direction for an edge that has one alters it."),
     ],
 )
-def test_the_vote_is_told_in_plain_words(rule, vote, words):
-    assert words in " ".join(vote_notes(summary_of(rule, vote)))
+def test_the_vote_is_told_in_plain_words(theorem, voting_rule, words):
+    assert words in " ".join(vote_notes(summary_of(theorem, voting_rule)))
 
 
-@pytest.mark.parametrize("rule", [rule for rule, facts in RULES.items() if not facts.per_neighbour])
-def test_nothing_is_said_about_a_plain_vote(rule):
-    summary = summary_of(rule)
+@pytest.mark.parametrize("theorem", [theorem for theorem, facts in THEOREMS.items() if not facts.per_neighbour])
+def test_nothing_is_said_about_a_plain_vote(theorem):
+    summary = summary_of(theorem)
     assert vote_notes(summary) == []
     assert "20 predictions, one for every part" in elected(summary)
     assert "Votes" not in dict(facts(summary))
@@ -92,7 +94,7 @@ def test_what_is_fixed_in_advance_stands_where_the_first_sentence_and_the_facts_
 
 def test_a_prior_in_doubt_is_told():
     summary = summary_of("node-centric/node", VotingRule("abstain", 5), doubtful=0.5)
-    doubtful = int((~summary.ballots.edgeless_stable).sum())
+    doubtful = int((~summary.votes.no_edge_stable).sum())
     assert f"For {doubtful} of 40 nodes that prediction is too close to call" in " ".join(vote_notes(summary))
 
 
@@ -105,22 +107,24 @@ def test_both_radii_are_among_the_figures():
 def test_what_the_graph_contributes_is_told_for_votes_with_a_prior_too():
     notes = " ".join(structure_notes(summary_of("per-neighbour/node", VotingRule(prior=5))))
     assert "the model gives without any edges" in notes
-    assert "ballots on average were cast where the node has an edge" in notes
+    assert "votes on average were cast where the node has an edge" in notes
     # Nobody knows the prediction without edges where no vote follows it.
     assert structure_notes(summary_of("node-centric/node", VotingRule("abstain", [1, 0, 0]))) == []
 
 
 def test_a_target_is_not_said_to_cast_a_default_that_empty_groups_do_not_cast():
-    plain = summary_of("edge-centric/node").ballots
-    abstaining = summary_of("edge-centric/node", VotingRule("abstain", 3)).ballots
+    plain = summary_of("edge-centric/node").votes
+    abstaining = summary_of("edge-centric/node", VotingRule("abstain", 3)).votes
     assert empty_words(plain) == {}
-    assert "casts no ballot" in empty_words(abstaining)["default_sentence"]
+    assert "casts no vote" in empty_words(abstaining)["default_sentence"]
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_there_is_a_page_for_every_vote(rule, tmp_path):
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_there_is_a_page_for_every_vote(theorem, tmp_path):
     random = np.random.default_rng(2)
-    certificate, degree = made_up_certificate(random, rule, 12, 12, 3, vote=random_vote(random, rule), unstable=0.05)
+    certificate, degree = made_up_certificate(
+        random, theorem, 12, 12, 3, voting_rule=random_vote(random, theorem), unstable=0.05
+    )
     context = ReportContext(degree=degree, truth=certificate.label)
     page = html.unescape(build_report(certificate, tmp_path / "a.html", context=context).read_text("utf-8"))
     for sentence in (certificate.claim.unit, *certificate.claim.assumes, *vote_notes(summarise(certificate, context))):

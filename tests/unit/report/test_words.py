@@ -40,27 +40,29 @@ DEEDS = {
 }
 
 
-def summary_of(rule: str, num_groups: int = 6, targets: int = 40, **context: object) -> Summary:
-    vote = (
-        VotingRule(prior=num_groups // 2 if rule.endswith("/node") else [num_groups // 2, 0, 0])
-        if "per-" in rule
+def summary_of(theorem: str, num_groups: int = 6, targets: int = 40, **context: object) -> Summary:
+    voting_rule = (
+        VotingRule(prior=num_groups // 2 if theorem.endswith("/node") else [num_groups // 2, 0, 0])
+        if "per-" in theorem
         else None
     )
-    certificate, _ = made_up_certificate(np.random.default_rng(1), rule, targets, num_groups, 3, vote=vote)
+    certificate, _ = made_up_certificate(
+        np.random.default_rng(1), theorem, targets, num_groups, 3, voting_rule=voting_rule
+    )
     return summarise(certificate, ReportContext(**context))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("rule", DEEDS)
+@pytest.mark.parametrize("theorem", DEEDS)
 @pytest.mark.parametrize("num_groups", [6, 60])
-def test_the_headline_speaks_about_an_attack(rule, num_groups) -> None:
-    sentence = headline(summary_of(rule, num_groups))
+def test_the_headline_speaks_about_an_attack(theorem, num_groups) -> None:
+    sentence = headline(summary_of(theorem, num_groups))
     assert " when an attacker " in sentence
     assert "without an attack" not in sentence
 
 
-@pytest.mark.parametrize("rule", DEEDS)
-def test_the_smallest_attack_is_told_in_plain_words(rule) -> None:
-    assert headline(summary_of(rule)).endswith(f"when an attacker {DEEDS[rule]}")
+@pytest.mark.parametrize("theorem", DEEDS)
+def test_the_smallest_attack_is_told_in_plain_words(theorem) -> None:
+    assert headline(summary_of(theorem)).endswith(f"when an attacker {DEEDS[theorem]}")
 
 
 def test_a_headline_states_what_is_proved_at_its_size() -> None:
@@ -70,9 +72,9 @@ def test_a_headline_states_what_is_proved_at_its_size() -> None:
     assert size > 1
 
 
-def test_an_edge_that_moves_many_ballots_is_counted_at_its_price() -> None:
+def test_an_edge_that_moves_many_votes_is_counted_at_its_price() -> None:
     summary = summary_of("gnncert-en/graph", 60)
-    price = int(summary.ballots.parameters["feature_groups"])
+    price = int(summary.votes.parameters["feature_groups"])
     holds = (summary.certificate.radius >= price).mean()
     assert price > 1
     assert f"{100 * holds:.1f}" in headline(summary) or "any one edge" not in headline(summary)
@@ -129,7 +131,7 @@ def test_a_size_stands_beside_what_the_data_has() -> None:
 @pytest.mark.parametrize(
     ("shaky", "told"), [(0, ""), (1, "count for the rival: 1 of 6,000."), (600, "count for the rival: 600 of 6,000.")]
 )
-def test_ballots_that_are_handed_over_are_counted(shaky, told) -> None:
+def test_votes_that_are_handed_over_are_counted(shaky, told) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(0), "gnncert-e/node", 100, 60, 3)
     votes = certificate.evidence.votes
     unsure = replace(votes, stable=np.arange(len(votes.stable)) >= shaky)

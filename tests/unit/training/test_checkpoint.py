@@ -83,7 +83,7 @@ def test_a_run_that_had_stopped_early_does_not_go_on(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"lr": 0.02}, {"epochs": 12}, {"seed": 2}, {"edgeless_weight": 2}, {"protocol": "inductive"}]
+    "changed", [{"lr": 0.02}, {"epochs": 12}, {"seed": 2}, {"no_edge_weight": 2}, {"protocol": "inductive"}]
 )
 def test_a_run_with_other_settings_is_refused_by_name(changed, tmp_path, of_a_finished_run) -> None:
     (tmp_path / "run").write_bytes(of_a_finished_run)

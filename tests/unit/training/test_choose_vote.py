@@ -20,7 +20,7 @@ QUICK = {"epochs": 40, "evaluate_every": 5, "lr": 0.03}
 
 @pytest.fixture(scope="module", autouse=True)
 def remember():
-    """Each model is audited, and casts its ballots, once for a division, not once for each rule."""
+    """Each model is audited, and casts its votes, once for a division, not once for each rule."""
     with remembering(), casting_once():
         yield
 
@@ -66,7 +66,7 @@ def test_groups_of_their_own_are_chosen_for_as_they_are_certified(
         for one in (one for one in choice.candidates if one.label is None):
             shares = []
             for part in parts:
-                cert = ac.certify(model, data, one.division, targets=part, rule=one.rule)
+                cert = ac.certify(model, data, one.division, targets=part, voting_rule=one.voting_rule)
                 radius = cert.radius if against == "any" else cert.structure_radius
                 shares.append([((cert.label == cert.truth) & (radius >= size)).mean() for size in (0, 1)])
             assert np.mean(shares, axis=0) == pytest.approx([one.accuracy, one.certified_accuracy])
@@ -81,12 +81,12 @@ def test_every_candidate_certifies_as_much_as_it_says(graphs, for_graphs, divisi
     assert [one.division.num_groups for one in fixed] == [20, 60, 200]
     assert exact.division.is_per_neighbour
     for one in choice.candidates:
-        assert one.rule == ac.VotingRule(one.rule.empty, one.rule.prior)
+        assert one.voting_rule == ac.VotingRule(one.voting_rule.empty, one.voting_rule.prior)
         if one.label is not None:
             continue
         shares = []
         for part in (graphs.train, graphs.val):
-            cert = ac.certify(for_graphs, graphs, one.division, targets=part, rule=one.rule)
+            cert = ac.certify(for_graphs, graphs, one.division, targets=part, voting_rule=one.voting_rule)
             shares.append(cert.certified_accuracy(graphs.y, sizes=[0, 2]))
         assert np.mean(shares, axis=0) == pytest.approx([one.accuracy, one.certified_accuracy])
     assert choice.best.score >= max(one.score for one in choice.candidates if one.name == CONSTANT)
@@ -107,9 +107,9 @@ def test_where_the_size_tells_as_much_the_size_alone_decides_and_is_certified_by
     assert choice.best.name == SIZE_ONLY
     assert choice.model is not model
     parts = [
-        ac.certify(choice.model, graphs, choice.division, targets=part, rule=choice.rule).certified_accuracy(
-            graphs.y, sizes=[0, 2]
-        )
+        ac.certify(
+            choice.model, graphs, choice.division, targets=part, voting_rule=choice.voting_rule
+        ).certified_accuracy(graphs.y, sizes=[0, 2])
         for part in (graphs.train, graphs.val)
     ]
     assert np.mean(parts, axis=0) == pytest.approx([choice.best.accuracy, choice.best.certified_accuracy])
@@ -129,7 +129,9 @@ def test_size_alone_is_also_counted_exactly_and_no_rule_by_size_certifies_more(d
     assert exact.score > min(one.score for one in choice.candidates if one.name == SIZE_ONLY)
     voting = build_constant(graphs, exact.label, 2)
     shares = [
-        ac.certify(voting, graphs, exact.division, targets=part, rule=exact.rule).certified_accuracy(graphs.y, sizes=2)
+        ac.certify(voting, graphs, exact.division, targets=part, voting_rule=exact.voting_rule).certified_accuracy(
+            graphs.y, sizes=2
+        )
         for part in (graphs.train, graphs.val)
     ]
     assert np.mean(shares) == pytest.approx(exact.certified_accuracy)
@@ -140,13 +142,13 @@ def test_where_nothing_can_be_told_the_constant_answer_is_taken() -> None:
     model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2)
     choice = ac.choose_voting_rule(model, graphs, ac.NodeCentric(9), size=6)
     assert choice.best.name == CONSTANT
-    cert = ac.certify(choice.model, graphs, choice.division, rule=choice.rule)
-    for given in ({"defence": choice}, {"defence": choice.division, "rule": choice}):
+    cert = ac.certify(choice.model, graphs, choice.division, voting_rule=choice.voting_rule)
+    for given in ({"defence": choice}, {"defence": choice.division, "voting_rule": choice}):
         assert ac.certify(choice.model, graphs, **given).claim == cert.claim
     with pytest.raises(ac.AgnncertError, match="rule= was chosen for"):
-        ac.certify(choice.model, graphs, ac.NodeCentric(123), rule=choice)
+        ac.certify(choice.model, graphs, ac.NodeCentric(123), voting_rule=choice)
     with pytest.raises(ac.AgnncertError, match="leave rule= out"):
-        ac.certify(choice.model, graphs, choice, rule=ac.VotingRule())
+        ac.certify(choice.model, graphs, choice, voting_rule=ac.VotingRule())
     if choice.best.label is not None:
         with pytest.raises(ac.AgnncertError, match=r"pass choice\.model"):
             ac.certify(model, graphs, choice)
@@ -173,7 +175,7 @@ def test_nodes_choose_between_their_vote_and_the_prediction_without_edges(nodes,
     choice = ac.choose_voting_rule(for_nodes, nodes, division, size=1)
     assert {one.name for one in choice.candidates} == {NO_EDGES, PLAIN, MODEL}
     for one in choice.candidates:
-        cert = ac.certify(for_nodes, nodes, one.division, targets=nodes.val_mask, rule=one.rule)
+        cert = ac.certify(for_nodes, nodes, one.division, targets=nodes.val_mask, voting_rule=one.voting_rule)
         found = cert.certified_accuracy(nodes.y, sizes=[0, 1])
         assert found.tolist() == pytest.approx([one.accuracy, one.certified_accuracy])
     without_edges = next(one for one in choice.candidates if one.name == NO_EDGES)
@@ -210,7 +212,7 @@ def test_validation_nodes_in_the_training_graph_bias_the_choice_and_held_out_one
         ac.fit(model, data, division, protocol=protocol, epochs=60, lr=0.03, weight_decay=0.0, patience=None)
         choice = ac.choose_voting_rule(model, data, division, size=1, protocol=protocol)
         on_validation = next(one for one in choice.candidates if one.name == NO_EDGES)
-        cert = ac.certify(model, data, division, targets=data.test_mask, rule=on_validation.rule)
+        cert = ac.certify(model, data, division, targets=data.test_mask, voting_rule=on_validation.voting_rule)
         without_edges[protocol] = on_validation.accuracy - cert.certified_accuracy(data.y)
     assert without_edges["inductive"] > 0.2
     assert abs(without_edges["held-out"]) < 0.15

@@ -116,7 +116,7 @@ def test_drawn_groups_stand_for_all_on_average(make, division, monkeypatch) -> N
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
 @pytest.mark.parametrize("make", [GraphObjective, SampledGraphObjective])
-def test_the_vote_is_trained_as_a_whole_and_graphs_without_a_ballot_count_nothing(make, division) -> None:
+def test_the_vote_is_trained_as_a_whole_and_graphs_without_a_vote_count_nothing(make, division) -> None:
     model, call, joined, y = setting()
     own = division if make is GraphObjective else ThreeMethods(division)
     terms = make.of(call, joined, y, own, fit_settings("vote", balance_classes=True, groups_per_step=100))
@@ -142,11 +142,11 @@ def test_the_vote_is_trained_as_a_whole_and_graphs_without_a_ballot_count_nothin
 
 def test_the_vote_without_a_division_is_the_plain_loss() -> None:
     model, call, joined, y = setting()
-    plain, vote = (
+    plain, voting_rule = (
         gradient(model, lambda name=name: GraphObjective.of(call, joined, y, None, fit_settings(name)).backward(BATCH))
         for name in ("balanced", "vote")
     )
-    assert_same(vote, plain, 0)
+    assert_same(voting_rule, plain, 0)
 
 
 @pytest.mark.parametrize("objective", ["paper", "balanced"])

@@ -109,8 +109,8 @@ class Switch(nn.Module):
 
 def test_selection_by_certified_accuracy_takes_other_weights_than_selection_by_vote() -> None:
     division = ac.EdgeCentric(11)
-    hubs = torch.arange(8)
-    edges = torch.stack([hubs.repeat_interleave(5), 8 + torch.arange(40)])
+    targets_per_node = torch.arange(8)
+    edges = torch.stack([targets_per_node.repeat_interleave(5), 8 + torch.arange(40)])
     data = Data(
         x=torch.stack([torch.arange(48) % 2, torch.arange(48) // 2 % 2], dim=1).float(),
         edge_index=torch.cat([edges, edges.flip(0)], dim=1),
@@ -149,11 +149,11 @@ def test_inductive_training_never_sees_a_test_node() -> None:
 
 def test_the_record_says_how_the_weights_came_about_and_goes_into_a_file(tmp_path) -> None:
     model, data = node_case()
-    ac.fit(model, data, NODE, epochs=np.int64(4), edgeless_weight=2, evaluate_every=2, clip=1.0)
+    ac.fit(model, data, NODE, epochs=np.int64(4), no_edge_weight=2, evaluate_every=2, clip=1.0)
     record = model.training_record
     told = {
         "division": str(NODE), "data": ac.dataset_digest(data), "epochs": 4, "lr": 0.01, "weight_decay": 5e-4,
-        "clip": 1.0, "objective": "balanced", "edgeless_weight": 2,
+        "clip": 1.0, "objective": "balanced", "no_edge_weight": 2,
         "protocol": "transductive", "size": 0, "seed": 0, "epochs_run": 4,
     }  # fmt: skip
     assert {name: record[name] for name in told} == told
@@ -216,11 +216,11 @@ def test_training_that_diverges_says_so() -> None:
         ({"clip": -1}, "clip=-1"),
         ({"weight_decay": -1e-4}, "weight_decay=-0.0001: expected a number from 0 on"),
         ({"seed": -1}, "seed=-1: expected a whole number from 0 on"),
-        ({"edgeless_weight": -1}, "edgeless_weight=-1: expected a number from 0 on"),
+        ({"no_edge_weight": -1}, "no_edge_weight=-1: expected a number from 0 on"),
         ({"objective": "papers"}, 'unknown objective "papers": did you mean "paper"'),
         ({"objective": "vote"}, 'objective="vote" trains graph classifiers; for nodes choose "balanced"'),
         ({"protocol": "induktive"}, 'unknown protocol "induktive": did you mean "inductive"'),
-        ({"size": 5}, "9 ballots certify at most size 4"),
+        ({"size": 5}, "9 votes certify at most size 4"),
     ],
 )
 def test_a_senseless_setting_is_refused(setting, said) -> None:

@@ -30,7 +30,7 @@ def small(data):
 
 
 @pytest.mark.parametrize(
-    ("task", "division", "vote"),
+    ("task", "division", "voting_rule"),
     [
         ("node", ac.NodeCentric(9), ac.VotingRule(empty="abstain", prior=4)),
         ("node", ac.PerNeighbour(), ac.VotingRule(prior=3)),
@@ -41,12 +41,12 @@ def small(data):
     ],
     ids=str,
 )
-def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, division, vote):
+def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, division, voting_rule):
     data, part = (nodes, nodes.val_mask) if task == "node" else (graphs, graphs.val)
-    model = ac.fit(small(data), data, division, rule=vote, size=1, **QUICK)
-    cert = ac.certify(model, data, division, targets=part, rule=vote)
+    model = ac.fit(small(data), data, division, voting_rule=voting_rule, size=1, **QUICK)
+    cert = ac.certify(model, data, division, targets=part, voting_rule=voting_rule)
     assert model.training_record["score"] == pytest.approx(cert.certified_accuracy(data.y, sizes=1))
-    assert model.training_record.get("vote") == (None if vote is None else vote.to_json())
+    assert model.training_record.get("voting_rule") == (None if voting_rule is None else voting_rule.to_json())
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, divi
     ids=str,
 )
 def test_nodes_are_trained_for_a_size_by_what_the_best_prior_certifies(nodes, division, against):
-    how = {"objective": "certified", "size": 2, "against": against, "edgeless_weight": 3.0}
+    how = {"objective": "certified", "size": 2, "against": against, "no_edge_weight": 3.0}
     seen = []
     model = ac.fit(small(nodes), nodes, division, **how, **QUICK, progress=lambda step: seen.append(step.score))
     choice = ac.choose_voting_rule(model, nodes, division, 2, against=against)
     best = max(one.score for one in choice.candidates if one.name == "with a prior")
     assert model.training_record["score"] == pytest.approx(best) == max(score for score in seen if score is not None)
-    vote = next(one.rule for one in choice.candidates if one.score == best)
-    cert = ac.certify(model, nodes, division, nodes.val_mask, rule=vote)
+    voting_rule = next(one.voting_rule for one in choice.candidates if one.score == best)
+    cert = ac.certify(model, nodes, division, nodes.val_mask, voting_rule=voting_rule)
     radius = cert.structure_radius if against == "structure" else cert.radius
     right = cert.label == nodes.y[nodes.val_mask].numpy()
     assert best == pytest.approx(sum((right & (radius >= size)).mean() for size in (1, 2, 3)) / 3)
@@ -82,22 +82,22 @@ def test_what_cannot_be_trained_for_a_size_is_refused(nodes, division, settings,
         ac.fit(small(nodes), nodes, division, **settings, **QUICK)
 
 
-def test_a_prior_certifies_more_than_half_the_ballots(nodes):
-    vote = ac.VotingRule(empty="abstain", prior=50)
+def test_a_prior_certifies_more_than_half_the_votes(nodes):
+    voting_rule = ac.VotingRule(empty="abstain", prior=50)
     with pytest.raises(SettingsError, match="at most size 4"):
         ac.fit(small(nodes), nodes, ac.NodeCentric(9), size=9, **QUICK)
-    model = ac.fit(small(nodes), nodes, ac.NodeCentric(9), rule=vote, size=9, **QUICK)
+    model = ac.fit(small(nodes), nodes, ac.NodeCentric(9), voting_rule=voting_rule, size=9, **QUICK)
     assert model.training_record["score"] > 0
 
 
 @pytest.mark.parametrize(
     ("division", "settings", "said"),
     [
-        (None, {"rule": ac.VotingRule(prior=3)}, "ballots of a division"),
-        (ac.baselines.BiRS(), {"rule": ac.VotingRule(prior=3)}, "ballots of a division"),
-        (ac.GatedNodeCentric(9), {"rule": ac.VotingRule(prior=3)}, "own features"),
-        (ac.PerNeighbour(), {"rule": ac.VotingRule(empty="edgeless")}, "one group per neighbour"),
-        (ac.NodeCentric(9), {"rule": 3}, "expected a VotingRule"),
+        (None, {"voting_rule": ac.VotingRule(prior=3)}, "votes of a division"),
+        (ac.baselines.BiRS(), {"voting_rule": ac.VotingRule(prior=3)}, "votes of a division"),
+        (ac.GatedNodeCentric(9), {"voting_rule": ac.VotingRule(prior=3)}, "own features"),
+        (ac.PerNeighbour(), {"voting_rule": ac.VotingRule(empty="no_edge")}, "one group per neighbour"),
+        (ac.NodeCentric(9), {"voting_rule": 3}, "expected a VotingRule"),
         (ac.PerNeighbour(), {"objective": "paper"}, "beyond number"),
     ],
     ids=str,
@@ -110,7 +110,7 @@ def test_votes_that_make_no_sense_are_refused_before_training(nodes, division, s
 def test_training_for_a_size_finds_its_own_prior_and_is_for_nodes(nodes, graphs):
     how = {"objective": "certified", "size": 1, **QUICK}
     with pytest.raises(SettingsError, match='objective="certified" scores weights by the best prior'):
-        ac.fit(small(nodes), nodes, ac.EdgeCentric(9), rule=ac.VotingRule(prior=1), **how)
+        ac.fit(small(nodes), nodes, ac.EdgeCentric(9), voting_rule=ac.VotingRule(prior=1), **how)
     with pytest.raises(SettingsError, match="is for node classification: train graph classifiers with"):
         ac.fit(small(graphs), graphs, ac.EdgeCentric(9), **how)
 

@@ -139,16 +139,16 @@ def test_the_balanced_objective_averages_each_term_by_itself(division, weight) -
                 elif part.abstain is None:
                     without.append(loss)
         full = torch.nn.functional.cross_entropy(model(graph.x, graph.edge_index)[rows], y[rows])
-        edgeless = torch.stack(without).mean() if without else 0
-        return full + torch.stack(with_edge).mean() + weight * edgeless
+        no_edge = torch.stack(without).mean() if without else 0
+        return full + torch.stack(with_edge).mean() + weight * no_edge
 
-    actual = gradient(model, objective(model, graph, y, rows, division, "balanced", edgeless_weight=weight).backward)
+    actual = gradient(model, objective(model, graph, y, rows, division, "balanced", no_edge_weight=weight).backward)
     assert_same(actual, naive_gradient(model, averages), 1e-10)
 
 
 def test_without_a_division_the_objective_is_the_plain_loss() -> None:
     model, graph, y, rows = setting("gcn")
-    actual = gradient(model, objective(model, graph, y, rows, None, "paper", edgeless_weight=9).backward)
+    actual = gradient(model, objective(model, graph, y, rows, None, "paper", no_edge_weight=9).backward)
     plain = naive_gradient(
         model, lambda: torch.nn.functional.cross_entropy(model(graph.x, graph.edge_index)[rows], y[rows])
     )

@@ -11,14 +11,14 @@ from tests.support.training_cases import node_case
 
 DEFAULTS = {
     "epochs": 200, "lr": 0.01, "weight_decay": 5e-4, "clip": None, "batch_size": 64, "objective": None,
-    "size": 0, "against": "any", "edgeless_weight": 1.0, "balance_classes": None, "measure": None, "groups_per_step": None, "clusters": None, "clusters_per_step": 1,
+    "size": 0, "against": "any", "no_edge_weight": 1.0, "balance_classes": None, "measure": None, "groups_per_step": None, "clusters": None, "clusters_per_step": 1,
     "protocol": "transductive", "evaluate_every": 5, "patience": 20, "seed": 0,
 }  # fmt: skip
 
 
 def test_the_signature_of_fit_shows_every_setting_with_its_default() -> None:
     parameters = inspect.signature(ac.fit).parameters
-    assert list(parameters) == ["model", "data", "defence", *DEFAULTS, "rule", "checkpoint", "progress"]
+    assert list(parameters) == ["model", "data", "defence", *DEFAULTS, "voting_rule", "checkpoint", "progress"]
     assert {name: parameters[name].default for name in DEFAULTS} == DEFAULTS
     assert parameters["patience"].annotation == int | None
     assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in DEFAULTS)

@@ -16,7 +16,7 @@ QUICK = {"epochs": 15, "evaluate_every": 5, "lr": 0.03}
 
 @pytest.fixture(scope="module", autouse=True)
 def remember():
-    """Each model is audited, and casts its ballots, once for a division, not once for each rule."""
+    """Each model is audited, and casts its votes, once for a division, not once for each rule."""
     with remembering(), casting_once():
         yield
 
@@ -37,12 +37,12 @@ def model(nodes):
 
 def certified_with(model, data, division, part, lead, empty=None):
     prior = (0, lead) if lead > 0 else (-lead, 0)
-    return ac.certify(model, data, division, part, rule=ac.VotingRule(empty, prior))
+    return ac.certify(model, data, division, part, voting_rule=ac.VotingRule(empty, prior))
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
 def test_no_other_threshold_within_the_limit_finds_more(nodes, model, division):
-    empties = ["edgeless", "abstain"] if division.knows_empty_groups and division != ac.PerNeighbour() else [None]
+    empties = ["no_edge", "abstain"] if division.knows_empty_groups and division != ac.PerNeighbour() else [None]
     leads = [(lead, empty) for lead in range(-10, 11) for empty in empties]
     others = [certified_with(model, nodes, division, nodes.val_mask, *one) for one in leads]
     clean = [cert.measures(0, truth=nodes.y).false_positive_rate[1] for cert in others]
@@ -50,8 +50,8 @@ def test_no_other_threshold_within_the_limit_finds_more(nodes, model, division):
         found_by_others = [cert.measures(size, truth=nodes.y).true_positives[1] for cert in others]
         for rate in (0.0, 0.1, 0.4):
             point = ac.choose_threshold(model, nodes, division, false_positive_rate=rate, size=size)
-            cert = ac.certify(model, nodes, division, nodes.val_mask, rule=point)
-            assert cert.voting_rule.prior in (point.rule.prior, 0)
+            cert = ac.certify(model, nodes, division, nodes.val_mask, voting_rule=point)
+            assert cert.voting_rule.prior in (point.voting_rule.prior, 0)
             for found, at in ((point.measures, 0), (point.certified, size)):
                 proved = cert.measures(at)
                 assert found.recall.tolist() == proved.recall.tolist()
@@ -65,7 +65,7 @@ def test_alerts_are_counted_whatever_their_class(nodes, model):
     division = ac.NodeCentric(9)
     for alerts in (0, 3, 10, 1000):
         point = ac.choose_threshold(model, nodes, division, alerts=alerts, positive=0)
-        cert = ac.certify(model, nodes, division, nodes.val_mask, rule=point.rule)
+        cert = ac.certify(model, nodes, division, nodes.val_mask, voting_rule=point.voting_rule)
         assert point.alerts <= alerts
         assert (cert.label == 0).sum() <= point.alerts
     assert point.alerts == int(nodes.val_mask.sum())  # no limit: all of them
@@ -76,7 +76,7 @@ def test_where_no_alert_is_within_the_limit_the_answer_is_constant_also_under_at
     point = ac.choose_threshold(model, nodes, ac.NodeCentric(9), alerts=0, size=4)
     assert point.alerts == 0
     assert point.certified.false_positive_rate[1] == 0
-    cert = ac.certify(model, nodes, ac.NodeCentric(9), nodes.test_mask, rule=point)
+    cert = ac.certify(model, nodes, ac.NodeCentric(9), nodes.test_mask, voting_rule=point)
     assert (cert.label == 0).all()
     assert (cert.radius == 9).all()
 
@@ -86,7 +86,7 @@ def test_the_rarer_class_is_to_be_found_and_the_text_says_what_is_certified(node
     assert point.positive == 1
     assert "certified at size 1: recall" in str(point)
     with pytest.raises(SettingsError, match="was chosen for"):
-        ac.certify(model, nodes, ac.NodeCentric(8), rule=point)
+        ac.certify(model, nodes, ac.NodeCentric(8), voting_rule=point)
 
 
 def test_graphs_have_thresholds_too():
@@ -95,7 +95,7 @@ def test_graphs_have_thresholds_too():
         graph.x = graph.x.float()
     model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, readout="sum")
     point = ac.choose_threshold(model, graphs, ac.EdgeCentric(9), false_positive_rate=0.3)
-    cert = ac.certify(model, graphs, ac.EdgeCentric(9), graphs.val, rule=point)
+    cert = ac.certify(model, graphs, ac.EdgeCentric(9), graphs.val, voting_rule=point)
     assert cert.measures(0).recall.tolist() == point.measures.recall.tolist()
     assert point.measures.false_positive_rate[point.positive] <= 0.3
 
@@ -176,7 +176,7 @@ def test_weights_are_kept_by_the_measure_that_is_stated(nodes, division, measure
         assert score == pytest.approx(expected[measure])
     elif measure == "recall@0.2":
         point = ac.choose_threshold(model, nodes, division, false_positive_rate=0.2, size=1)
-        cert = ac.certify(model, nodes, division, nodes.val_mask, rule=point)
+        cert = ac.certify(model, nodes, division, nodes.val_mask, voting_rule=point)
         assert score == pytest.approx(cert.measures(1).recall[1])
     else:
         found = ac.certify(model, nodes, division, nodes.val_mask).measures(1)
@@ -190,7 +190,7 @@ def test_a_voting_rule_is_chosen_by_the_measure_that_is_stated(nodes, model):
         for measure in ("accuracy", "balanced")
     )
     for choice in (by_accuracy, balanced):
-        cert = ac.certify(model, data, ac.NodeCentric(9), data.val_mask, rule=choice)
+        cert = ac.certify(model, data, ac.NodeCentric(9), data.val_mask, voting_rule=choice)
         found = cert.measures(1)
         expected = found.accuracy if choice is by_accuracy else found.balanced_accuracy
         assert choice.best.certified_accuracy == pytest.approx(expected)
@@ -208,7 +208,10 @@ def test_a_voting_rule_is_chosen_by_the_measure_that_is_stated(nodes, model):
     [
         ({"measure": "f1"}, 'measure="f1": expected'),
         ({"measure": "recall@0.1", "objective": "certified"}, "chooses the prior, and so does"),
-        ({"measure": "recall@0.1", "rule": ac.VotingRule(prior=[0, 3])}, "chooses the voting rule; leave it out"),
+        (
+            {"measure": "recall@0.1", "voting_rule": ac.VotingRule(prior=[0, 3])},
+            "chooses the voting rule; leave it out",
+        ),
     ],
 )
 def test_measures_that_make_no_sense_are_refused(nodes, settings, said):

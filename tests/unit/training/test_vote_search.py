@@ -6,13 +6,13 @@ from itertools import product
 import numpy as np
 import pytest
 
+from agnncert.certificates.votes import ABSTAIN, VoteRecord, Votes
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certificates.votes import ABSTAIN, Ballots, Votes
 from agnncert.proving.theorems import certified_radius, tally
 from agnncert.training.rule_search import (
-    BallotTable,
+    VoteTable,
     best_class_prior,
-    best_edgeless_prior,
+    best_no_edge_prior,
     certified,
     certified_accuracy,
     constant_rule,
@@ -24,7 +24,7 @@ from agnncert.training.rule_search import (
 
 
 def some_votes(seed: int, num_targets: int = 12, num_groups: int = 5, num_classes: int = 2, task: str = "graph"):
-    """Random votes: some groups of each target are empty, a few ballots unstable."""
+    """Random votes: some groups of each target are empty, a few votes unstable."""
     random = np.random.default_rng(seed)
     listed = random.random((num_targets, num_groups)) < random.random((num_targets, 1))
     owner, group = np.nonzero(listed)
@@ -37,31 +37,32 @@ def some_votes(seed: int, num_targets: int = 12, num_groups: int = 5, num_classe
         default_stable=random.random(num_targets) < 0.9 if node else np.ones(num_targets, dtype=bool),
         indptr=np.concatenate([[0], np.cumsum(listed.sum(1))]).astype(np.int64),
         group=group.astype(np.int32),
-        ballot=random.integers(0, num_classes, len(owner)).astype(np.int16),
+        vote=random.integers(0, num_classes, len(owner)).astype(np.int16),
         stable=random.random(len(owner)) < 0.9,
         reached=np.ones(len(owner), dtype=bool),
     )
 
 
-def some_table(seed: int, task: str = "graph", **sizes: int) -> BallotTable:
+def some_table(seed: int, task: str = "graph", **sizes: int) -> VoteTable:
     votes = some_votes(seed, task=task, **sizes)
     truth = np.random.default_rng(seed + 1000).integers(0, votes.num_classes, votes.num_targets)
     return table_of(votes, truth)
 
 
-def table_of(votes: Votes, truth) -> BallotTable:
+def table_of(votes: Votes, truth) -> VoteTable:
     node = (votes.default >= 0).all()
     covers = np.zeros(votes.num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-    rule = "node-centric/node" if node else "node-centric/graph"
-    return BallotTable.of(
-        Ballots(votes, rule, *covers, "node_id", vote=VotingRule().under(rule, votes.num_classes)), truth
+    theorem = "node-centric/node" if node else "node-centric/graph"
+    return VoteTable.of(
+        VoteRecord(votes, theorem, *covers, "node_id", voting_rule=VotingRule().under(theorem, votes.num_classes)),
+        truth,
     )
 
 
-def score(table: BallotTable, empty, prior, sizes) -> float:
-    rule = VotingRule(empty, prior)
-    counted = table.tally(rule)
-    return float(np.mean([table.weight @ certified(table, rule, size, counted) for size in sizes]))
+def score(table: VoteTable, empty, prior, sizes) -> float:
+    theorem = VotingRule(empty, prior)
+    counted = table.tally(theorem)
+    return float(np.mean([table.weight @ certified(table, theorem, size, counted) for size in sizes]))
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
@@ -70,7 +71,7 @@ def test_without_constants_it_certifies_what_the_theorems_certify(seed, task) ->
     votes = some_votes(seed, num_targets=60, num_groups=7, num_classes=3, task=task)
     counted = tally(votes)
     table = table_of(votes, counted.label)  # every vote is right, so that only certification decides
-    empty = "edgeless" if task == "node" else "abstain"
+    empty = "no_edge" if task == "node" else "abstain"
     for size in range(5):
         assert (certified(table, VotingRule(empty, (0, 0, 0)), size) == (certified_radius(counted) >= size)).all()
 
@@ -96,12 +97,12 @@ def test_three_classes_take_turns_to_within_a_little_of_the_best(seed) -> None:
     assert certified_accuracy(table, found, *sizes) >= 0.9 * best
 
 
-@pytest.mark.parametrize("empty", ["edgeless", "abstain"])
+@pytest.mark.parametrize("empty", ["no_edge", "abstain"])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_votes_for_the_edgeless_prediction_are_found_and_ties_go_to_more_of_them(seed, empty) -> None:
+def test_the_best_votes_for_the_no_edge_prediction_are_found_and_ties_go_to_more_of_them(seed, empty) -> None:
     table, sizes = some_table(seed, task="node", num_classes=3, num_targets=20), window(seed % 3)
     scores = [score(table, empty, prior, sizes) for prior in range(30)]
-    found = best_edgeless_prior(table, sizes, empty)
+    found = best_no_edge_prior(table, sizes, empty)
     best = certified_accuracy(table, found, *sizes)
     assert best == pytest.approx(max(scores))
     assert all(score(table, empty, more, sizes) < best - 1e-9 for more in range(found.prior + 1, 30)) or (
@@ -109,7 +110,7 @@ def test_the_best_votes_for_the_edgeless_prediction_are_found_and_ties_go_to_mor
     )
 
 
-def test_an_unstable_edgeless_prediction_concedes_its_votes() -> None:
+def test_an_unstable_no_edge_prediction_concedes_its_votes() -> None:
     table = some_table(0, task="node", num_targets=1)
     sure = replace(
         table,
@@ -117,18 +118,18 @@ def test_an_unstable_edgeless_prediction_concedes_its_votes() -> None:
         empty=np.array([0]),
         conceded=np.array([0]),
         truth=np.array([0]),
-        edgeless=np.array([0]),
-        edgeless_stable=np.array([True]),
+        no_edge=np.array([0]),
+        no_edge_stable=np.array([True]),
     )
-    doubtful = replace(sure, edgeless_stable=np.array([False]))
+    doubtful = replace(sure, no_edge_stable=np.array([False]))
     assert certified(sure, VotingRule("abstain", 3), 2).all()
     assert certified(doubtful, VotingRule("abstain", 4), 0).all()
     assert not certified(doubtful, VotingRule("abstain", 5), 0).any()
 
 
 def test_a_prior_of_its_own_makes_the_radius_larger_than_half_the_margin() -> None:
-    # Class 0 wins by its prior alone: a ballot that turns to class 1 takes nothing away from class 0.
-    table = BallotTable.of_graphs(3, np.array([[0, 1]]), np.array([0]))
+    # Class 0 wins by its prior alone: a vote that turns to class 1 takes nothing away from class 0.
+    table = VoteTable.of_graphs(3, np.array([[0, 1]]), np.array([0]))
     assert certified(table, VotingRule("abstain", (3, 0)), 2).all()
     assert not certified(table, VotingRule("abstain", (2, 0)), 2).any()
 
@@ -143,7 +144,7 @@ def test_the_constant_answer_withstands_everything_and_wins_ties() -> None:
 
 def test_the_size_alone_finds_the_class_of_larger_graphs() -> None:
     counts = np.array([[filled, 0] for filled in (2, 3, 3, 8, 9, 10)])
-    table = BallotTable.of_graphs(20, counts, np.array([0, 0, 0, 1, 1, 1]))
+    table = VoteTable.of_graphs(20, counts, np.array([0, 0, 0, 1, 1, 1]))
     label, found = size_only(table, [2])
     assert label == 1
     assert certified(
@@ -155,16 +156,16 @@ def test_the_size_alone_finds_the_class_of_larger_graphs() -> None:
 
 def test_a_short_table_counts_as_much_as_a_long_one() -> None:
     long, short = some_table(1, num_targets=40), some_table(2, num_targets=10)
-    both, rule = joined([long, short]), VotingRule(0, (0, 2))
-    parts = [certified_accuracy(table, rule, 1) for table in (long, short)]
-    assert certified_accuracy(both, rule, 1) == pytest.approx(np.mean(parts))
+    both, theorem = joined([long, short]), VotingRule(0, (0, 2))
+    parts = [certified_accuracy(table, theorem, 1) for table in (long, short)]
+    assert certified_accuracy(both, theorem, 1) == pytest.approx(np.mean(parts))
     nodes = joined([some_table(1, task="node"), some_table(2, task="node")])
-    assert len(nodes.edgeless) == len(nodes.edgeless_stable) == len(nodes.truth) == 24
+    assert len(nodes.no_edge) == len(nodes.no_edge_stable) == len(nodes.truth) == 24
 
 
 def test_the_middle_of_the_best_priors_is_taken() -> None:
     # Any lead of class 1 from -6 to 5 separates the two graphs.
-    table = BallotTable.of_graphs(10, np.array([[6, 0], [0, 6]]), np.array([0, 1]))
+    table = VoteTable.of_graphs(10, np.array([[6, 0], [0, 6]]), np.array([0, 1]))
     found = best_class_prior(table, [0], ["abstain"])
     assert certified(table, found, 0).all()
     assert found.prior[1] - found.prior[0] == 0

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.verdict import verify
 from tests.support.certificates import certificate_of, random_budget, random_evidence
 
@@ -15,30 +15,30 @@ def rng():
     return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_any_stated_budget_verifies(rule, rng, tmp_path):
-    cert = certificate_of(random_evidence(rng, rule, num_targets=40))
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_any_stated_budget_verifies(theorem, rng, tmp_path):
+    cert = certificate_of(random_evidence(rng, theorem, num_targets=40))
     cert.save(tmp_path / "a.cert", budgets=[random_budget(rng) for _ in range(25)])
     verdict = verify(tmp_path / "a.cert")
     assert verdict.holds, verdict.reasons
     assert "25 stated budgets" in verdict.checked
 
 
-def test_ballots_altered_by_someone_who_seals_again_do_not_support_the_statements(rng, tmp_path):
-    """Handing the winner's ballots to a rival must show, whichever target it is."""
+def test_votes_altered_by_someone_who_seals_again_do_not_support_the_statements(rng, tmp_path):
+    """Handing the winner's votes to a rival must show, whichever target it is."""
     proof = random_evidence(rng, "node-centric/node", num_targets=12)
     cert = certificate_of(proof)
     for target in range(12):
         listed = slice(proof.votes.indptr[target], proof.votes.indptr[target + 1])
-        ballot, default = proof.votes.ballot.copy(), proof.votes.default.copy()
+        vote, default = proof.votes.vote.copy(), proof.votes.default.copy()
         rival = (cert.label[target] + 1) % 3
-        ballot[listed] = default[target] = rival
-        changed = dataclasses.replace(proof, votes=dataclasses.replace(proof.votes, ballot=ballot, default=default))
+        vote[listed] = default[target] = rival
+        changed = dataclasses.replace(proof, votes=dataclasses.replace(proof.votes, vote=vote, default=default))
         forged = certificate_of(changed)
         for name in ("label", "radius"):
             object.__setattr__(forged, name, getattr(cert, name))
         forged.save(tmp_path / "a.cert")
-        assert any("does not follow from the ballots" in reason for reason in verify(tmp_path / "a.cert").reasons)
+        assert any("does not follow from the votes" in reason for reason in verify(tmp_path / "a.cert").reasons)
 
 
 @pytest.mark.parametrize("change", [{"unit": "one thing"}, {"assumes": ()}, {"locality": "construction"}])
@@ -56,7 +56,7 @@ def test_the_rule_must_be_that_of_the_division(rng, tmp_path):
     cert = certificate_of(random_evidence(rng, "gated/node"))
     ungated = dataclasses.replace(cert.claim, division="node-centric(T=12, hash=md5, key=u64le)")
     dataclasses.replace(cert, claim=ungated).save(tmp_path / "a.cert")
-    assert 'goes with the rule "node-centric/node"' in verify(tmp_path / "a.cert").reasons[0]
+    assert 'has the theorem "node-centric/node"' in verify(tmp_path / "a.cert").reasons[0]
 
 
 def test_the_digest_of_the_division_must_be_that_of_its_text(rng, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import CertificateError
 from agnncert.verdict import verify
 from agnncert.verifier import recount_possible
@@ -28,15 +28,17 @@ BUDGETS = (
 )
 
 
-def of_rule(rule: str) -> ac.Certificate:
-    return certificate_of(random_evidence(np.random.default_rng(5), rule, num_targets=30, num_groups=12, unstable=0.05))
+def of_rule(theorem: str) -> ac.Certificate:
+    return certificate_of(
+        random_evidence(np.random.default_rng(5), theorem, num_targets=30, num_groups=12, unstable=0.05)
+    )
 
 
 @cache
-def stating_exclusions(rule: str) -> bytes:
+def stating_exclusions(theorem: str) -> bytes:
     """The file of a certificate of this rule. It is the prover's work, so it does not depend on a broken verifier."""
     with scratch_folder() as folder:
-        of_rule(rule).save(Path(folder) / "stated.cert", BUDGETS, exclusions=True)
+        of_rule(theorem).save(Path(folder) / "stated.cert", BUDGETS, exclusions=True)
         return (Path(folder) / "stated.cert").read_bytes()
 
 
@@ -70,8 +72,8 @@ def false_numbers_are_refused(
     folder: Path, rules=("node-centric/node", "per-neighbour/node", "gnncert-e/graph")
 ) -> None:
     """One more or one less, of any class and any budget."""
-    for rule in rules:
-        (folder / "stated.cert").write_bytes(stating_exclusions(rule))
+    for theorem in rules:
+        (folder / "stated.cert").write_bytes(stating_exclusions(theorem))
         for budget in range(len(BUDGETS)):
             for k in range(3):
                 for step in (-1, 1):
@@ -80,17 +82,17 @@ def false_numbers_are_refused(
                         statements[budget]["excluded"][k] += step
 
                     verdict = verify(altered(folder / "stated.cert", alter))
-                    assert not verdict, (rule, budget, k, step)
+                    assert not verdict, (theorem, budget, k, step)
                     assert "gives no label" in verdict.reasons[0]
 
 
 def test_a_false_number_is_refused(tmp_path) -> None:
-    assert sum(sum(map(sum, _stated(rule, tmp_path))) for rule in RULES) > 0
-    false_numbers_are_refused(tmp_path, tuple(RULES))
+    assert sum(sum(map(sum, _stated(theorem, tmp_path))) for theorem in THEOREMS) > 0
+    false_numbers_are_refused(tmp_path, tuple(THEOREMS))
 
 
-def _stated(rule: str, folder: Path) -> tuple[tuple[int, ...], ...]:
-    (folder / "one.cert").write_bytes(stating_exclusions(rule))
+def _stated(theorem: str, folder: Path) -> tuple[tuple[int, ...], ...]:
+    (folder / "one.cert").write_bytes(stating_exclusions(theorem))
     assert verify(folder / "one.cert")
     return read_contents(folder / "one.cert").excluded
 

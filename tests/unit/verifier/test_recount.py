@@ -10,15 +10,15 @@ import pytest
 
 from agnncert import verdict as verifier
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.theorem_facts import RULES
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.votes import VoteRecord, Votes
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certificates.votes import Ballots, Votes
 from agnncert.proving.per_neighbour import PER_NEIGHBOUR, _most_gain
 from agnncert.proving.theorems import Amounts
 from agnncert.verdict import verify
 from agnncert.verifier import check, recount
 from agnncert.verifier import recount_per_neighbour as own
-from agnncert.verifier.recount import limits, sort_ballots
+from agnncert.verifier.recount import limits, sort_votes
 from agnncert_peers import recount_samples
 from tests.support.certificates import certificate_of, random_budget, random_evidence, random_vote
 
@@ -28,12 +28,12 @@ def rng():
     return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("theorem", THEOREMS)
 @pytest.mark.parametrize("ids", ["node_id", "row"])
-def test_the_recount_agrees_with_the_library_on_every_answer(rule, ids, rng):
-    proof = random_evidence(rng, rule, num_targets=60, ids=ids, unstable=0.1)
+def test_the_recount_agrees_with_the_library_on_every_answer(theorem, ids, rng):
+    proof = random_evidence(rng, theorem, num_targets=60, ids=ids, unstable=0.1)
     label, radius = proof.label_and_radius()
-    (piles,) = sort_ballots(proof)
+    (piles,) = sort_votes(proof)
     assert piles.label.tolist() == label.tolist()
     assert piles.radius().tolist() == radius.tolist()
     held = 0
@@ -45,31 +45,35 @@ def test_the_recount_agrees_with_the_library_on_every_answer(rule, ids, rng):
     assert held > 20
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("theorem", THEOREMS)
 @pytest.mark.parametrize("num_classes", [2, 3, 9])
-def test_the_recount_agrees_whatever_the_vote(rule, num_classes, rng, tmp_path):
+def test_the_recount_agrees_whatever_the_vote(theorem, num_classes, rng, tmp_path):
     held = 0
-    for _ in range(6 if RULES[rule].per_neighbour else 12):  # the former have many more kinds of moves to go through
-        vote = random_vote(rng, rule, num_classes)
-        proof = random_evidence(rng, rule, num_targets=40, num_classes=num_classes, unstable=0.1, vote=vote)
+    for _ in range(
+        6 if THEOREMS[theorem].per_neighbour else 12
+    ):  # the former have many more kinds of moves to go through
+        voting_rule = random_vote(rng, theorem, num_classes)
+        proof = random_evidence(
+            rng, theorem, num_targets=40, num_classes=num_classes, unstable=0.1, voting_rule=voting_rule
+        )
         label, radius = proof.label_and_radius()
-        (piles,) = sort_ballots(proof)
+        (piles,) = sort_votes(proof)
         assert piles.label.tolist() == label.tolist() == proof.counts.argmax(axis=1).tolist()
-        assert piles.radius().tolist() == radius.tolist(), vote
+        assert piles.radius().tolist() == radius.tolist(), voting_rule
         for _ in range(8):
             budget = random_budget(rng)
             answer = proof.holds(budget)
-            assert piles.holds(limits(piles, budget)).tolist() == answer.tolist(), (vote, budget)
+            assert piles.holds(limits(piles, budget)).tolist() == answer.tolist(), (voting_rule, budget)
             held += answer.sum()
             held_again, price, touches = recount.statements(piles, budget)
             assert held_again.tolist() == answer.tolist()
             assert price.tolist() == recount.prices(piles, budget).tolist()
             assert recount.broken(proof, budget, price, ~answer, touches) == proof.broken_at_most(budget), (
-                vote,
+                voting_rule,
                 budget,
             )
         alone, stated = piles.structure_radius(), proof.structure_radius()
-        assert (alone is None) == (stated is None) == (not RULES[rule].per_neighbour)
+        assert (alone is None) == (stated is None) == (not THEOREMS[theorem].per_neighbour)
         assert alone is None or alone.tolist() == stated.tolist()
     assert held > 20
     certificate_of(proof).save(tmp_path / "a.cert", [random_budget(rng) for _ in range(5)])
@@ -83,9 +87,9 @@ def random_limits(rng, n: int, sizes=(0, 1, 2, 5, math.inf)) -> recount.Limits:
 
 @pytest.mark.parametrize("num_classes", [1, 2, 3, 7, 30])
 def test_the_recount_finds_the_same_worst_attack_as_trying_everything(num_classes, rng):
-    """Piles suffice: against all splits of the moved ballots over the tiers, for every class there is."""
+    """Piles suffice: against all splits of the moved votes over the tiers, for every class there is."""
     proof = random_evidence(rng, "node-centric/graph", 40, num_groups=8, num_classes=num_classes, unstable=0.1)
-    (piles,) = sort_ballots(proof)
+    (piles,) = sort_votes(proof)
     held = 0
     for _ in range(20):
         bound = random_limits(rng, proof.num_targets)
@@ -97,12 +101,12 @@ def test_the_recount_finds_the_same_worst_attack_as_trying_everything(num_classe
 
 def withstands_all_splits(votes, j: int, bound) -> bool:
     """Every class against every split, from a table with a cell for each subgraph."""
-    ballot, stable, tier = table(votes, j)
-    cast = [int((ballot == k).sum()) for k in range(votes.num_classes)]
+    vote, stable, tier = table(votes, j)
+    cast = [int((vote == k).sum()) for k in range(votes.num_classes)]
     label = cast.index(max(cast))
     for k in set(range(votes.num_classes)) - {label}:
-        lead = int((stable & (ballot == label)).sum()) - int((stable & (ballot == k)).sum()) - int((~stable).sum())
-        worth = np.where(ballot == label, 2, np.where(ballot == k, 0, 1))
+        lead = int((stable & (vote == label)).sum()) - int((stable & (vote == k)).sum()) - int((~stable).sum())
+        worth = np.where(vote == label, 2, np.where(vote == k, 0, 1))
         gains = [sorted(worth[stable & (tier == t)].tolist(), reverse=True) for t in range(3)]
         for moved in itertools.product(*[range(len(gain) + 1) for gain in gains]):
             allowed = sum(moved) <= bound.all[j] and sum(moved[1:]) <= bound.beyond[j] and moved[2] <= bound.unlisted[j]
@@ -113,19 +117,19 @@ def withstands_all_splits(votes, j: int, bound) -> bool:
 
 
 def table(votes, j: int):
-    """Ballot, stability and tier of target ``j`` in each subgraph."""
+    """Vote, stability and tier of target ``j`` in each subgraph."""
     listed = slice(votes.indptr[j], votes.indptr[j + 1])
-    ballot, stable = np.full(votes.num_groups, votes.default[j]), np.full(votes.num_groups, votes.default_stable[j])
+    vote, stable = np.full(votes.num_groups, votes.default[j]), np.full(votes.num_groups, votes.default_stable[j])
     tier = np.full(votes.num_groups, 2)
-    ballot[votes.group[listed]], stable[votes.group[listed]] = votes.ballot[listed], votes.stable[listed]
+    vote[votes.group[listed]], stable[votes.group[listed]] = votes.vote[listed], votes.stable[listed]
     tier[votes.group[listed]] = np.where(votes.reached[listed], 0, 1)
-    return ballot, stable, tier
+    return vote, stable, tier
 
 
-@pytest.mark.parametrize("rule", ["edge-centric/node", "node-centric/node", "gated/node"])
-def test_prices_are_those_found_by_trying_one_new_neighbour_more_each_time(rule, rng):
-    proof = random_evidence(rng, rule, num_targets=80, num_groups=30, num_classes=4, unstable=0.01)
-    (piles,) = sort_ballots(proof)
+@pytest.mark.parametrize("theorem", ["edge-centric/node", "node-centric/node", "gated/node"])
+def test_prices_are_those_found_by_trying_one_new_neighbour_more_each_time(theorem, rng):
+    proof = random_evidence(rng, theorem, num_targets=80, num_groups=30, num_classes=4, unstable=0.01)
+    (piles,) = sort_votes(proof)
     seen = set()
     for _ in range(60):
         budget = random_budget(rng).but(target_features=False)
@@ -138,7 +142,7 @@ def test_prices_are_those_found_by_trying_one_new_neighbour_more_each_time(rule,
     assert len(seen) > 2
 
 
-def test_subgraphs_and_classes_that_no_ballot_names_cost_nothing():
+def test_subgraphs_and_classes_that_no_vote_names_cost_nothing():
     """Two targets, 2**24 subgraphs, 32,767 classes: the winner leads the smallest class without votes."""
     votes = Votes(
         2**24,
@@ -147,12 +151,12 @@ def test_subgraphs_and_classes_that_no_ballot_names_cost_nothing():
         default_stable=np.ones(2, dtype=bool),
         indptr=np.array([0, 2, 2]),
         group=np.array([7, 2**24 - 1], dtype=np.int32),
-        ballot=np.array([3, 32_766], dtype=np.int16),
+        vote=np.array([3, 32_766], dtype=np.int16),
         stable=np.ones(2, dtype=bool),
         reached=np.ones(2, dtype=bool),
     )
-    (piles,) = sort_ballots(
-        Ballots(votes, "node-centric/node", np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32))
+    (piles,) = sort_votes(
+        VoteRecord(votes, "node-centric/node", np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32))
     )
     assert piles.label.tolist() == [5, 0]
     assert len(piles.owner) == 3  # of the first target 0, and 3, which stands for 32766 too; of the second 1
@@ -163,7 +167,7 @@ def test_subgraphs_and_classes_that_no_ballot_names_cost_nothing():
 def test_targets_are_recounted_in_blocks_with_the_same_verdict(rng, tmp_path, monkeypatch):
     cert = certificate_of(random_evidence(rng, "edge-centric/node", num_targets=40))
     cert.save(tmp_path / "a.cert")
-    monkeypatch.setattr(recount, "BALLOTS_AT_ONCE", 50)  # four targets at a time
+    monkeypatch.setattr(recount, "VOTES_AT_ONCE", 50)  # four targets at a time
     assert verify(tmp_path / "a.cert").holds
 
 
@@ -179,25 +183,29 @@ def test_the_recount_shares_no_code_with_the_rules():
 
 
 def test_a_class_without_votes_that_empty_groups_cast_is_a_rival():
-    """Five ballots for class 0 keep class 3 at -4; when all of them are gone, class 3 has its prior of 1 and wins."""
+    """Five votes for class 0 keep class 3 at -4; when all of them are gone, class 3 has its prior of 1 and wins."""
     n, num = 1, 5
     votes = Votes(
         num, 4, np.full(n, 3, np.int16), np.ones(n, bool), np.array([0, num]), np.arange(num, dtype=np.int32),
         np.zeros(num, np.int16), np.ones(num, bool), np.ones(num, bool),
     )  # fmt: skip
-    rule = VotingRule(empty=3, prior=[0, 0, 0, 1])
-    nothing = {"cover_ptr": np.zeros(n + 1, np.int64), "cover": np.zeros(0, np.int32), "hubs": np.zeros(0, np.int32)}
-    ballots = Ballots(votes, "per-neighbour/node", vote=rule, **nothing)
-    (piles,) = sort_ballots(ballots)
+    theorem = VotingRule(empty=3, prior=[0, 0, 0, 1])
+    nothing = {
+        "reach_ptr": np.zeros(n + 1, np.int64),
+        "reach": np.zeros(0, np.int32),
+        "targets_per_node": np.zeros(0, np.int32),
+    }
+    record = VoteRecord(votes, "per-neighbour/node", voting_rule=theorem, **nothing)
+    (piles,) = sort_votes(record)
     assert piles.label.tolist() == [0]
     assert recount.statements(piles, Budget(delete_edges=5))[0].tolist() == [False]
     assert recount.statements(piles, Budget(delete_edges=4))[0].tolist() == [True]
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.endswith("/node")])
-def test_a_number_of_new_neighbours_that_is_one_off_is_refused(rule, rng):
-    proof = random_evidence(rng, rule, num_targets=60)
-    (piles,) = sort_ballots(proof)
+@pytest.mark.parametrize("theorem", [theorem for theorem in THEOREMS if theorem.endswith("/node")])
+def test_a_number_of_new_neighbours_that_is_one_off_is_refused(theorem, rng):
+    proof = random_evidence(rng, theorem, num_targets=60)
+    (piles,) = sort_votes(proof)
     stated = certificate_of(proof).new_neighbours
     assert recount.right_neighbours(piles, stated).all()
     for off in (-1, 1):
@@ -207,8 +215,8 @@ def test_a_number_of_new_neighbours_that_is_one_off_is_refused(rule, rng):
 @pytest.mark.parametrize("lead", [10, 11, 12, 13, 14])
 def test_a_prior_as_large_as_all_votes_is_counted_to_the_last_vote(lead, rng):
     """With 12 votes in two classes, a prior of 12 is the first that no change of votes outweighs."""
-    proof = random_evidence(rng, "custom/node", 60, 12, 2, unstable=0, vote=VotingRule(prior=[lead, 0]))
-    (piles,) = sort_ballots(proof)
+    proof = random_evidence(rng, "custom/node", 60, 12, 2, unstable=0, voting_rule=VotingRule(prior=[lead, 0]))
+    (piles,) = sort_votes(proof)
     assert piles.radius().tolist() == proof.label_and_radius()[1].tolist()
     assert (piles.radius()[piles.label == 0] == 12).all() == (lead >= 12)
     for size in (11, 12):
@@ -216,22 +224,22 @@ def test_a_prior_as_large_as_all_votes_is_counted_to_the_last_vote(lead, rng):
 
 
 @pytest.mark.parametrize("empty", [0, 1, "abstain"])
-@pytest.mark.parametrize("rule", ["per-pair/node", "per-pair/graph"])
-def test_pairs_that_have_one_direction_are_turned_alike(rule, empty, rng):
+@pytest.mark.parametrize("theorem", ["per-pair/node", "per-pair/graph"])
+def test_pairs_that_have_one_direction_are_turned_alike(theorem, empty, rng):
     """What added edges gain at each target, and how many changes break it; sums over all targets could hide it."""
     compared = set()
     for _ in range(4):
-        vote = VotingRule(empty, rng.integers(-2, 5, 3).tolist())
-        proof = random_evidence(rng, rule, num_targets=40, unstable=0.1, vote=vote)
-        (piles,) = sort_ballots(proof)
+        voting_rule = VotingRule(empty, rng.integers(-2, 5, 3).tolist())
+        proof = random_evidence(rng, theorem, num_targets=40, unstable=0.1, voting_rule=voting_rule)
+        (piles,) = sort_votes(proof)
         tally, facts = proof._block(slice(0, 40))
         for add, delete, alter in itertools.product((1, 2, 4), (0, 1, 3), (0, 2)):
             budget = Budget(add_edges=add, delete_edges=delete, change_edges=alter)
             full = limits(piles, budget)
             gained = own.gain(piles, full)
-            most = _most_gain(tally, PER_NEIGHBOUR[rule](Amounts.of(budget), facts), facts)
-            assert gained.tolist() == most[piles.owner, piles.rival].tolist(), (vote, budget)
+            most = _most_gain(tally, PER_NEIGHBOUR[theorem](Amounts.of(budget), facts), facts)
+            assert gained.tolist() == most[piles.owner, piles.rival].tolist(), (voting_rule, budget)
             needed = own.touches_needed(piles, full)
-            assert needed.tolist() == proof._touch_prices(tally, facts, budget).tolist(), (vote, budget)
+            assert needed.tolist() == proof._touch_prices(tally, facts, budget).tolist(), (voting_rule, budget)
             compared |= set(needed.tolist())
     assert len(compared) > 4

@@ -1,7 +1,7 @@
 """Predictions under deletion noise (Bi-RS), at the cost of the few edges that survive it.
 
 With 80 % of the edges and 90 % of the nodes deleted, one edge in 500 survives. The prediction of a node without a
-surviving edge is known: it is the one without edges. The survivors form tiny components. Most of these are single edges, of
+surviving edge is known: it is the one without edges. The survivors form tiny components. Most are single edges, of
 which there are only as many as the graph has edges, so each is evaluated once for all samples. The other components of
 many samples go through the model side by side in one disjoint union.
 

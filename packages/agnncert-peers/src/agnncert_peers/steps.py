@@ -93,8 +93,9 @@ def compare_run(
     chosen: list[Any] = [_defence(text, task, marks) for text in settings.defence]
     folder = Path(out) if out is not None else Path("runs") / file_name(f"{data_name}-{name}-comparison")
     comparison = compare(
-        data, chosen or None, against=settings.against, sizes=sizes or None, voting_rule=settings.voting_rule(class_names(data)),
-        size=designs or None, edges_per_injected=injected, own_features=settings.own_features, **model,
+        data, chosen or None, against=settings.against, sizes=sizes or None,
+        voting_rule=settings.voting_rule(class_names(data)), size=designs or None, edges_per_injected=injected,
+        own_features=settings.own_features, **model,
         fit=settings.fit_arguments(), references=settings.references,
         sampling={"selection": settings.selection, "samples": settings.samples, "alpha": settings.alpha},
         seed=settings.seed, folder=folder / "certificates", progress=on_progress,
