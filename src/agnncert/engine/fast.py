@@ -6,7 +6,7 @@ union is cut between subgraphs into chunks that do not depend on each other.
 
 Nor are all subgraphs needed side by side: votes are computed range by range, some groups at a time. What is kept of a
 division is one number per edge, its place when edges are sorted by group (``EdgesByGroup``). The rest is computed for
-each range and dropped. The votes do not depend on how the groups are cut into ranges. ``merged`` refuses a range that is
+each range and dropped. The votes do not depend on how groups are cut into ranges. ``merged`` refuses a range that is
 missing or repeated. ``RangeVotes`` holds numpy arrays only and can be sent or stored.
 """
 
