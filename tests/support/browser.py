@@ -20,11 +20,6 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 WINDOW = {"width": 1240, "height": 900}
-# The page of a live service asks every two seconds; only that page comes from a server, and tests need not wait for it.
-HURRY = """if (location.protocol === "http:") {
-  const wait = window.setTimeout.bind(window);
-  window.setTimeout = (act, after, ...rest) => wait(act, after / 20, ...rest);
-}"""
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +52,6 @@ def _new_page(browser: Any) -> Any:
     page.on("pageerror", lambda error: page.complaints.append(f"error: {error}"))
     page.on("dialog", lambda dialog: (page.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     page.on("request", lambda sent: None if _is_local(sent.url) else page.complaints.append(sent.url))
-    page.add_init_script(HURRY)
     return page
 
 

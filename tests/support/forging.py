@@ -78,12 +78,9 @@ class Draft:
         return np.repeat(np.arange(self.num_targets), np.diff(self["indptr"]))
 
 
-SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # no disk is waited for where memory can be had
-
-
 def scratch_folder() -> "tempfile.TemporaryDirectory[str]":
     """A folder for files that live for milliseconds."""
-    return tempfile.TemporaryDirectory(prefix="forger-", dir=SCRATCH)
+    return tempfile.TemporaryDirectory(prefix="forger-")
 
 
 def lay_open(path: Path) -> Draft:

@@ -1,18 +1,13 @@
 """Events for live graphs, and what it means that a live graph is the graph that it should be."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
 
 import agnncert as ac
 import agnncert_live
-from agnncert.models.digest import model_digest
-from agnncert_live import graph
 from agnncert_live.events import KINDS
 
 
@@ -77,28 +72,3 @@ def assert_current(live: agnncert_live.LiveGraph) -> None:
     assert np.array_equal(live.radius, expected.radius)
     assert_same(live.certificate(), expected)
     assert live.targets.tolist() == expected.target.tolist()
-
-
-def _content(data: Any) -> Any:
-    """All that a graph, or a list of graphs, holds, to compare and to hash."""
-    if not hasattr(data, "to_dict"):
-        return tuple(map(_content, data))
-    return tuple(
-        (name, str(value.dtype), tuple(value.shape), value.numpy().tobytes()) if torch.is_tensor(value)
-        else (name, repr(value)) for name, value in sorted(data.to_dict().items())
-    )  # fmt: skip
-
-
-@contextmanager
-def one_audit_each() -> Iterator[None]:
-    """Within, live graphs that begin with the same model, graph and division share one audit."""
-    known, audit = {}, graph.audit
-
-    def audited(model: Any, data: Any, division: Any) -> Any:
-        key = type(model), model_digest(model), _content(data), repr(division)
-        if key not in known:
-            known[key] = audit(model, data, division)
-        return known[key]
-
-    with mock.patch.object(graph, "audit", audited):
-        yield

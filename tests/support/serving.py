@@ -1,16 +1,13 @@
 """A service on this machine, answering for as long as a test needs it."""
 
-import asyncio
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import torch
-import uvicorn.server
 from torch_geometric.data import Data
 
 import agnncert as ac
@@ -43,16 +40,6 @@ def a_service(journal: Any = None) -> Service:
     return Service(live, live.reference(), "users", ["honest", "fake", "bot"])
 
 
-class _Quick:
-    """As ``asyncio``, but a server that looks every tenth of a second whether it shall stop looks ten times as often."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(asyncio, name)
-
-    def sleep(self, seconds: float) -> Any:
-        return asyncio.sleep(seconds / 10)
-
-
 @contextmanager
 def served(service: Service, token: str | None = None, limits: Limits | None = None) -> Iterator[str]:
     """The address of a real server in a thread."""
@@ -60,15 +47,14 @@ def served(service: Service, token: str | None = None, limits: Limits | None = N
     ready, stop = threading.Event(), threading.Event()
     app = make_app(service, token, limits or Limits(rate=10_000))
     thread = threading.Thread(target=_run_until, args=(app, listening, ready.set, stop), daemon=True)
-    with mock.patch.object(uvicorn.server, "asyncio", _Quick()):
-        thread.start()
-        assert ready.wait(20)
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            stop.set()
-            thread.join(20)
-            listening.close()
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        stop.set()
+        thread.join(20)
+        listening.close()
 
 
 def sent(address, path, body=None, headers=None) -> tuple[int, bytes]:

@@ -1,10 +1,7 @@
 """Graphs and models whose scores are mostly rounding error, and what must hold of them on every path of the library."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Sequence
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
@@ -14,7 +11,6 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
 from agnncert.certificates.votes import Votes
 from agnncert.divisions.base import Division
-from agnncert.engine import fast, rounding
 from agnncert.engine.call import bind
 from agnncert.engine.casting import cast
 from agnncert.graphs.graph import canonical
@@ -84,34 +80,14 @@ def votes_on(model: Any, data: Data, division: Division, engine: Any, memory_lim
     return cast(bind(model, graph, "node"), graph, division, np.arange(NODES), engine, TOLERANCE, memory_limit)[0]
 
 
-@contextmanager
-def _no_edge_once() -> Iterator[None]:
-    """What targets vote without edges is the same in every division of a graph: the first one finds it for all.
-
-    One target at a time, this takes longer than all subgraphs.
-    """
-    plain, known = fast.no_edge_votes, {}
-
-    def no_edge_votes(call: Any, graph: Any, features: Any, rows: Any, tolerance: Any, limit: Any = None) -> Any:
-        key = id(call.model), id(graph), limit  # all of which live as long as this function
-        if key not in known:
-            known[key] = plain(call, graph, features, rows, tolerance, limit)
-        return tuple(part.copy() for part in known[key])
-
-    with mock.patch.object(fast, "no_edge_votes", no_edge_votes):
-        yield
-
-
 def _votes_on_every_path(model: Any, data: Data, divisions: Sequence[Division]) -> list[list[Votes]]:
     graph = canonical(data)
     call, rows = bind(model, graph, "node"), np.arange(NODES)  # bound once, as certify does: each time copies the model
     paths = [("fast", None), ("fast", 1), ("naive", None)]
-    shaken_once = cache(rounding.shaken_model)  # a cast copies the model anew, since it may have been trained
-    with _no_edge_once(), mock.patch.object(rounding, "shaken_model", shaken_once):
-        return [
-            [cast(call, graph, division, rows, engine, TOLERANCE, limit)[0] for engine, limit in paths]
-            for division in divisions
-        ]
+    return [
+        [cast(call, graph, division, rows, engine, TOLERANCE, limit)[0] for engine, limit in paths]
+        for division in divisions
+    ]
 
 
 def check_stable_votes_hold(model: Any, data: Data, *divisions: Division) -> list[float]:

@@ -13,26 +13,24 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert_large import cluster as workers_module
+from tests.support import programs
 from tests.support.paths import PROJECT
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
-
-DEFAULT_WORKER = f"{ray.__path__[0]}/_private/workers/default_worker.py"
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def cluster(warm):
+def cluster():
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Ray's own is 15: beside the other tests its workers hardly get a turn.
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
-    door = warm.open_door(DEFAULT_WORKER)  # most of a worker's time would be imports
     node = {"num_cpus": 1, "object_store_memory": 80_000_000}
     head = {**node, "include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(door), prepend=os.pathsep)
+        patch.setenv("PYTHONPATH", str(PROJECT), prepend=os.pathsep)  # a test's model is in tests/support
         cluster = Cluster(initialize_head=True, head_node_args=head)
         cluster.add_node(**node)
     ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
@@ -102,7 +100,7 @@ def test_a_worker_that_is_killed_is_replaced(cluster, tmp_path) -> None:
     assert file_of(together, tmp_path, "together.cert") == file_of(alone, tmp_path, "alone.cert")
 
 
-def test_a_driver_that_is_killed_goes_on(cluster, warm, tmp_path) -> None:
+def test_a_driver_that_is_killed_goes_on(cluster, tmp_path) -> None:
     script = """
         import os
         import sys
@@ -118,8 +116,10 @@ def test_a_driver_that_is_killed_goes_on(cluster, warm, tmp_path) -> None:
         """
     folder, told = tmp_path / "votes", []
     names = {"tests": str(Path(__file__).parent), "address": cluster.address, "folder": str(folder)}
-    environment = {"PYTHONPATH": f"{PROJECT / 'src'}{os.pathsep}{PROJECT}"}
-    died = warm.run("-c", textwrap.dedent(script).format(**names), environment=environment)
+    path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
+    died = programs.run(
+        programs.PYTHON, "-c", textwrap.dedent(script).format(**names), environment={"PYTHONPATH": path}
+    )
     assert died.returncode == 9, died.stderr
     kept = [file.stem for file in folder.glob("*.votes")]  # what was finished is there
     groups = sum(int(name[17:]) - int(name[7:16]) for name in kept)

@@ -23,8 +23,6 @@ from agnncert_live.journal import Journal, _linked
 from tests.support.live import assert_current
 from tests.support.small_graphs import plain_model, random_graph
 
-pytestmark = pytest.mark.usefixtures("one_audit")  # one model is opened some 300 times, with a few graphs
-
 MODEL, DATA, DIVISION = plain_model(), random_graph(12, 16), ac.EdgeCentric(5)
 IDS = DATA.node_id.tolist()
 FREE = [(u, v) for u in range(12) for v in range(u) if [u, v] not in DATA.edge_index.T.tolist()]
@@ -154,7 +152,8 @@ def test_something_else_in_its_place(tmp_path, what) -> None:
     elif what == "socket":
         import socket
 
-        socket.socket(socket.AF_UNIX).bind(str(path))
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
     else:
         path.write_bytes(os.urandom(20_000) if what == "noise" else b"text " * 2_000)
     with pytest.raises(JournalError):

@@ -23,8 +23,6 @@ from agnncert_live.service import Service
 from tests.support.live import assert_current
 from tests.support.serving import TOKEN, a_service, sent, served
 
-pytestmark = pytest.mark.usefixtures("one_audit")
-
 JSON = {"Content-Type": "application/json"}
 GOOD = [
     {"kind": "add_edge", "node": "user-3", "other": "user-9"},

@@ -16,8 +16,6 @@ from agnncert_live.client import ServiceError
 from agnncert_live.http import Limits
 from tests.support.serving import NODES, TOKEN, a_graph, a_model, a_service, sent, served
 
-pytestmark = pytest.mark.usefixtures("one_audit")
-
 
 @pytest.fixture(scope="module")
 def running():

@@ -16,8 +16,6 @@ from agnncert_live import JournalError
 from tests.support.live import assert_same, random_batch
 from tests.support.small_graphs import graph_model, plain_model, random_graph
 
-pytestmark = pytest.mark.usefixtures("one_audit")
-
 DIVISION = ac.EdgeCentric(5)
 
 

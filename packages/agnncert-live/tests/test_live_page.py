@@ -15,6 +15,7 @@ def page(online_page):
     return online_page
 
 
+@pytest.mark.slow
 def test_the_page_follows_events(page) -> None:
     def shown(place: str, text: str) -> None:
         sync_api.expect(page.locator(place)).to_contain_text(text, timeout=20_000)
@@ -65,6 +66,7 @@ CHOOSE_EACH = """async (markup) => {
 }"""
 
 
+@pytest.mark.slow
 def test_no_name_becomes_markup(page) -> None:
     """Names of the data, of classes and of nodes, also in what has happened and in what is shown about one node."""
     sync_api = pytest.importorskip("playwright.sync_api")

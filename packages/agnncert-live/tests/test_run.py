@@ -1,6 +1,5 @@
 """A service that begins from a run folder, as the command does."""
 
-import os
 import re
 import signal
 from pathlib import Path
@@ -11,6 +10,7 @@ import agnncert as ac
 import agnncert_live
 from agnncert.cli import main
 from agnncert_live.run import serve_run, service_of_run, token_from
+from tests.support import programs
 
 
 @pytest.fixture(scope="module")
@@ -20,23 +20,24 @@ def run(tmp_path_factory) -> Path:
     return folder
 
 
-def test_it_is_killed_and_goes_on(run, warm) -> None:
-    words = ["-m", "agnncert", "serve", run, "--host", "127.0.0.1", "--port", 0]
-    process = warm.start(*words, environment={"AGNNCERT_TOKEN": "x" * 20})
-    try:
-        line = process.first_line()
-        address = re.search(r"http://[\d.:]+", line)
-        assert address, line + process.err.read_text()
-        client = agnncert_live.LiveClient(address[0], "x" * 20)
-        assert client.summary()["data"] == "digits-knn"
-        answer = client.apply(
-            [agnncert_live.Event("add_edge", 3, 1500), agnncert_live.Event("add_edge", 3, 1501)], id="one"
-        )
-        assert answer["applied"] == 2
-        before = client.decision(3)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+@pytest.mark.slow
+def test_it_is_killed_and_goes_on(run, tmp_path) -> None:
+    words = [programs.AGNNCERT, "serve", run, "--host", "127.0.0.1", "--port", 0]
+    token = {"AGNNCERT_TOKEN": "x" * 20}
+    with (tmp_path / "err").open("w") as err, programs.start(*words, environment=token, stderr=err) as process:
+        try:
+            line = process.stdout.readline()
+            address = re.search(r"http://[\d.:]+", line)
+            assert address, line + (tmp_path / "err").read_text()
+            client = agnncert_live.LiveClient(address[0], "x" * 20)
+            assert client.summary()["data"] == "digits-knn"
+            events = [agnncert_live.Event("add_edge", 3, 1500), agnncert_live.Event("add_edge", 3, 1501)]
+            answer = client.apply(events, id="one")
+            assert answer["applied"] == 2
+            before = client.decision(3)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGKILL
     service = service_of_run(run)
     with service.live:
         assert service.live.number == 2

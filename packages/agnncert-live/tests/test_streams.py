@@ -11,8 +11,6 @@ from agnncert_live import Event, JournalError, LiveGraph, Neo4jChanges, consume
 from agnncert_live.streams import plain_events
 from tests.support.small_graphs import plain_model, random_graph
 
-pytestmark = pytest.mark.usefixtures("one_audit")
-
 READ = Neo4jChanges("id", ["age", "posts"], ["amount"], types=["PAID"])
 
 

@@ -12,8 +12,6 @@ from agnncert.errors import SettingsError
 from agnncert_live import Event, LiveGraph, Webhook
 from tests.support.small_graphs import plain_model, random_graph
 
-pytestmark = pytest.mark.usefixtures("one_audit")
-
 
 @contextmanager
 def receiver(*statuses, location=""):

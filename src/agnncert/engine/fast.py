@@ -456,7 +456,8 @@ def merged(
     )
     for part in parts:
         count = np.bincount(part.owner, minlength=num_targets)
-        order = torch.argsort(torch.from_numpy(part.owner), stable=True).numpy()  # by target, then by group
+        owner = torch.tensor(part.owner)  # a copy: arrays that come from other processes may be read-only
+        order = torch.argsort(owner, stable=True).numpy()  # by target, then by group
         here = np.arange(len(order)) + np.repeat(place - (np.cumsum(count) - count), count)
         place += count
         votes.group[here] = np.repeat(np.arange(part.groups.start, part.groups.stop, dtype=np.int32), part.size)[order]

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save
 
 import agnncert as ac
+from tests.support import programs
 
 
 @cache
@@ -38,11 +39,11 @@ def _importable(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(place))
 
 
-def test_both_are_certified_in_one_call_from_a_shell(place, weights, warm) -> None:
+@pytest.mark.slow
+def test_both_are_certified_in_one_call_from_a_shell(place, weights) -> None:
     words = ["certify", "tables", "--model", "mine:build", "--weights", str(weights), "--groups", "9", "--json"]
-    # Started from another folder's point of view (python -P): nothing but the current folder tells where mine.py is.
-    script = "import sys; assert sys.path.pop(0) == ''; from agnncert.cli import main; sys.exit(main())"
-    done = warm.run("-c", script, *words)
+    # Python's path begins with the folder of the command: nothing but the current folder tells where mine.py is.
+    done = programs.run(programs.AGNNCERT, *words)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     certificate = ac.load_certificate(told["certificate"])

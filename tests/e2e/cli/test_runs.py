@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import logging
-import os
 import signal
 import sys
 import time
@@ -22,6 +21,7 @@ from agnncert.cli.screen import Screen, _Lines
 from agnncert.graphs import graph
 from agnncert.progress import Progress
 from agnncert.training.loop import fit
+from tests.support import programs
 
 FAST = ("--groups", "12", "--no-references")
 
@@ -225,15 +225,19 @@ def test_ctrl_c_before_anything_was_kept_does_not_claim_otherwise(agnncert, monk
     assert "stopped: nothing was finished yet; the same command starts from the beginning." in answer.err
 
 
-def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place, warm) -> None:
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None:
     words = ["train", "tables", "--groups", "12", "--epochs", "100000", "--set", "patience=0", "--out", "long"]
-    process = warm.start("-c", "import sys; from agnncert.cli import main; sys.exit(main())", *words)
-    give_up = time.monotonic() + 120
-    while not Path("long/model.checkpoint").exists() and time.monotonic() < give_up:
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGINT)
-    status, err = process.wait(60), process.err.read_text()
-    assert status == 130
+    with programs.start(programs.AGNNCERT, *words) as process:
+        try:
+            give_up = time.monotonic() + 120
+            while not Path("long/model.checkpoint").exists() and time.monotonic() < give_up:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
     assert "stopped: what was finished is in long; the same command continues from there." in err
     assert "Traceback" not in err
     assert not list(Path("long").glob("*.part"))

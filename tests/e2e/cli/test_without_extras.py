@@ -1,14 +1,14 @@
 """Installed without extras, the library verifies and reports; everything else says which extra it wants."""
 
 import json
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from agnncert.errors import ADDONS, EXTRAS, missing
+from tests.support import programs
 from tests.support.paths import GOLDEN, PROJECT
-from tests.support.warm import Warm
 
 HEAVY = ("torch", "torch_geometric", "sklearn", "pandas", "pyarrow", "matplotlib", "pymetis")
 
@@ -30,8 +30,6 @@ class Finder(MetaPathFinder):
         return self.usual.find_distributions(*context) if hasattr(self.usual, "find_distributions") else []
 
 sys.meta_path[:] = [Finder(usual) for usual in sys.meta_path]
-for name in [name for name in sys.modules if name.partition(".")[0] in absent]:
-    del sys.modules[name]
 from agnncert.cli import main
 
 answers = []
@@ -44,13 +42,9 @@ print(json.dumps(answers))
 """
 
 
-def run(absent: tuple[str, ...], *commands: list[str], warm: Warm | None = None) -> list[tuple[int, str, str]]:
-    """What commands answer. A warm interpreter has torch already, and forgets what is absent before any command."""
-    words = ["-c", SCRIPT, json.dumps([absent, commands])]
-    if warm is None:
-        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
-    else:
-        done = warm.run(*words)
+def run(absent: tuple[str, ...], *commands: list[str]) -> list[tuple[int, str, str]]:
+    """What commands answer where some packages are not installed."""
+    done = programs.run(programs.PYTHON, "-c", SCRIPT, json.dumps([absent, commands]))
     assert done.returncode == 0, done.stderr
     return [tuple(answer) for answer in json.loads(done.stdout)]
 
@@ -90,10 +84,11 @@ def test_every_other_command_names_the_extra_it_wants(tmp_path: Path) -> None:
         assert len(err.splitlines()) == 1, words
 
 
-def test_with_torch_at_hand_the_rest_is_named_when_it_is_needed(place: Path, warm: Warm) -> None:
+@pytest.mark.slow
+def test_with_torch_at_hand_the_rest_is_named_when_it_is_needed(place: Path) -> None:
     asked = [["train", data, "--epochs", "1", "--groups", "5"] for data in ("tables", "digits-knn")]
     wanted = [("reading tables", "pandas", ".[data]"), ("digits", "sklearn", ".[data]")]
-    for words, (status, _, err) in zip(wanted, run(("pandas", "sklearn"), *asked, warm=warm), strict=True):
+    for words, (status, _, err) in zip(wanted, run(("pandas", "sklearn"), *asked), strict=True):
         assert status == 2
         assert all(word in err for word in words), err
 
@@ -103,7 +98,8 @@ def test_python_names_the_extra_too() -> None:
         "import sys\nsys.modules['torch'] = None\nimport agnncert as ac\nac.Budget(), ac.verify\n"
         "try:\n    ac.certify\nexcept ImportError as error:\n    print(isinstance(error, ac.AgnncertError), error)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = programs.run(programs.PYTHON, "-c", script)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("True agnncert.certify needs torch, which is not installed: pip install"), done.stdout
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from tests.support.forgers_world import all_cases, all_golden_cases
 from tests.support.forging import scratch_folder
 from tests.support.judging import Outcome, numbered
-from tests.support.remembering import remembering
 
 FATES = ("tried", "refused", "true", "unchanged", "unwritable", "LIE", "CRASH")
 EVERY = 500
@@ -85,7 +84,7 @@ def run(
         raise SystemExit(f"{state} belongs to seed {kept['seed']}, or to other cases: give another --state.")
     counts, bad = Counter(kept["counts"]), kept["bad"]
     start, first = time.time(), kept["done"]
-    with scratch_folder() as folder, remembering():
+    with scratch_folder() as folder:
         for number in range(first, count):
             name, outcome = numbered(seed, number, Path(folder) / "forged.cert", names)
             counts[f"{name}|{row_of(outcome)}|{outcome.fate}"] += 1

@@ -33,6 +33,7 @@ def path():
         yield Path(folder) / "forged.cert"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_no_forgery_is_accepted(part, path):
     fates, bad = [], []
@@ -70,6 +71,7 @@ def test_no_field_can_be_altered_unnoticed(name, path):
     assert not bad, "\n".join(map(str, bad))
 
 
+@pytest.mark.slow
 def test_whoever_has_more_refuses_no_less(path):
     refused = 0
     for number in range(40):

@@ -27,6 +27,8 @@ from formal.compare import (
 )
 from tests.support.paths import CORPUS, GOLDEN, PROJECT
 
+pytestmark = pytest.mark.slow  # whichever comes first compiles the proofs, which takes minutes
+
 FORMAL = PROJECT / "formal"
 MAKE = ["flock", ".lock", "make", "-j2"]  # tests run side by side, and one at a time may build
 without_coq = pytest.mark.skipif(

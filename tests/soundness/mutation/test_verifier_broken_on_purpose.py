@@ -24,16 +24,9 @@ from tests.support.forging import Draft, derive, drafted, ids_of, seal, select, 
 from tests.support.honest import Mixing, decisive
 from tests.support.judging import lies, verdict_on
 from tests.support.refusals import opened
-from tests.support.remembering import remembering
 from tests.support.vote_alterations import mend_cover
 
 FILE, GRAPH, MODEL, ALL = "file", "graph", "model", "all votes"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def remember():
-    with remembering():
-        yield
 
 
 # The mistakes

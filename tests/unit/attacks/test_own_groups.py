@@ -43,6 +43,7 @@ def problems() -> list[tuple[Any, Any, Any, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_does() -> None:
     certified = broken = 0
     for model, data, division, voting_rule in problems():

@@ -13,16 +13,8 @@ from agnncert.models.build import build_constant
 from agnncert.training.choose_rule import CONSTANT, MODEL, NO_EDGES, PLAIN, SIZE_ONLY
 from agnncert_peers.size_control import size_rule
 from tests.support.labelled import labelled_graph, labelled_graphs
-from tests.support.remembering import casting_once, remembering
 
 QUICK = {"epochs": 40, "evaluate_every": 5, "lr": 0.03}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def remember():
-    """Each model is audited, and casts its votes, once for a division, not once for each rule."""
-    with remembering(), casting_once():
-        yield
 
 
 def path(length: int, label: int) -> Data:

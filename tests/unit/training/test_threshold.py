@@ -8,17 +8,9 @@ import agnncert as ac
 from agnncert.errors import SettingsError
 from agnncert.training.rule_search import largest_lead
 from tests.support.labelled import labelled_graph, labelled_graphs
-from tests.support.remembering import casting_once, remembering
 
 DIVISIONS = [ac.NodeCentric(9), ac.EdgeCentric(9), ac.GatedNodeCentric(9), ac.PerNeighbour(), ac.baselines.GNNCertE(5)]
 QUICK = {"epochs": 15, "evaluate_every": 5, "lr": 0.03}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def remember():
-    """Each model is audited, and casts its votes, once for a division, not once for each rule."""
-    with remembering(), casting_once():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -121,12 +121,13 @@ def serve_run(
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.socket(kind, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
     except (OSError, OverflowError) as error:
+        listening.close()
         raise SettingsError(f"cannot listen at {host}:{port}: {getattr(error, 'strerror', None) or error}.") from error
     return listening
 
