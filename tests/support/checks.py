@@ -345,7 +345,7 @@ def check_radius(num_groups: int = 4, num_classes: int = 3, abstain: bool = True
     """The radius is exact: no change of that many votes elects another class, some change of one more does."""
     cast_values = range(ABSTAIN if abstain else 0, num_classes)
     for votes in itertools.product(cast_values, repeat=num_groups):
-        counted = rules.tally(all_listed(votes, num_classes))
+        counted = rules.count_votes(all_listed(votes, num_classes))
         label, radius = int(counted.label[0]), int(rules.certified_radius(counted)[0])
         assert label == winner(votes, num_classes)
         assert not _can_flip(votes, label, radius, cast_values, num_classes), f"{votes} breaks within {radius}"

@@ -12,7 +12,7 @@ import numpy as np
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.proving.evidence import VoteEvidence
-from agnncert.proving.theorems import Amounts, Counts, Facts, Limits, limits_of, tally, withstands
+from agnncert.proving.theorems import Amounts, Counts, Facts, Limits, count_votes, limits_of, withstands
 from tests.support import tiny
 from tests.support.tiny import Cell, Tiny
 
@@ -233,7 +233,7 @@ def run_cell(
     owners = [v for v in targets for _ in range(tables_each)]
     tables = [random_table(rng, kind, graph, v, 3) for v in owners]
     proof = evidence(kind, graph, owners, tables)
-    counted, facts = tally(proof.votes), proof._block(slice(0, proof.num_targets))[1]
+    counted, facts = count_votes(proof.votes), proof._block(slice(0, proof.num_targets))[1]
     attack = Amounts.of(budget_of(cell, unlimited))
     reach = limits_of(kind.theorem, attack, facts, True) if theorem is None else theorem(attack, facts)
     for j, v in enumerate(targets):

@@ -47,11 +47,11 @@ from agnncert.proving.theorems import (
     Limits,
     Prior,
     certified_radius,
+    count_votes,
     largest_amount,
     limits_of,
     most_affordable,
     neighbours_needed,
-    tally,
     withstands,
 )
 
@@ -404,7 +404,7 @@ class VoteEvidence(VoteRecord, Evidence):
             parameters=self.parameters,
             **self._of_pairs(votes, part),
         )
-        return tally(votes, self._prior(part)), facts
+        return count_votes(votes, self._prior(part)), facts
 
     def _prior(self, part: slice) -> Prior:
         shape = part.stop - part.start, self.votes.num_classes

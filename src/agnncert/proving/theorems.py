@@ -190,7 +190,7 @@ class Limits:
         return np.asarray(np.minimum(movable[REACHED] + beyond, self.all[of]), dtype=np.float64)
 
 
-def tally(votes: Votes, prior: Prior | None = None) -> Counts:
+def count_votes(votes: Votes, prior: Prior | None = None) -> Counts:
     """Counts the votes by tier, adds the prior, and counts unstable votes for the rival."""
     n, classes, owner, num_unlisted = votes.num_targets, votes.num_classes, votes.owner, votes.num_unlisted
     place, voting = owner * classes + votes.vote, votes.vote >= 0

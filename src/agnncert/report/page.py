@@ -23,7 +23,7 @@ import agnncert
 from agnncert.certificates.stacked import STEPS
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.proving.evidence import VoteEvidence
-from agnncert.proving.theorems import LARGEST_AMOUNT, tally
+from agnncert.proving.theorems import LARGEST_AMOUNT, count_votes
 from agnncert.report import text
 from agnncert.report.summary import AttackUnit, ReportContext, Shares, Summary, changes_only, summarise
 from agnncert.storage import write_atomic
@@ -541,7 +541,7 @@ def count_arrays(summary: Summary) -> dict[str, Array]:
     if evidence is None:
         return {}
     votes = evidence.votes
-    counted = tally(votes)
+    counted = count_votes(votes)
     reached, unreached, _ = counted.votes
     arrays: dict[str, Array] = {
         "default": votes.default,

@@ -27,7 +27,7 @@ from agnncert.graphs.targets import CanonicalData, class_numbers, graph_classes,
 from agnncert.models.wrappers import Scaling, training_rows, uneven_column
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.measures import rare_class, rate_of, target_weights
-from agnncert.proving.theorems import certified_radius, tally
+from agnncert.proving.theorems import certified_radius, count_votes
 from agnncert.training.objectives import (
     GraphObjective,
     NodeObjective,
@@ -292,7 +292,7 @@ class Validation:
                 return self._recall(VoteTable.of(evidence, self.truth), thresholds_of(division, self.task), rate, size)
             if plain:
                 votes, _ = cast(self.call, self.graph, division, self.rows, shuffle=shuffle)
-                counts, counted = votes.counts, tally(votes)
+                counts, counted = votes.counts, count_votes(votes)
                 label, radius = counted.label, certified_radius(counted)
             else:
                 evidence = self._evidence(division, shuffle, spelled)

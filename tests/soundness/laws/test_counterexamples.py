@@ -25,7 +25,7 @@ from agnncert.errors import GraphError, IdError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.proving.evidence import VoteEvidence
-from agnncert.proving.theorems import certified_radius, tally
+from agnncert.proving.theorems import certified_radius, count_votes
 from tests.support.checks import all_listed, check_change, differ, outputs, votes_of, winner
 from tests.support.graphs import ids_of, make_data, random_data
 from tests.support.models import KINDS, build
@@ -36,7 +36,7 @@ def both_ways(pairs):
 
 
 def radius_of(votes, num_classes):
-    return int(certified_radius(tally(all_listed(tuple(votes), num_classes)))[0])
+    return int(certified_radius(count_votes(all_listed(tuple(votes), num_classes)))[0])
 
 
 # Normalisation

@@ -258,14 +258,14 @@ def take_the_smallest_reaches(patch):
 
 
 def drop_the_tie_term(patch):
-    plain = rules.tally
+    plain = rules.count_votes
 
-    def tally(votes):
+    def count_votes(votes):
         counted = plain(votes)
         wins_ties = np.arange(votes.num_classes) < counted.label[:, None]
         return replace(counted, margin=counted.margin + wins_ties)
 
-    patch.setattr(rules, "tally", tally)
+    patch.setattr(rules, "count_votes", count_votes)
 
 
 def charge_one_per_changed_vote(patch):
@@ -273,14 +273,14 @@ def charge_one_per_changed_vote(patch):
 
 
 def ties_to_the_larger_class(patch):
-    plain = rules.tally
+    plain = rules.count_votes
 
-    def tally(votes):
+    def count_votes(votes):
         counted = plain(votes)
         last = votes.num_classes - 1 - votes.counts[:, ::-1].argmax(axis=1)
         return replace(counted, label=last)
 
-    patch.setattr(rules, "tally", tally)
+    patch.setattr(rules, "count_votes", count_votes)
 
 
 def free_own_features(patch):

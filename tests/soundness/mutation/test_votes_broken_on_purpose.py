@@ -79,12 +79,12 @@ def concede_only_the_winners_share(patch):
 
 
 def forget_the_prior_in_the_label(patch):
-    plain = rules.tally
+    plain = rules.count_votes
 
-    def tally(votes, prior=None):
+    def count_votes(votes, prior=None):
         return replace(plain(votes, prior), label=plain(votes).label)
 
-    patch.setattr(proving, "tally", tally)
+    patch.setattr(proving, "count_votes", count_votes)
 
 
 def half_the_margin_with_a_prior(patch):

@@ -21,7 +21,7 @@ from agnncert.engine.features import Shake, SparseRows
 from agnncert.engine.rounding import fresh_copy, guarded, judge, shaken_model
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import canonical, canonical_set
-from agnncert.proving.theorems import certified_radius, tally
+from agnncert.proving.theorems import certified_radius, count_votes
 from tests.support.graphs import make_data, random_data
 from tests.support.models import build
 from tests.support.wild import (
@@ -61,8 +61,8 @@ def test_tame_rows_keep_their_votes_next_to_wild_ones(kind):
 def test_isolated_nodes_flip_no_certified_label():
     for seed in range(3):
         data, model = wild_data(seed, wild=8), Cancelling("gcn", seed)
-        counted = tally(votes_on(model, data, EdgeCentric(3), "fast"))
-        attacked = tally(votes_on(model, with_dense_strangers(data), EdgeCentric(3), "fast"))
+        counted = count_votes(votes_on(model, data, EdgeCentric(3), "fast"))
+        attacked = count_votes(votes_on(model, with_dense_strangers(data), EdgeCentric(3), "fast"))
         certified = certified_radius(counted) >= 0
         assert certified.any()
         assert (counted.label == attacked.label)[certified].all()

@@ -11,7 +11,7 @@ from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError
 from agnncert.proving.evidence import VoteEvidence
-from agnncert.proving.theorems import Limits, tally, withstands
+from agnncert.proving.theorems import Limits, count_votes, withstands
 from tests.support.certificates import random_evidence, random_vote
 
 
@@ -212,7 +212,7 @@ def test_rivals_without_a_vote_are_spoken_for_by_one_of_them():
     for _ in range(20):
         proof = random_evidence(random, "edge-centric/node", num_targets=20)
         votes = dataclasses.replace(proof.votes, num_classes=int(random.integers(3, 40)))
-        counted = tally(votes)
+        counted = count_votes(votes)
         limits = (np.sort(random.integers(0, 8, size=(3, 20)), axis=0)[::-1]).astype(float)
         reach = Limits(*limits, np.ones(20, dtype=bool))
         movable = counted.size[:, :, None] - counted.votes

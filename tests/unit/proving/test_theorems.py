@@ -15,10 +15,10 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.theorems import (
     Limits,
     certified_radius,
+    count_votes,
     gain_of_changes,
     largest_amount,
     neighbours_needed,
-    tally,
     times,
     withstands,
 )
@@ -144,7 +144,7 @@ def test_injected_nodes_without_edges_reach_nobody_in_the_node_task_but_do_in_a_
 
 def test_a_users_division_is_believed_as_far_as_it_states_prices(rng):
     proof = random_evidence(rng, "custom/node", unstable=0)
-    radius = certified_radius(tally(proof.votes))
+    radius = certified_radius(count_votes(proof.votes))
     assert proof.holds(Budget(add_edges=1, delete_edges=1)).tolist() == (radius >= 3).tolist()
     assert proof.holds(Budget(inject_nodes=1, edges_per_injected=2)).tolist() == (radius >= 3).tolist()
     assert proof.holds(Budget(change_features=INF)).all()  # it says that features move nothing
@@ -157,7 +157,7 @@ def test_a_users_division_is_believed_as_far_as_it_states_prices(rng):
 def test_gnncert_counts_the_union_of_rows_and_columns(rng):
     """A grid of 3 edge groups and 4 feature groups: r nodes and s edges touch 3r + 4s - rs cells."""
     proof = random_evidence(rng, "gnncert-en/graph", num_targets=100, unstable=0)
-    radius = certified_radius(tally(proof.votes))
+    radius = certified_radius(count_votes(proof.votes))
     for nodes in range(4):
         for edges in range(4):
             cells = len({(i, j) for i in range(3) for j in range(4) if i < edges or j < nodes})
@@ -234,7 +234,7 @@ def reach(moved: float, beyond: float, unlisted: float) -> Limits:
 def test_the_radius_of_three_small_votes():
     votes = [[0, 0, 0, 0, 0, 1], [0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1]]
     label_and_radius = [
-        (int(t.label[0]), int(certified_radius(t)[0])) for t in (tally(all_stable(b, 2)) for b in votes)
+        (int(t.label[0]), int(certified_radius(t)[0])) for t in (count_votes(all_stable(b, 2)) for b in votes)
     ]
     assert label_and_radius == [(0, 2), (1, 1), (0, 0)]
 
@@ -242,7 +242,7 @@ def test_the_radius_of_three_small_votes():
 @pytest.mark.parametrize(("num_groups", "num_classes"), [(1, 2), (4, 3), (5, 2), (5, 3), (7, 2)])
 def test_the_radius_is_exact_for_every_vote_with_abstentions(num_groups, num_classes):
     for votes in itertools.combinations_with_replacement(range(ABSTAIN, num_classes), num_groups):
-        counted = tally(all_stable(list(votes), num_classes))
+        counted = count_votes(all_stable(list(votes), num_classes))
         label, radius = int(counted.label[0]), int(certified_radius(counted)[0])
         assert label == winner(votes, num_classes)
         for size, flips in ((radius, False), (radius + 1, True)):
@@ -251,8 +251,8 @@ def test_the_radius_is_exact_for_every_vote_with_abstentions(num_groups, num_cla
 
 
 def test_without_a_rival_every_vote_may_change():
-    assert certified_radius(tally(all_stable([0, 0, 0], 1))).tolist() == [3]
-    assert withstands(tally(all_stable([0, 0, 0], 1)), reach(np.inf, np.inf, np.inf)).tolist() == [True]
+    assert certified_radius(count_votes(all_stable([0, 0, 0], 1))).tolist() == [3]
+    assert withstands(count_votes(all_stable([0, 0, 0], 1)), reach(np.inf, np.inf, np.inf)).tolist() == [True]
 
 
 @pytest.mark.parametrize("num_classes", [2, 3])
@@ -260,7 +260,7 @@ def test_the_guarded_radius_is_exact_when_unstable_votes_may_be_read_as_anything
     negative = 0
     for votes in itertools.combinations_with_replacement(range(ABSTAIN, num_classes), 4):
         for stable in itertools.product([True, False], repeat=4):
-            counted = tally(votes_of(list(votes), [0] * 4, list(stable), num_classes))
+            counted = count_votes(votes_of(list(votes), [0] * 4, list(stable), num_classes))
             label, radius = int(counted.label[0]), int(certified_radius(counted)[0])
             unstable = tuple(i for i in range(4) if not stable[i])
             firm = [i for i in range(4) if stable[i]]
@@ -273,7 +273,7 @@ def test_the_guarded_radius_is_exact_when_unstable_votes_may_be_read_as_anything
 
 def test_an_unstable_default_concedes_every_unlisted_vote():
     votes = votes_of([0, 0, 0, 0, 0], [0, 0, 0, 2, 2], [True, True, True, False, False], 2)
-    counted = tally(votes)
+    counted = count_votes(votes)
     assert counted.size[:, 0].tolist() == [3, 0, 0]
     assert counted.margin[0, 1] == 3 - 2
     assert certified_radius(counted).tolist() == [0]
@@ -328,13 +328,13 @@ def test_the_tiered_test_is_exact_with_the_guard(num_classes, num_groups, share)
     random = np.random.default_rng(0)
     drawn = [voting_rule for voting_rule in tiered_votes(num_classes, num_groups) if random.random() <= share]
     # Most small votes are close calls; leave room for the others.
-    close = certified_radius(tally(joined([votes_of(*voting_rule, num_classes) for voting_rule in drawn]))) < 1
+    close = certified_radius(count_votes(joined([votes_of(*voting_rule, num_classes) for voting_rule in drawn]))) < 1
     drawn = [
         voting_rule
         for voting_rule, leave_out in zip(drawn, close & (random.random(len(drawn)) < 0.88), strict=True)
         if not leave_out
     ]
-    counted = tally(joined([votes_of(*voting_rule, num_classes) for voting_rule in drawn]))
+    counted = count_votes(joined([votes_of(*voting_rule, num_classes) for voting_rule in drawn]))
     unlisted = random.choice([0, 0, 0, 1, 2, np.inf], len(drawn))
     beyond = unlisted + random.choice([0, 0, 1, 2], len(drawn))
     held = broke = 0
@@ -349,14 +349,14 @@ def test_the_tiered_test_is_exact_with_the_guard(num_classes, num_groups, share)
 
 
 def test_limits_need_not_be_nested_by_the_caller():
-    counted = tally(votes_of([0, 0, 0, 1], [0, 0, 2, 1], [True] * 4, 2))
+    counted = count_votes(votes_of([0, 0, 0, 1], [0, 0, 2, 1], [True] * 4, 2))
     wide = withstands(counted, reach(1, np.inf, np.inf))
     assert wide.tolist() == withstands(counted, reach(1, 1, 1)).tolist()
 
 
 def test_needed_neighbours_are_the_first_number_that_breaks():
     votes = votes_of([0] * 6 + [1], [2] * 6 + [0], [True] * 7, 2)  # margin 6 - 1 = 5, the reached vote is lost
-    counted = tally(votes)
+    counted = count_votes(votes)
     assert neighbours_needed(counted, reach(np.inf, np.inf, np.inf)).tolist() == [3]
     assert neighbours_needed(counted, reach(np.inf, 2, 2)).tolist() == [np.inf]
     assert not withstands(counted, reach(np.inf, 3, 3))[0]
@@ -366,7 +366,7 @@ def test_needed_neighbours_are_the_first_number_that_breaks():
 @pytest.mark.parametrize("theorem", NODE_RULES)
 def test_needed_neighbours_are_those_found_by_trying_one_more_each_time(theorem, rng):
     proof = random_evidence(rng, theorem, num_targets=80, num_groups=20, num_classes=4, unstable=0.02)
-    counted, seen = tally(proof.votes), set()
+    counted, seen = count_votes(proof.votes), set()
     for _ in range(40):
         whole, beyond, unlisted = rng.choice([0, 1, 3, 8, np.inf], (3, 80))
         covered, first = rng.random(80) < 0.9, np.full(80, np.inf)

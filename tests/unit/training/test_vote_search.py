@@ -8,7 +8,7 @@ import pytest
 
 from agnncert.certificates.votes import ABSTAIN, VoteRecord, Votes
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.proving.theorems import certified_radius, tally
+from agnncert.proving.theorems import certified_radius, count_votes
 from agnncert.training.rule_search import (
     VoteTable,
     best_class_prior,
@@ -69,7 +69,7 @@ def score(table: VoteTable, empty, prior, sizes) -> float:
 @pytest.mark.parametrize("seed", range(8))
 def test_without_constants_it_certifies_what_the_theorems_certify(seed, task) -> None:
     votes = some_votes(seed, num_targets=60, num_groups=7, num_classes=3, task=task)
-    counted = tally(votes)
+    counted = count_votes(votes)
     table = table_of(votes, counted.label)  # every vote is right, so that only certification decides
     empty = "no_edge" if task == "node" else "abstain"
     for size in range(5):
