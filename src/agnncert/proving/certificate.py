@@ -21,8 +21,6 @@ from agnncert.certificates.budget import COUNTS, Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
-from agnncert.certificates.stacked import STEPS
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
@@ -139,13 +137,7 @@ class Certificate:
                 raise CertificateError(
                     f'"{name}" has shape {value.shape}: expected one entry for each target, ({self.num_targets},).'
                 )
-        if isinstance(self.evidence, VoteEvidence):
-            record = self.evidence
-            facts = {"task": THEOREMS[record.theorem].task, "ids": record.ids, "num_groups": record.votes.num_groups}
-            for name, value in facts.items():
-                claimed = getattr(self.claim, name)
-                if claimed != value:
-                    raise CertificateError(f"the claim says {name}={claimed!r}, the votes say {value!r}.")
+        self.evidence.check_claim(self.claim)
         for name in ("target", "row"):
             values = getattr(self, name)
             ordered = np.sort(values) if values.dtype == np.int64 else values  # np.unique takes many times as long
@@ -183,7 +175,7 @@ class Certificate:
     @property
     def voting_rule(self) -> VotingRule | None:
         """What empty groups cast, and the prior; None if there are no votes but random samples."""
-        return self.evidence.voting_rule if isinstance(self.evidence, VoteEvidence) else None
+        return self.evidence.voting_rule
 
     @overload
     def certified_accuracy(self, truth: Any = None, sizes: float = 0) -> float: ...
@@ -447,9 +439,7 @@ class Certificate:
 
     def count_columns(self) -> dict[str, Any]:
         """Votes for each class, by name of a column; with stacked votes the scores, in votes."""
-        if isinstance(self.evidence, StackedEvidence):
-            return {f"score_{k}": scores / STEPS for k, scores in enumerate(self.counts.T)}
-        return {f"votes_{k}": votes for k, votes in enumerate(self.counts.T)}
+        return self.evidence.count_columns()
 
     @cached_property
     def place(self) -> dict[Any, int]:

@@ -1,10 +1,9 @@
 """Evidence: what a certificate is derived from, whatever the defence.
 
 A certificate is evidence plus a claim in words. All its statements (labels, radii, budgets, collective bounds) are
-derived from its evidence, and a file stores the evidence, so that a reader can derive them again. Two kinds exist:
-
-    VoteEvidence (here)         one vote per target and subgraph; deterministic
-    SampleEvidence (samples.py)   class counts under random noise; holds with a stated probability
+derived from its evidence, and a file stores the evidence, so that a reader can derive them again. Whoever has a
+certificate asks :class:`Evidence` and need not know its kind. :class:`VoteEvidence`, for votes of subgraphs, is here;
+other defences have their own kinds, listed under ``agnncert.evidence`` in :mod:`agnncert.addons`.
 """
 
 import math
@@ -14,16 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget, Prices
+from agnncert.certificates.claim import Claim
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord, Votes
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.errors import CertificateError
 from agnncert.proving.per_neighbour import (
     PER_NEIGHBOUR,
+    Touches,
     new_needed,
     per_neighbour_radius,
     structure_radius,
@@ -35,7 +38,7 @@ from agnncert.proving.prices import (
     Rival,
     cheapest_in_tiers,
     cheapest_of_number,
-    cheapest_of_own,
+    cheapest_per_neighbour,
     offers,
     price_of_number,
     priced_budgets,
@@ -56,14 +59,30 @@ from agnncert.proving.theorems import (
 )
 
 
+class Answers(NamedTuple):
+    """What a certificate file states in addition to labels and radii, for ``b`` budgets and ``n`` targets.
+
+    Attributes:
+        holds: Whether each target keeps its label under each budget, shape ``[b, n]``.
+        broken_at_most: How many targets one attacked graph can break at most, for each budget.
+        new_edges: The largest certified number of added edges of each target, shape ``[n]``.
+    """
+
+    holds: BoolArray
+    broken_at_most: tuple[int, ...]
+    new_edges: FloatArray
+
+
 class Evidence(ABC):
-    """What the statements about ``n`` targets are derived from.
+    """What the statements about ``n`` targets with ``C`` classes are derived from.
 
     Attributes:
         kind: Name of this kind of evidence in files.
+        voting_rule: How empty subgraphs vote, and the prior. None if the defence has no such rule.
     """
 
     kind: ClassVar[str]
+    voting_rule: VotingRule | None = None
 
     @property
     @abstractmethod
@@ -73,90 +92,112 @@ class Evidence(ABC):
     @property
     @abstractmethod
     def counts(self) -> IntArray:
-        """Votes, or samples, per target and class, shape ``[n, num_classes]``."""
+        """Votes, scores or samples per target and class, shape ``[n, C]``."""
+
+    def count_columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the counts as columns of a table, one of shape ``[n]`` for each class, by name.
+
+        The columns are called ``votes_0``, ``votes_1`` and so on. A kind that counts something else overrides this.
+        """
+        return {f"votes_{k}": votes for k, votes in enumerate(self.counts.T)}
+
+    def check_claim(self, claim: Claim) -> None:
+        """Checks that a claim does not contradict the evidence. By default, there is nothing to compare.
+
+        Raises:
+            CertificateError: The claim says something else than the evidence.
+        """
+        return
 
     @abstractmethod
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """The label of each target and its certified radius, each of shape ``[n]``.
+        """Returns the label of each target and its certified radius, each of shape ``[n]``.
 
         A radius of -1 means that nothing is certified, not even the label of the unattacked graph.
         """
 
     def structure_radius(self) -> IntArray | None:
-        """What is certified against edges and nodes added and deleted alone, ``[n]``; None where that is the radius."""
+        """Returns the certified radius against added and deleted edges and nodes alone, shape ``[n]``.
+
+        The default None means that it is the radius.
+        """
         return None
 
     @abstractmethod
     def holds(self, budget: Budget) -> BoolArray:
-        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
+        """Returns whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
 
-        A budget that the defence proves nothing about gives False. Must be monotone: where a budget does not hold, no
-        larger one does.
+        A budget that the defence proves nothing about gives False. The answer must be monotone: where a budget does
+        not hold, no larger one does.
         """
 
     @abstractmethod
     def possible(self, at: Budget | float) -> BoolArray:
-        """Which classes an attack can make win, and perhaps some more, shape ``[n, num_classes]``.
+        """Returns which classes an attack can make win, and perhaps some more, shape ``[n, C]``.
 
-        Each target's own label is always one of them; the others are none exactly where the label holds.
+        Each target's own label is always one of them. It is the only one exactly where the label holds.
 
         Args:
-            at: What the attacker may do, or a size in the unit of the radius; -1 for no attack.
+            at: What the attacker may do, or a size in the unit of the radius. A size of -1 is no attack.
         """
 
     @abstractmethod
     def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
-        """A price that every attack costs at least which changes the label of a target, shape ``[n]``.
+        """Returns a price that every attack costs at least which changes the label of a target, shape ``[n]``.
 
         Args:
             prices: What each kind of change costs.
-            label: Asks about attacks that give targets this label; those that have it cost nothing.
+            label: Restricts the question to attacks that give targets this label. Targets that have it cost nothing.
         """
 
     @abstractmethod
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
-        """How many targets one attacked graph can break at most.
+        """Returns how many targets one attacked graph can break at most.
 
         Args:
             budget: What the attacker may do, all of it in one graph.
-            among: Count only these targets, shape ``[n]``; defaults to all.
+            among: Restricts the count to these targets, shape ``[n]``. Defaults to all.
         """
 
-    def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
-        """Everything that a file states in addition to labels and radii.
+    def answers(self, budgets: Sequence[Budget], rest: Budget) -> Answers:
+        """Returns everything that a file states in addition to labels and radii.
 
         Args:
-            budgets: The budgets that it makes statements about.
+            budgets: The budgets that the file makes statements about.
             rest: What the attacker may do in addition to adding edges.
-
-        Returns:
-            As :meth:`holds` for each budget, shape ``[len(budgets), n]``; as :meth:`broken_at_most` for each; and as
-            :meth:`largest` of ``add_edges`` on top of ``rest``.
         """
-        holds = np.array([self.holds(budget) for budget in budgets], dtype=bool).reshape(len(budgets), self.num_targets)
-        return holds, tuple(self.broken_at_most(budget) for budget in budgets), self.max_certified("add_edges", rest)
+        holds = np.zeros((len(budgets), self.num_targets), dtype=bool)
+        for k, budget in enumerate(budgets):
+            holds[k] = self.holds(budget)
+        broken = tuple(self.broken_at_most(budget) for budget in budgets)
+        return Answers(holds, broken, self.max_certified("add_edges", rest))
 
     @abstractmethod
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """Every array that :meth:`load` needs, by name; a file stores them as they are."""
+        """Returns every array that :meth:`load` needs, by name. A file stores them as they are."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Everything else that :meth:`load` needs, in JSON's terms (numbers, strings, lists, dicts)."""
+        """Returns everything else that :meth:`load` needs, in JSON's terms (numbers, strings, lists, dicts)."""
 
     @classmethod
     @abstractmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Evidence from :meth:`tensors` and :meth:`settings`; they come from a file and are not trusted.
+        """Loads evidence from :meth:`tensors` and :meth:`settings`, which come from a file and are not trusted.
 
         Raises:
             CertificateError: They are not what this kind of evidence consists of.
         """
 
     def holds_each(self, rest: Budget, field: str, amounts: FloatArray) -> BoolArray:
-        """As :meth:`holds`, but ``field`` of the budget differs by target, ``amounts`` of shape ``[n]``.
+        """Returns the same as :meth:`holds`, for budgets whose ``field`` differs by target.
 
-        This version asks :meth:`holds` once for each distinct amount; override it where that is slow.
+        This version asks :meth:`holds` once for each distinct amount. A kind for which that is slow overrides it.
+
+        Args:
+            rest: The budget without that field.
+            field: Name of a field of the budget that counts something.
+            amounts: Amount of that field for each target, shape ``[n]``.
         """
         answer = np.zeros(self.num_targets, dtype=bool)
         for amount in np.unique(amounts):
@@ -165,126 +206,196 @@ class Evidence(ABC):
         return answer
 
     def max_certified(self, field: str, rest: Budget) -> FloatArray:
-        """The largest amount of ``field`` that each target is certified against on top of ``rest``, shape ``[n]``.
+        """Returns the largest amount of ``field`` that each target is certified against on top of ``rest``, ``[n]``.
 
-        ``math.inf`` where any amount is withstood, -1 where not even ``rest`` alone is.
+        The amount is ``math.inf`` where any amount is withstood, and -1 where not even ``rest`` alone is.
         """
         return largest_amount(lambda amounts: self.holds_each(rest, field, amounts), self.num_targets)
 
 
-AT_ONCE = min(4, os.cpu_count() or 1)  # threads that answer for a file
-ENTRIES_AT_ONCE = 2**17  # targets times classes to look at together: they stay in the processor's cache
+NUM_THREADS = min(4, os.cpu_count() or 1)  # they work on blocks of targets at the same time
+ENTRIES_AT_ONCE = 2**17  # targets times classes in one block, so that it stays in the processor's cache
+
+Block = Callable[[Counts, Facts], npt.NDArray[Any]]  # computes an answer for the targets of one block
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """What it takes to break each of ``n`` targets under each of ``b`` budgets.
+
+    Attributes:
+        holds: Whether the label holds, shape ``[b, n]``.
+        neighbours: The fewest new neighbours with which a target breaks, shape ``[b, n]``. Only the node task has it.
+        touches: The fewest new, lost and altered neighbours with which a target breaks, shape ``[b, n]``. Only
+            evidence with ``targets_per_node`` has it.
+    """
+
+    holds: BoolArray
+    neighbours: FloatArray
+    touches: FloatArray
+
+    @classmethod
+    def empty(cls, num_budgets: int, num_targets: int) -> "_Costs":
+        """Returns arrays to be filled."""
+        shape = (num_budgets, num_targets)
+        return cls(np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape))
 
 
 @dataclass(frozen=True)
 class VoteEvidence(VoteRecord, Evidence):
-    """Votes, and the answers that the theorem of their rule gives; fields as in :class:`VoteRecord`."""
+    """Votes, and the answers that the theorem of their division gives. Fields are as in :class:`VoteRecord`."""
 
     kind: ClassVar[str] = "votes"
 
-    @property
+    @cached_property
     def counts(self) -> IntArray:
-        """All votes as cast, and the prior, shape ``[n, num_classes]``."""
+        """All votes, stable or not, and the prior, shape ``[n, C]``."""
         counts = np.zeros((self.num_targets, self.votes.num_classes), dtype=np.int64)
         for part in self._parts():
             counts[part] = _part_of(self.votes, part).counts + self._prior(part).votes
         return counts
 
+    def check_claim(self, claim: Claim) -> None:
+        """Checks that a claim names the task, the kind of ids and the number of groups of the votes.
+
+        Raises:
+            CertificateError: The claim says something else than the votes.
+        """
+        facts = {"task": self.task, "ids": self.ids, "num_groups": self.votes.num_groups}
+        for name, value in facts.items():
+            claimed = getattr(claim, name)
+            if claimed != value:
+                raise CertificateError(f"the claim says {name}={claimed!r}, the votes say {value!r}.")
+
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Winner of each vote, and how many votes may change before another class can win."""
+        """Returns the class with most votes, and how many votes may change before another class can win."""
 
-        def decide(counted: Counts, facts: Facts) -> IntArray:
-            return np.stack([counted.label, radius_of(self.theorem, counted, facts)], axis=1)
+        def decide(counts: Counts, facts: Facts) -> IntArray:
+            return np.stack([counts.label, radius_of(self.theorem, counts, facts)], axis=1)
 
-        label, radius = self._each(decide, np.int64, 2).T.copy()
+        label, radius = self._in_blocks(decide, np.int64, 2).T.copy()
         return label, radius
 
     def structure_radius(self) -> IntArray | None:
-        """What is withstood of edges and nodes added and deleted alone, ``[n]``; None where that is the radius."""
-        return self._each(structure_radius, np.int64) if self._per_neighbour else None
+        """Returns how many edges and nodes may be added and deleted, shape ``[n]``.
+
+        It is None where that is the radius, which is everywhere except where every neighbour has its own group.
+        """
+        if not self._per_neighbour:
+            return None
+        return self._in_blocks(structure_radius, np.int64)
 
     @property
     def _per_neighbour(self) -> bool:
         return THEOREMS[self.theorem].per_neighbour
 
     def holds(self, budget: Budget) -> BoolArray:
-        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
-        return self._each(lambda counted, facts: self._withstands(counted, Amounts.of(budget), facts), np.bool_)
+        """Returns whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
+        attack = Amounts.of(budget)
+        return self._in_blocks(lambda counts, facts: self._withstands(counts, attack, facts), np.bool_)
 
-    def _withstands(self, counted: Counts, attack: Amounts, facts: Facts) -> BoolArray:
+    def _withstands(self, counts: Counts, attack: Amounts, facts: Facts) -> BoolArray:
         if self._per_neighbour:
-            return withstands_touches(counted, PER_NEIGHBOUR[self.theorem](attack, facts), facts)
-        return withstands(counted, self._limits(attack, facts))
+            return withstands_touches(counts, self._touches(attack, facts), facts)
+        return withstands(counts, self._limits(attack, facts))
+
+    def _touches(self, attack: Amounts, facts: Facts) -> Touches:
+        """Returns the votes that an attack adds, removes and alters where every neighbour has its own group."""
+        return PER_NEIGHBOUR[self.theorem](attack, facts)
+
+    def _limits(self, attack: Amounts, facts: Facts) -> Limits:
+        """Returns how many votes an attack moves in all other divisions."""
+        return limits_of(self.theorem, attack, facts, stable_ids=self.ids == "node_id")
 
     def possible(self, at: Budget | float) -> BoolArray:
-        """Which classes an attack can make win, shape ``[n, num_classes]``; all where nothing is proved (Theorem 12).
+        """Returns which classes an attack can make win, shape ``[n, C]`` (Theorem 12).
 
-        Exact in the votes for a budget, and for a size where neighbours share groups. A negative prior in doubt makes
-        it a bound, and so does a size where every neighbour has its own group.
+        All classes are possible where nothing is proved. The answer is exact in the votes for a budget, and for a size
+        where neighbours share groups. It is a bound if a negative prior is in doubt, and for a size where every
+        neighbour has its own group.
         """
+        num_classes = self.votes.num_classes
+        if isinstance(at, Budget):
+            attack = Amounts.of(at)
+            return self._in_blocks(lambda counts, facts: self._possible(counts, attack, facts), np.bool_, num_classes)
+        if self._per_neighbour:
+            return self._in_blocks(lambda counts, facts: possible_by_number(counts, at, facts), np.bool_, num_classes)
+        return self._in_blocks(lambda counts, facts: possible_by_number(counts, at), np.bool_, num_classes)
 
-        def find(counted: Counts, facts: Facts) -> BoolArray:
-            if not isinstance(at, Budget):
-                return possible_by_number(counted, at, facts if self._per_neighbour else None)
-            if self._per_neighbour:
-                return possible_touches(counted, PER_NEIGHBOUR[self.theorem](Amounts.of(at), facts), facts)
-            return possible_classes(counted, self._limits(Amounts.of(at), facts))
-
-        return self._each(find, np.bool_, self.votes.num_classes)
+    def _possible(self, counts: Counts, attack: Amounts, facts: Facts) -> BoolArray:
+        if self._per_neighbour:
+            return possible_touches(counts, self._touches(attack, facts), facts)
+        return possible_classes(counts, self._limits(attack, facts))
 
     def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
-        """A price that every attack costs at least which changes the label of a target, shape ``[n]`` (Theorem 13)."""
-        price_of = None
+        """Returns a price that every attack costs at least which changes the label of a target (Theorem 13).
+
+        Args:
+            prices: What each kind of change costs.
+            label: Restricts the question to attacks that give targets this label. Targets that have it cost nothing.
+
+        Returns:
+            Prices of shape ``[n]``, ``math.inf`` where no attack with these prices changes the label.
+        """
+        price_of: Callable[[IntArray], FloatArray] | None = None
         if self.theorem.startswith(("gnncert", "custom")):
             price_of = price_of_number(self.theorem, prices, self.parameters, self.votes.num_groups)
+        classes = range(self.votes.num_classes) if label is None else [label]
+        price_of_own_label = np.inf if label is None else 0.0
 
-        def find(counted: Counts, facts: Facts) -> FloatArray:
-            best = np.full(len(counted.label), self._price_of_uncovered(prices, facts))
-            for k in range(self.votes.num_classes) if label is None else [label]:
-                rival = Rival.of(counted, k)
-                if price_of is not None:
-                    price = cheapest_of_number(rival, price_of)
-                elif self._per_neighbour:
-                    price = cheapest_of_own(rival, self.theorem, prices, counted, facts)
-                else:
-                    ways = [cheapest_in_tiers(rival, offer, facts) for offer in offers(self.theorem, prices)]
-                    price = np.min(ways, axis=0)
-                price = np.where(rival.lacking <= 0, 0.0, price)
-                price[counted.label == k] = np.inf if label is None else 0.0
-                best = np.minimum(best, price)
-            return best
+        def cheapest_in_block(counts: Counts, facts: Facts) -> FloatArray:
+            cheapest = np.full(len(counts.label), self._price_of_uncovered(prices, facts))
+            for k in classes:
+                rival = Rival.of(counts, k)
+                price = np.where(rival.lacking <= 0, 0.0, price_of_rival(rival, counts, facts))
+                price[counts.label == k] = price_of_own_label
+                cheapest = np.minimum(cheapest, price)
+            return cheapest
 
-        return self._each(find, np.float64)
+        def price_of_rival(rival: Rival, counts: Counts, facts: Facts) -> FloatArray:
+            if price_of is not None:
+                return cheapest_of_number(rival, price_of)
+            if self._per_neighbour:
+                return cheapest_per_neighbour(rival, self.theorem, prices, counts, facts)
+            ways = [cheapest_in_tiers(rival, offer, facts) for offer in offers(self.theorem, prices)]
+            return np.asarray(np.min(ways, axis=0))
+
+        return self._in_blocks(cheapest_in_block, np.float64)
 
     def _price_of_uncovered(self, prices: Prices, facts: Facts) -> float:
-        """The least price of a change that nothing is proved about."""
+        """Returns the least price of a change that nothing is proved about, ``math.inf`` if there is none."""
+        cheapest = math.inf
+        for budget, price in priced_budgets(prices):
+            if price < cheapest and not self._covers(Amounts.of(budget), facts):
+                cheapest = price
+        return cheapest
 
-        def covers(budget: Budget) -> bool:
-            attack = Amounts.of(budget)
-            limits = PER_NEIGHBOUR[self.theorem](attack, facts) if self._per_neighbour else self._limits(attack, facts)
-            return bool(limits.covered.all())
-
-        return min([math.inf, *(p for budget, p in priced_budgets(prices) if p < math.inf and not covers(budget))])
+    def _covers(self, attack: Amounts, facts: Facts) -> bool:
+        """Returns whether something is proved about an attack, for all targets of a block."""
+        covered = self._touches(attack, facts).covered if self._per_neighbour else self._limits(attack, facts).covered
+        return bool(covered.all())
 
     def max_certified(self, field: str, rest: Budget) -> FloatArray:
-        """The largest amount of ``field`` that each target is certified against on top of ``rest``, shape ``[n]``."""
-        return self._each(lambda counted, facts: self._largest(counted, facts, field, rest), np.float64)
+        """Returns the largest amount of ``field`` that each target is certified against on top of ``rest``, ``[n]``."""
+        return self._in_blocks(lambda counts, facts: self._largest(counts, facts, field, rest), np.float64)
 
-    def _largest(self, counted: Counts, facts: Facts, field: str, rest: Budget) -> FloatArray:
+    def _largest(self, counts: Counts, facts: Facts, field: str, rest: Budget) -> FloatArray:
         deletes_all = rest.delete_edges == math.inf and not (rest.inject_nodes or rest.target_features)
-        if field == "add_edges" and deletes_all and THEOREMS[self.theorem].by_neighbours and not self._per_neighbour:
-            # All reached votes can change anyway; an added edge matters only as a new neighbour.
-            return neighbours_needed(counted, self._limits(Amounts.of(rest.but(add_edges=math.inf)), facts)) - 1
+        counts_neighbours = THEOREMS[self.theorem].by_neighbours and not self._per_neighbour
+        if field == "add_edges" and deletes_all and counts_neighbours:
+            # All reached votes can change anyway. An added edge matters only as a new neighbour.
+            attack = Amounts.of(rest.but(add_edges=math.inf))
+            return neighbours_needed(counts, self._limits(attack, facts)) - 1
 
         def holds(amounts: FloatArray) -> BoolArray:
-            return self._withstands(counted, Amounts.of(rest, field, amounts), facts)
+            return self._withstands(counts, Amounts.of(rest, field, amounts), facts)
 
-        return largest_amount(holds, len(counted.label))
+        return largest_amount(holds, len(counts.label))
 
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
-        """How many targets one attacked graph can break at most.
+        """Returns how many targets one attacked graph can break at most.
 
-        Node task: all targets are in one attacked graph and share its new edges: an added edge gives a new neighbour to
+        Node task: all targets are in one attacked graph and share its new edges. An added edge gives a new neighbour to
         two targets at most, an injected node to as many as it has edges. All other changes count in full for every
         target. With ``target_features=False`` no target is deleted or given other features. With
         ``target_features=True`` targets may be among the deleted nodes and the nodes with changed features, of which
@@ -295,95 +406,105 @@ class VoteEvidence(VoteRecord, Evidence):
 
         Args:
             budget: What the attacker may do.
-            among: Count only these targets, shape ``[n]``; defaults to all.
+            among: Restricts the count to these targets, shape ``[n]``. Defaults to all.
         """
-        among = np.ones(self.num_targets, dtype=bool) if among is None else among
-        (holds,), (prices,), (touches,), _ = self._answers([budget])
-        return self._broken(budget, ~holds & among, prices[among], touches[among])
+        if among is None:
+            among = np.ones(self.num_targets, dtype=bool)
+        costs = _Costs.empty(1, self.num_targets)
+        self._for_each_block(lambda part, counts, facts: self._fill_in(costs, [budget], part, counts, facts))
+        return self._broken(budget, ~costs.holds[0] & among, costs.neighbours[0][among], costs.touches[0][among])
 
-    def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
-        """Everything that a file states in addition to labels and radii; votes are counted once."""
-        holds, prices, touches, largest = self._answers(budgets, rest)
-        broken = [self._broken(b, ~holds[k], prices[k], touches[k]) for k, b in enumerate(budgets)]
-        return holds, tuple(broken), largest
+    def answers(self, budgets: Sequence[Budget], rest: Budget) -> Answers:
+        """Returns everything that a file states in addition to labels and radii. Votes are counted once."""
+        costs = _Costs.empty(len(budgets), self.num_targets)
+        new_edges = np.zeros(self.num_targets)
 
-    def _answers(self, budgets: Sequence[Budget], rest: Budget | None = None) -> tuple[Any, ...]:
-        """For each budget: which labels hold, and the least cost to break each; edges that may be added to ``rest``."""
-        shape = len(budgets), self.num_targets
-        holds, prices, touches = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
-        largest = np.zeros(self.num_targets)
-
-        def answer(part: slice, counted: Counts, facts: Facts) -> None:
-            if rest is not None:
-                largest[part] = self._largest(counted, facts, "add_edges", rest)
-            for k, budget in enumerate(budgets):
-                holds[k, part] = self._withstands(counted, Amounts.of(budget), facts)
-                if self.task == "node":
-                    prices[k, part] = self._prices(counted, facts, budget)
-                if self.targets_per_node is not None:
-                    touches[k, part] = self._touch_prices(counted, facts, budget)
+        def answer(part: slice, counts: Counts, facts: Facts) -> None:
+            new_edges[part] = self._largest(counts, facts, "add_edges", rest)
+            self._fill_in(costs, budgets, part, counts, facts)
 
         self._for_each_block(answer)
-        return holds, prices, touches, largest
+        broken = []
+        for k, budget in enumerate(budgets):
+            broken.append(self._broken(budget, ~costs.holds[k], costs.neighbours[k], costs.touches[k]))
+        return Answers(costs.holds, tuple(broken), new_edges)
 
-    def _broken(self, budget: Budget, fails: BoolArray, prices: FloatArray, touches: FloatArray) -> int:
-        """How many targets one attacked graph breaks, given which do not hold one by one, and what each costs."""
+    def _fill_in(self, costs: _Costs, budgets: Sequence[Budget], part: slice, counts: Counts, facts: Facts) -> None:
+        """Computes what it takes to break the targets of one block."""
+        for k, budget in enumerate(budgets):
+            costs.holds[k, part] = self._withstands(counts, Amounts.of(budget), facts)
+            if self.task == "node":
+                costs.neighbours[k, part] = self._neighbours_needed(counts, facts, budget)
+            if self.targets_per_node is not None:
+                costs.touches[k, part] = self._touches_needed(counts, facts, budget)
+
+    def _broken(self, budget: Budget, fails: BoolArray, neighbours: FloatArray, touches: FloatArray) -> int:
+        """Returns how many targets one attacked graph breaks at most.
+
+        Args:
+            budget: What the attacker may do.
+            fails: Which of the targets that count do not hold one by one.
+            neighbours: The fewest new neighbours with which each of them breaks.
+            touches: The fewest new, lost and altered neighbours with which each of them breaks.
+        """
         if self.task == "graph":
             return int(fails.any())
-        touched = 0.0
-        if budget.target_features:  # a deleted target counts as broken; one with new features, unless it holds
-            touched = budget.delete_nodes + min(budget.change_features + 1, float(fails.sum()))
+        altered_targets = 0.0
+        if budget.target_features:  # a deleted target counts as broken, one with new features if it does not hold
+            altered_targets = budget.delete_nodes + min(budget.change_features + 1, float(fails.sum()))
             budget = _sparing_targets(budget)
-        broken = most_affordable(prices, 2 * budget.add_edges + budget.injected_edges)
-        if (
-            self.targets_per_node is not None and not touched
-        ):  # a change at one pair touches its two ends and no other target
-            edges = budget.add_edges + budget.delete_edges + budget.change_edges
-            targets_per_node = self.targets_per_node[
-                : int(min(len(self.targets_per_node), budget.delete_nodes + budget.change_features))
-            ]
-            broken = min(
-                broken, most_affordable(touches, 2 * edges + budget.injected_edges + float(targets_per_node.sum()))
-            )
-        return int(min(len(prices), touched + broken))
+        broken: float = most_affordable(neighbours, 2 * budget.add_edges + budget.injected_edges)
+        if self.targets_per_node is not None and not altered_targets:
+            # A change at one pair touches its two ends and no other target.
+            changed_pairs = budget.add_edges + budget.delete_edges + budget.change_edges
+            num_nodes = min(len(self.targets_per_node), budget.delete_nodes + budget.change_features)
+            touched_by_nodes = float(self.targets_per_node[: int(num_nodes)].sum())
+            most_touched = 2 * changed_pairs + budget.injected_edges + touched_by_nodes
+            broken = min(broken, most_affordable(touches, most_touched))
+        return int(min(len(neighbours), altered_targets + broken))
 
-    def _prices(self, counted: Counts, facts: Facts, budget: Budget) -> FloatArray:
-        """The fewest new neighbours with which each target breaks; inf if nothing within the budget breaks it."""
+    def _neighbours_needed(self, counts: Counts, facts: Facts, budget: Budget) -> FloatArray:
+        """Returns the fewest new neighbours with which each target breaks, infinite if the budget breaks it by none."""
         attack = Amounts.of(_sparing_targets(budget))
         if self._per_neighbour:
-            return new_needed(counted, PER_NEIGHBOUR[self.theorem](attack, facts), facts)
+            return new_needed(counts, self._touches(attack, facts), facts)
         limits = self._limits(attack, facts)
         if THEOREMS[self.theorem].by_neighbours:
-            return neighbours_needed(counted, limits)
-        return np.where(withstands(counted, limits), np.inf, 0.0)  # no edge has to be shared: all may move at once
+            return neighbours_needed(counts, limits)
+        return np.where(withstands(counts, limits), np.inf, 0.0)  # no edge has to be shared: all may move at once
 
-    def _touch_prices(self, counted: Counts, facts: Facts, budget: Budget) -> FloatArray:
-        """The fewest new, lost and altered neighbours with which each target breaks."""
-        return touches_needed(counted, PER_NEIGHBOUR[self.theorem](Amounts.of(_sparing_targets(budget)), facts), facts)
+    def _touches_needed(self, counts: Counts, facts: Facts, budget: Budget) -> FloatArray:
+        """Returns the fewest new, lost and altered neighbours with which each target breaks."""
+        attack = Amounts.of(_sparing_targets(budget))
+        return touches_needed(counts, self._touches(attack, facts), facts)
 
-    def _limits(self, attack: Amounts, facts: Facts) -> Limits:
-        return limits_of(self.theorem, attack, facts, stable_ids=self.ids == "node_id")
+    def _in_blocks(self, answer: Block, dtype: npt.DTypeLike, *columns: int) -> npt.NDArray[Any]:
+        """Computes an answer for each target, shape ``[n]``, or several, shape ``[n, *columns]``."""
+        answers = np.zeros((self.num_targets, *columns), dtype=dtype)
 
-    def _each(self, answer: Callable[[Counts, Facts], npt.NDArray[Any]], dtype: Any, *more: int) -> npt.NDArray[Any]:
-        """One answer for each target, ``[n]``; or several, ``[n, *more]``."""
-        answers = np.zeros((self.num_targets, *more), dtype=dtype)
-
-        def put(part: slice, counted: Counts, facts: Facts) -> None:
-            answers[part] = answer(counted, facts)
+        def put(part: slice, counts: Counts, facts: Facts) -> None:
+            answers[part] = answer(counts, facts)
 
         self._for_each_block(put)
         return answers
 
     def _for_each_block(self, work: Callable[[slice, Counts, Facts], None]) -> None:
-        """Has work done on some targets at a time: which ones, their votes counted, and what a theorem needs to know.
+        """Calls ``work`` with some targets at a time: which ones, their counts, and the facts that a theorem needs.
 
-        Several blocks at once if there are many: numpy lets other threads run.
+        If there are many targets, several threads work at the same time, because numpy lets other threads run.
         """
-        if len(parts := self._parts()) == 1:
-            work(parts[0], *self._whole)
+        parts = self._parts()
+        if len(parts) == 1:
+            counts, facts = self._whole
+            work(parts[0], counts, facts)
             return
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda part: work(part, *self._block(part)), parts))
+
+        def work_on(part: slice) -> None:
+            counts, facts = self._block(part)
+            work(part, counts, facts)
+
+        with ThreadPoolExecutor(NUM_THREADS) as pool:
+            list(pool.map(work_on, parts))
 
     def _parts(self) -> list[slice]:
         step = max(1, ENTRIES_AT_ONCE // self.votes.num_classes)
@@ -391,60 +512,72 @@ class VoteEvidence(VoteRecord, Evidence):
 
     @cached_property
     def _whole(self) -> tuple[Counts, Facts]:
-        """Counts and facts of all targets, where these are one block; kept for further questions."""
+        """Counts and facts of all targets, kept for further questions if these are one block."""
         return self._block(slice(0, self.num_targets))
 
     def _block(self, part: slice) -> tuple[Counts, Facts]:
+        """Counts the votes of some targets, and collects the facts that a theorem needs to know about them."""
         votes = _part_of(self.votes, part)
-        first, last = self.reach_ptr[part.start], self.reach_ptr[part.stop]
+        return count_votes(votes, self._prior(part)), self._facts(votes, part)
+
+    def _prior(self, part: slice) -> Prior:
+        return Prior.of(
+            self.voting_rule,
+            self._per_neighbour,
+            self.votes.num_groups,
+            (part.stop - part.start, self.votes.num_classes),
+            None if self.no_edge is None else self.no_edge[part],
+            None if self.no_edge_stable is None else self.no_edge_stable[part],
+        )
+
+    def _facts(self, votes: Votes, part: slice) -> Facts:
+        first = self.reach_ptr[part.start]
+        last = self.reach_ptr[part.stop]
         facts = Facts(
             num_reached=_num_reached(votes),
             reach_ptr=self.reach_ptr[part.start : part.stop + 1] - first,
             reach=self.reach[first:last],
             parameters=self.parameters,
-            **self._of_pairs(votes, part),
         )
-        return count_votes(votes, self._prior(part)), facts
-
-    def _prior(self, part: slice) -> Prior:
-        shape = part.stop - part.start, self.votes.num_classes
-        no_edge = None if self.no_edge is None else self.no_edge[part]
-        stable = None if self.no_edge_stable is None else self.no_edge_stable[part]
-        return Prior.of(self.voting_rule, self._per_neighbour, self.votes.num_groups, shape, no_edge, stable)
-
-    def _of_pairs(self, votes: Votes, part: slice) -> dict[str, Any]:
-        """What a theorem needs to know where every neighbour has its own group."""
         if not self._per_neighbour:
-            return {}
-        known: dict[str, Any] = {"absent": -1 if self.voting_rule.constant is None else self.voting_rule.constant}
-        if self.one_way is not None:
-            stable = votes.stable & self.one_way[self.votes.indptr[part.start] : self.votes.indptr[part.stop]]
-            known["one_way"] = votes.tally(stable, np.zeros(votes.num_targets, dtype=bool))
-            known["one_way_size"] = np.bincount(votes.owner[stable], minlength=votes.num_targets)
-        return known
+            return facts
+        if self.voting_rule.constant is not None:
+            facts = replace(facts, absent=self.voting_rule.constant)
+        if self.one_way is None:
+            return facts
+        listed = slice(self.votes.indptr[part.start], self.votes.indptr[part.stop])
+        one_way = votes.stable & self.one_way[listed]
+        no_defaults = np.zeros(votes.num_targets, dtype=bool)
+        return replace(
+            facts,
+            one_way=votes.tally(one_way, no_defaults),
+            one_way_size=np.bincount(votes.owner[one_way], minlength=votes.num_targets),
+        )
 
 
-def radius_of(theorem: str, counted: Counts, facts: Facts) -> IntArray:
-    """How many changes each target withstands under a rule, shape ``[n]``; -1 if nothing is certified."""
-    return per_neighbour_radius(counted, facts) if THEOREMS[theorem].per_neighbour else certified_radius(counted)
+def radius_of(theorem: str, counts: Counts, facts: Facts) -> IntArray:
+    """Returns how many changes each target withstands under a theorem, shape ``[n]``; -1 if nothing is certified."""
+    if THEOREMS[theorem].per_neighbour:
+        return per_neighbour_radius(counts, facts)
+    return certified_radius(counts)
 
 
 def _sparing_targets(budget: Budget) -> Budget:
-    """What the attacker may do to other targets, if some of the targets themselves may be altered."""
+    """Returns what the attacker may do to other targets, if some of the targets themselves may be altered."""
     if not budget.target_features:
         return budget
     return budget.but(target_features=False, change_features=budget.change_features + 1)
 
 
 def _num_reached(votes: Votes) -> IntArray:
-    """Reached votes of each target; all of the listed ones, as a rule."""
-    if votes.reached.all():
+    """Returns the number of reached votes of each target, shape ``[n]``."""
+    if votes.reached.all():  # the usual case, and faster
         return np.diff(votes.indptr)
     return np.bincount(votes.owner[votes.reached], minlength=votes.num_targets)
 
 
 def _part_of(votes: Votes, part: slice) -> Votes:
-    """The votes of consecutive targets."""
+    """Returns the votes of consecutive targets."""
     listed = slice(votes.indptr[part.start], votes.indptr[part.stop])
     return replace(
         votes,

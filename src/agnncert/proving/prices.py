@@ -237,7 +237,7 @@ def _of_mixes(kinds: list[tuple[float, int]], most: int) -> Callable[[IntArray],
 # A group for each neighbour
 
 
-def cheapest_of_own(rival: Rival, theorem: str, prices: Prices, tally: Counts, facts: Facts) -> FloatArray:
+def cheapest_per_neighbour(rival: Rival, theorem: str, prices: Prices, tally: Counts, facts: Facts) -> FloatArray:
     """As :func:`cheapest_in_tiers`, where every neighbour has its own group.
 
     A pair of a graph is touched by its nodes, too. Where both can be paid, and deleting a node is cheaper than to give

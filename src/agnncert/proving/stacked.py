@@ -23,6 +23,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from agnncert.certificates.budget import COUNTS, Budget, Prices
 from agnncert.certificates.stacked import MOST_NEW, STEPS, StackedCounts
@@ -348,13 +349,17 @@ class StackedEvidence(StackedCounts, Evidence):
 
     kind: ClassVar[str] = "stacked"
 
-    @property
+    @cached_property
     def counts(self) -> IntArray:
         """Score of each class in steps, rounded down, shape ``[n, C]``."""
         scores = np.zeros(self.prior.shape, dtype=np.int64)
         for part, leads in self._leads:
             scores[part] = leads.score // leads.divisor(leads.degree)[:, None]
         return scores
+
+    def count_columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the scores in votes, a column of shape ``[n]`` for each class, called ``score_0`` and so on."""
+        return {f"score_{k}": scores / STEPS for k, scores in enumerate(self.counts.T)}
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Class with the largest score, and how many changes of any kind it withstands."""

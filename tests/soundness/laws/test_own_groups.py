@@ -206,7 +206,7 @@ def test_no_attack_breaks_more_targets_than_either_sum_allows(theorem, monkeypat
             )
             assert worst <= bound, (voting_rule, graph, cell, targets, tables)
             with monkeypatch.context() as patch:
-                patch.setattr(type(proof), "_touch_prices", lambda self, counted, facts, budget: 0 * counted.label)
+                patch.setattr(type(proof), "_touches_needed", lambda self, counted, facts, budget: 0 * counted.label)
                 second_better += proof.broken_at_most(budget_of(cell)) > bound
             tried, attained = tried + 1, attained + (worst == bound)
     assert attained > 0.5 * tried
@@ -217,7 +217,7 @@ def test_a_pair_touches_two_targets_so_touches_are_counted_twice(monkeypatch):
     """With half the touches the collective bound would be exceeded."""
     rng, exceeded = random.Random(52), 0
     plain = theorems.touches_needed
-    monkeypatch.setattr(own_groups.evidence.__globals__["VoteEvidence"], "_touch_prices", _dearer(plain))
+    monkeypatch.setattr(own_groups.evidence.__globals__["VoteEvidence"], "_touches_needed", _dearer(plain))
     for _ in range(80):
         graph = tiny.random_tiny(rng, 3, 1, directed=False, loops=False)
         tables = [random_votes(rng, "per-pair/node", graph, v, 0) for v in range(3)]

@@ -10,9 +10,10 @@ from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError
-from agnncert.proving.evidence import VoteEvidence
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import Evidence, VoteEvidence
 from agnncert.proving.theorems import Limits, count_votes, withstands
-from tests.support.certificates import random_evidence, random_vote
+from tests.support.certificates import certificate_of, random_evidence, random_vote
 
 
 def evidence(theorem="edge-centric/node", **options) -> VoteEvidence:
@@ -233,3 +234,70 @@ def test_what_a_file_states_are_the_answers_to_each_question(theorem):
     assert broken == tuple(proof.broken_at_most(budget) for budget in BUDGETS)
     assert np.array_equal(largest, proof.max_certified("add_edges", rest))
     assert proof.answers((), rest)[0].shape == (0, 25)
+
+
+class Plain(Evidence):
+    """Evidence of a kind that says no more than it must: two targets that nothing is certified about."""
+
+    kind = "plain"
+    num_targets = 2
+    counts = np.array([[3, 1], [0, 2]])
+
+    def label_and_radius(self):
+        return self.counts.argmax(axis=1), np.array([-1, -1])
+
+    def holds(self, budget):
+        return np.zeros(2, dtype=bool)
+
+    def possible(self, at):
+        return np.ones((2, 2), dtype=bool)
+
+    def cheapest(self, prices, label=None):
+        return np.zeros(2)
+
+    def broken_at_most(self, budget, among=None):
+        return 2
+
+    def tensors(self):
+        return {}
+
+    def settings(self):
+        return {}
+
+    @classmethod
+    def load(cls, tensors, settings):
+        return cls()
+
+
+def test_a_plain_kind_of_evidence_is_enough_for_a_certificate():
+    claim = certificate_of(evidence()).claim
+    cert = Certificate(claim, Plain(), [5, 6])
+    assert cert.voting_rule is None
+    assert {name: column.tolist() for name, column in cert.count_columns().items()} == {
+        "votes_0": [3, 0],
+        "votes_1": [1, 2],
+    }
+    assert cert.structure_radius.tolist() == [-1, -1]
+    holds, broken, new_edges = cert.evidence.answers((Budget(), Budget(add_edges=1)), Budget())
+    assert holds.tolist() == [[False, False]] * 2
+    assert broken == (2, 2)
+    assert new_edges.tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize(("name", "other"), [("task", "graph"), ("ids", "row"), ("num_groups", 5)])
+def test_a_claim_that_contradicts_the_votes_is_refused(name, other):
+    cert = certificate_of(evidence())
+    cert.evidence.check_claim(cert.claim)
+    claim = dataclasses.replace(cert.claim, **{name: other})
+    with pytest.raises(CertificateError, match=f"the claim says {name}={other!r}, the votes say"):
+        cert.evidence.check_claim(claim)
+    with pytest.raises(CertificateError, match=f"the claim says {name}"):
+        dataclasses.replace(cert, claim=claim)
+
+
+def test_votes_name_their_voting_rule_and_columns():
+    proof = evidence(voting_rule=VotingRule("abstain", prior=2))
+    cert = certificate_of(proof)
+    assert cert.voting_rule == proof.voting_rule == VotingRule("abstain", prior=2)
+    assert list(cert.count_columns()) == ["votes_0", "votes_1", "votes_2"]
+    assert np.array_equal(cert.count_columns()["votes_1"], cert.counts[:, 1])

@@ -240,6 +240,6 @@ def test_pairs_that_have_one_direction_are_turned_alike(theorem, empty, rng):
             most = _most_gain(tally, PER_NEIGHBOUR[theorem](Amounts.of(budget), facts), facts)
             assert gained.tolist() == most[piles.owner, piles.rival].tolist(), (voting_rule, budget)
             needed = own.touches_needed(piles, full)
-            assert needed.tolist() == proof._touch_prices(tally, facts, budget).tolist(), (voting_rule, budget)
+            assert needed.tolist() == proof._touches_needed(tally, facts, budget).tolist(), (voting_rule, budget)
             compared |= set(needed.tolist())
     assert len(compared) > 4
