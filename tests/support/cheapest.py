@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from agnncert.proving.theorems import Amounts
 from tests.support.certificates import random_evidence, random_vote
 
 MOST = 4  # changes of each kind
+MORE_PARAMETERS = {"delete_nodes": 3, "change_features": 1, "target_features": 2}  # of a user's own division
 KINDS = ("add_edges", "delete_edges", "change_edges", "inject_nodes", "delete_nodes", "change_features", "target_features")  # fmt: skip
 
 
@@ -76,6 +78,8 @@ def check_prices(theorem: str, rounds: int = 12, seed: int = 3, exact: bool = Tr
         proof = random_evidence(
             numbers, theorem, 25, num_groups=6, num_classes=classes, unstable=0.08, voting_rule=voting_rule
         )
+        if theorem == "custom/node" and rng.random() < 0.5:
+            proof = replace(proof, parameters=proof.parameters | MORE_PARAMETERS)
         prices = random_prices(rng, theorem)
         stated, (best, horizon) = proof.cheapest(prices), tried(proof, prices)
         assert (stated <= best + 1e-9).all(), (voting_rule, prices)  # never dearer than an attack that exists

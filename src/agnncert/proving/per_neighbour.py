@@ -67,8 +67,8 @@ def per_neighbour_graph(attack: Amounts, facts: Facts) -> Touches:
 
 def per_pair_graph(attack: Amounts, facts: Facts) -> Touches:
     """The group of a pair holds its two ends; a node is in as many as it has neighbours."""
-    altered = attack.change_edges + facts.covered_by(attack.change_features)
-    touched = attack.change_edges + attack.delete_edges + facts.covered_by(attack.nodes)
+    altered = attack.change_edges + facts.reached_by(attack.change_features)
+    touched = attack.change_edges + attack.delete_edges + facts.reached_by(attack.nodes)
     return _touches(facts, attack, attack.injected_edges + attack.add_edges, touched, altered, attack.add_edges)
 
 

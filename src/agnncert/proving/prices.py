@@ -1,30 +1,46 @@
 """Theorem 13: the least price of an attack that lets a class beat the label. Pure functions.
 
 Every kind of change has a price, and each change does to the votes what the theorems say. What is asked for is the
-cheapest set of changes that closes a margin. The price of x changes of one kind is x times its price; with the theorems
-the rest is a sum of a few terms, each of which bends at a few whole numbers. So only these have to be looked at.
+cheapest set of changes that closes a margin. The price of x changes of one kind is x times its price. With the theorems
+the rest is a sum of a few terms, each of which bends at a few whole numbers, so only these have to be tried.
+
+There are three families of divisions: votes in tiers (:func:`cheapest_in_tiers`), divisions in which any vote may move
+(:func:`cheapest_of_number`), and a group for each neighbour (:func:`cheapest_per_neighbour`).
 
 ``recount_prices`` finds the same by trying one number of changes after the other.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from agnncert.certificates.budget import PRICED, Budget, Prices
-from agnncert.certificates.votes import FloatArray, IntArray
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Counts, Facts
 
+PriceOfNumber = Callable[[IntArray], FloatArray]  # the price of moving so many votes, whichever
 
-def pay(price: float, amount: Any) -> FloatArray:
-    """What so many changes cost; none cost nothing, and without number they cost more than anything."""
+
+def pay(price: float, amount: ArrayLike) -> FloatArray:
+    """Returns what this many changes cost. None cost nothing, and infinitely many cost an infinite amount."""
     amount = np.asarray(amount, dtype=np.float64)
-    if price in (0, math.inf):  # zero times infinity would be NaN
-        return np.where(amount == np.inf if price == 0 else amount > 0, np.inf, 0.0)
+    if price == 0:  # zero times infinity would be NaN
+        return np.where(amount == np.inf, np.inf, 0.0)
+    if price == math.inf:
+        return np.where(amount > 0, np.inf, 0.0)
     return np.where(amount > 0, price * amount, 0.0)
+
+
+def priced_budgets(prices: Prices) -> Iterator[tuple[Budget, float]]:
+    """Yields a budget of one change for each kind of change, and its price."""
+    for name in PRICED:
+        yield Budget().but(**{name: 1}), getattr(prices, name)
+    yield Budget(inject_nodes=1, edges_per_injected=1), prices.inject_nodes + prices.injected_edges
+    yield Budget(target_features=True), prices.target_features
 
 
 @dataclass(frozen=True)
@@ -32,22 +48,39 @@ class Rival:
     """A class k that is to beat the label of each of ``n`` targets.
 
     Attributes:
-        lacking: Votes by which it has to gain on the label, shape ``[n]``; not positive if it may win as it is.
-        own: Stable votes for the label by tier, shape ``[3, n]``.
-        others: Stable votes not for k by tier, shape ``[3, n]``.
+        k: The class.
+        lacking: Votes by which it has to gain on the label, shape ``[n]``. Not positive if it may win as it is.
+        for_label: Stable votes for the label by tier, shape ``[3, n]``.
+        others: Stable votes not for k by tier, those for the label included, shape ``[3, n]``.
     """
 
     k: int
     lacking: FloatArray
-    own: FloatArray
+    for_label: FloatArray
     others: FloatArray
 
     @classmethod
-    def of(cls, tally: Counts, k: int) -> "Rival":
-        """Class k as a rival of every target; of those that have this label, too, whose answer is to be overwritten."""
-        own = tally.votes[:, np.arange(len(tally.label)), tally.label].astype(np.float64)
-        others = (tally.size - tally.votes[:, :, k]).astype(np.float64)
-        return cls(k, tally.margin[:, k].astype(np.float64) + 1, own, others)
+    def of(cls, counts: Counts, k: int) -> "Rival":
+        """Returns class k as a rival of every target.
+
+        Targets whose label is k have an entry, too, which means nothing and is to be overwritten.
+        """
+        everyone = np.arange(len(counts.label))
+        return cls(
+            k=k,
+            lacking=counts.margin[:, k].astype(np.float64) + 1,
+            for_label=counts.votes[:, everyone, counts.label].astype(np.float64),
+            others=(counts.size - counts.votes[:, :, k]).astype(np.float64),
+        )
+
+
+def _numbers_to_try(price: float, most: float) -> Sequence[int]:
+    """Returns how many changes of a kind to try: none if nobody can pay, none or all if they are free."""
+    if math.isinf(price):
+        return (0,)
+    if price == 0:
+        return (0, int(most))
+    return range(int(most) + 1)
 
 
 # Votes in tiers
@@ -55,7 +88,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Offer:
-    """What an attacker can buy where votes lie in tiers; a vote that moves costs one of these.
+    """What an attacker can buy where votes are in tiers. A vote that moves costs one of these.
 
     Attributes:
         strong: Price of moving any vote.
@@ -63,8 +96,8 @@ class Offer:
         middle: Price of moving one that is not unlisted.
         node: Price of a node that moves as many reached votes as the reach table says.
         fixed: What must be paid in any case.
-        least: The fewest strong ones.
-        own: Whether the vote of the target's own group is moved, which is what ``fixed`` is paid for.
+        least: The fewest strong changes.
+        own_group: Whether the vote of the target's own group is moved, which is what ``fixed`` is paid for.
     """
 
     strong: float
@@ -73,269 +106,519 @@ class Offer:
     node: float = math.inf
     fixed: float = 0.0
     least: int = 0
-    own: bool = False
+    own_group: bool = False
 
 
 def offers(theorem: str, prices: Prices) -> list[Offer]:
-    """All ways to attack under a rule with tiers; the cheapest attack is one of them."""
-    p, node = prices, min(prices.delete_nodes, prices.change_features)
-    weak, joined = min(p.delete_edges, p.change_edges), p.inject_nodes + p.injected_edges
-    strong = min(p.add_edges, joined)
+    """Returns all ways to attack under a theorem with tiers. The cheapest attack is one of them."""
+    node = min(prices.delete_nodes, prices.change_features)
+    weak = min(prices.delete_edges, prices.change_edges)
+    joined_node = prices.inject_nodes + prices.injected_edges
+    strong = min(prices.add_edges, joined_node)
     if theorem == "edge-centric/node":
-        # Further edges of an injected node move reached votes; the first one makes it a neighbour.
-        cheap = Offer(strong, min(weak, p.injected_edges), node=node, fixed=joined - strong, least=1)
-        return [Offer(strong, weak, node=node), *([cheap] if math.isfinite(joined) else [])]
+        plain = Offer(strong, weak, node=node)
+        if math.isinf(joined_node):
+            return [plain]
+        # Further edges of an injected node move reached votes. The first one makes it a neighbour.
+        by_injected = min(weak, prices.injected_edges)
+        return [plain, Offer(strong, by_injected, node=node, fixed=joined_node - strong, least=1)]
     if theorem == "edge-centric/graph":
-        injecting = Offer(min(p.add_edges, p.injected_edges), weak, node=node, fixed=p.inject_nodes)
-        return [Offer(p.add_edges, weak, node=node), injecting]
+        by_injected = min(prices.add_edges, prices.injected_edges)
+        injecting = Offer(by_injected, weak, node=node, fixed=prices.inject_nodes)
+        return [Offer(prices.add_edges, weak, node=node), injecting]
     if theorem == "node-centric/graph":
-        middle = min(node, p.inject_nodes)
-        return [Offer(p.inject_nodes, min(weak, p.add_edges, middle), middle=middle)]
+        middle = min(node, prices.inject_nodes)
+        return [Offer(prices.inject_nodes, min(weak, prices.add_edges, middle), middle=middle)]
     plain = Offer(strong, min(weak, node, strong))
     if theorem == "gated/node":
-        return [plain, Offer(plain.strong, plain.weak, fixed=p.target_features, own=True)]
+        return [plain, replace(plain, fixed=prices.target_features, own_group=True)]
     return [plain]
 
 
 def cheapest_in_tiers(rival: Rival, offer: Offer, facts: Facts) -> FloatArray:
-    """The least price at which the rival beats the label of each target, shape ``[n]``; infinite if at none."""
+    """Returns the least price at which the rival beats the label of each target, shape ``[n]``.
+
+    The price is infinite where the rival cannot win by what is on offer.
+    """
     if math.isinf(offer.fixed):
         return np.full(len(rival.lacking), np.inf)
-    own, others = rival.own, rival.others
-    if offer.own:  # what is listed but not reached is the vote of the target's own group: it moves, too
-        own, others = (np.stack([part[0] + part[1], 0 * part[1], part[2]]) for part in (own, others))
-    best = np.full(len(rival.lacking), np.inf)
+    if offer.own_group:
+        rival = replace(rival, for_label=_own_group_reached(rival.for_label), others=_own_group_reached(rival.others))
     if math.isfinite(offer.middle):
-        for injected in _amounts(offer.strong, np.minimum(others[UNLISTED], rival.lacking).max(initial=0)):
-            if (pay(offer.strong, injected) >= best).all():
-                break
-            mine, rest = (part[UNREACHED] + np.minimum(part[UNLISTED], injected) for part in (own, others))
-            parts = (rival.lacking, own[REACHED], others[REACHED], mine, rest)
-            price = _by_new(*parts, offer.middle, offer.weak, 0, injected)
-            best = np.minimum(best, price + pay(offer.strong, injected) - pay(offer.middle, injected))
-        return best + offer.fixed
-    beyond = np.stack([part[UNREACHED] + part[UNLISTED] for part in (own, others)])
-    rows = facts.reach_ptr[1:] - facts.reach_ptr[:-1]
-    for nodes in _amounts(offer.node, rows.max(initial=0)):
-        # More nodes than a row has reach no more, and what costs as much as is known to suffice is not looked at.
-        here = np.flatnonzero(((rows >= nodes) | (offer.node == 0)) & (pay(offer.node, nodes) < best))
+        return _cheapest_with_injected_nodes(rival, offer) + offer.fixed
+    return _cheapest_with_nodes(rival, offer, facts) + offer.fixed
+
+
+def _own_group_reached(votes: FloatArray) -> FloatArray:
+    """Returns votes by tier, with the vote of the target's own group, which is listed but not reached, as reached."""
+    return np.stack([votes[REACHED] + votes[UNREACHED], 0 * votes[UNREACHED], votes[UNLISTED]])
+
+
+def _cheapest_with_injected_nodes(rival: Rival, offer: Offer) -> FloatArray:
+    """Returns the least price where unlisted votes take injected nodes, and unreached ones any nodes, shape ``[n]``."""
+    best = np.full(len(rival.lacking), np.inf)
+    most = np.minimum(rival.others[UNLISTED], rival.lacking).max(initial=0)
+    for injected in _numbers_to_try(offer.strong, most):
+        price_of_injected = pay(offer.strong, injected)
+        if (price_of_injected >= best).all():
+            break
+        votes = _Movable(
+            lacking=rival.lacking,
+            weak_for_label=rival.for_label[REACHED],
+            weak_others=rival.others[REACHED],
+            strong_for_label=_unlisted_by_nodes(rival.for_label, injected),
+            strong_others=_unlisted_by_nodes(rival.others, injected),
+        )
+        # All nodes are priced as those that need not be injected; the difference is made up for.
+        price = _cheapest_mix(votes, offer.middle, offer.weak, already_moved=0, least=injected)
+        best = np.minimum(best, price + price_of_injected - pay(offer.middle, injected))
+    return best
+
+
+def _unlisted_by_nodes(votes: FloatArray, injected: int) -> FloatArray:
+    """Returns how many votes that are not reached so many injected nodes, and any others, can move, shape ``[n]``."""
+    return np.asarray(votes[UNREACHED] + np.minimum(votes[UNLISTED], injected))
+
+
+def _cheapest_with_nodes(rival: Rival, offer: Offer, facts: Facts) -> FloatArray:
+    """Returns the least price where a node moves as many reached votes as the reach table says, shape ``[n]``."""
+    best = np.full(len(rival.lacking), np.inf)
+    votes = _Movable(
+        lacking=rival.lacking,
+        weak_for_label=rival.for_label[REACHED],
+        weak_others=rival.others[REACHED],
+        strong_for_label=rival.for_label[UNREACHED] + rival.for_label[UNLISTED],
+        strong_others=rival.others[UNREACHED] + rival.others[UNLISTED],
+    )
+    nodes_in_table = np.diff(facts.reach_ptr)
+    for nodes in _numbers_to_try(offer.node, nodes_in_table.max(initial=0)):
+        price_of_nodes = pay(offer.node, nodes)
+        # More nodes than the table of a target has reach no more, and what costs as much as is known to suffice is not
+        # tried.
+        reach_more = (nodes_in_table >= nodes) | (offer.node == 0)
+        here = np.flatnonzero(reach_more & (price_of_nodes < best))
         if not len(here):
             break
-        moved = facts.covered_by(np.full(len(rows), float(nodes)))[here] + offer.own
-        lacking, first, rest = rival.lacking[here], (own[REACHED][here], others[REACHED][here]), beyond[:, here]
-        price = _by_new(lacking, *first, rest[0], rest[1], offer.strong, offer.weak, moved, offer.least)
-        best[here] = np.minimum(best[here], price + pay(offer.node, nodes))
-    return best + offer.fixed
+        moved = facts.reached_by(np.full(len(nodes_in_table), float(nodes)))[here] + offer.own_group
+        price = _cheapest_mix(votes.of(here), offer.strong, offer.weak, moved, offer.least)
+        best[here] = np.minimum(best[here], price + price_of_nodes)
+    return best
 
 
-def _amounts(price: float, most: float) -> Iterator[int]:
-    """How many changes of a kind to try: none if nobody can pay, all if they are free."""
-    if math.isinf(price):
-        return iter((0,))
-    return iter((0, int(most)) if price == 0 else range(int(most) + 1))
+@dataclass(frozen=True)
+class _Movable:
+    """Votes that move by a weak or a strong change, each of shape ``[n]``.
+
+    Attributes:
+        lacking: Votes by which the rival has to gain.
+        weak_for_label: Votes for the label that a weak change moves.
+        weak_others: Votes not for the rival that a weak change moves.
+        strong_for_label: Votes for the label that only a strong change moves.
+        strong_others: Votes not for the rival that only a strong change moves.
+    """
+
+    lacking: FloatArray
+    weak_for_label: FloatArray
+    weak_others: FloatArray
+    strong_for_label: FloatArray
+    strong_others: FloatArray
+
+    def of(self, targets: IntArray) -> "_Movable":
+        """Returns the votes of some targets."""
+        return _Movable(
+            self.lacking[targets],
+            self.weak_for_label[targets],
+            self.weak_others[targets],
+            self.strong_for_label[targets],
+            self.strong_others[targets],
+        )
 
 
-def _by_new(
-    lacking: FloatArray, own: FloatArray, others: FloatArray, own_new: FloatArray, others_new: FloatArray,
-    strong: float, weak: float, moved: Any, least: int,
-) -> FloatArray:  # fmt: skip
-    """The least price of strong and weak changes that gain what is lacking, shape ``[n]``.
+def _cheapest_mix(
+    votes: _Movable, strong: float, weak: float, already_moved: FloatArray | int, least: int
+) -> FloatArray:
+    """Returns the least price of strong and weak changes that gain what is lacking, shape ``[n]``.
 
-    With x strong ones, at most own + min(x, own_new) votes of the label can move, and so of the others. Of all that
-    move, x are strong ones, ``moved`` are paid for, and the remaining are weak ones. Their number bends where two of
-    the terms below are equal.
+    With x strong ones, at most weak_for_label + min(x, strong_for_label) votes of the label can move, and so of the
+    others. Of all that move, x are strong ones, ``already_moved`` are paid for, and the remaining are weak ones. Their
+    number bends where two of the terms below are equal.
 
     Args:
-        lacking: Votes to gain.
-        own: Reached votes for the label.
-        others: Reached votes not for the rival.
-        own_new: Votes for the label that take strong changes.
-        others_new: The same, not for the rival.
+        votes: The votes.
         strong: Price of a strong change.
         weak: Price of a weak one.
-        moved: Votes that move in any case.
+        already_moved: Votes that move in any case.
         least: The fewest strong changes.
     """
-    missing, half = lacking - own - others, np.ceil(lacking / 2)
-    at_least = np.where(np.ceil(missing / 2) <= own_new, np.ceil(missing / 2), missing - own_new)
-    at_least = np.maximum(np.maximum(at_least, 0), least)
-    alone = lacking - own  # votes that must move if of those for the label only the reached ones do
-    twice = (alone - moved) / 2
-    bends = (at_least, own_new, alone - half, half - moved, np.floor(twice), np.ceil(twice), alone - own_new - moved)
-    new = np.maximum(np.stack(bends), at_least)
-    rest = np.maximum(half, alone - np.minimum(new, own_new)) - new - moved
-    best = (pay(strong, new) + pay(weak, rest)).min(axis=0)
-    return np.where(missing <= own_new + others_new, best, np.inf)
+    half = np.ceil(votes.lacking / 2)
+    missing = votes.lacking - votes.weak_for_label - votes.weak_others  # what weak changes alone do not gain
+    half_missing = np.ceil(missing / 2)
+    by_strong = np.where(half_missing <= votes.strong_for_label, half_missing, missing - votes.strong_for_label)
+    fewest = np.maximum(np.maximum(by_strong, 0), least)
+    alone = votes.lacking - votes.weak_for_label  # votes that must move if no strong change moves one of the label
+    half_alone = (alone - already_moved) / 2
+    bends = (
+        fewest,
+        votes.strong_for_label,
+        alone - half,
+        half - already_moved,
+        np.floor(half_alone),
+        np.ceil(half_alone),
+        alone - votes.strong_for_label - already_moved,
+    )
+    num_strong = np.maximum(np.stack(bends), fewest)
+    num_moved = np.maximum(half, alone - np.minimum(num_strong, votes.strong_for_label))
+    num_weak = num_moved - num_strong - already_moved
+    best = (pay(strong, num_strong) + pay(weak, num_weak)).min(axis=0)
+    return np.where(missing <= votes.strong_for_label + votes.strong_others, best, np.inf)
 
 
 # Divisions in which any vote may move
 
 
-def cheapest_of_number(rival: Rival, price_of: Callable[[IntArray], FloatArray]) -> FloatArray:
-    """As :func:`cheapest_in_tiers`, given the price of moving a number of votes, whichever."""
-    own, others = rival.own.sum(axis=0), rival.others.sum(axis=0)
-    number = np.clip(np.maximum(np.ceil(rival.lacking / 2), rival.lacking - own), 0, others)
-    return np.where(rival.lacking <= own + others, price_of(number.astype(np.int64)), np.inf)
+def cheapest_of_number(rival: Rival, price_of: PriceOfNumber) -> FloatArray:
+    """Returns the same as :func:`cheapest_in_tiers`, given the price of moving a number of votes, whichever."""
+    for_label = rival.for_label.sum(axis=0)
+    others = rival.others.sum(axis=0)
+    needed = np.maximum(np.ceil(rival.lacking / 2), rival.lacking - for_label)
+    number = np.clip(needed, 0, others).astype(np.int64)
+    return np.where(rival.lacking <= for_label + others, price_of(number), np.inf)
 
 
-def price_of_number(theorem: str, prices: Prices, parameters: Any, most: int) -> Callable[[IntArray], FloatArray]:
-    """The price of moving a number of votes, up to ``most``, in GNNCert's divisions and users' own."""
-    edges, features = min(prices.add_edges, prices.delete_edges, prices.change_edges), prices.change_features
-    counts = np.arange(most + 1)
-    own = prices.target_features if theorem.endswith("/node") else math.inf
-    by_features = np.minimum(pay(features, counts), np.where(counts > 0, own, 0) + pay(features, counts - 1))
+def price_of_number(theorem: str, prices: Prices, parameters: Mapping[str, int], most: int) -> PriceOfNumber:
+    """Returns a function that gives the price of moving a number of votes in GNNCert's divisions and users' own.
+
+    Args:
+        theorem: A theorem of GNNCert or of a user's own division.
+        prices: What each kind of change costs.
+        parameters: Whole numbers that the theorem refers to.
+        most: The largest number of votes that will be asked for.
+    """
+    edge = min(prices.add_edges, prices.delete_edges, prices.change_edges)
     if theorem.startswith("gnncert-e/"):
-        return lambda number: pay(edges, number)
+        return lambda number: pay(edge, number)
+    if theorem.startswith("custom"):
+        return _price_of_mixes(prices, parameters, most)
+    target = prices.target_features if theorem.endswith("/node") else math.inf
+    by_features = _price_of_features(prices.change_features, target, most)
     if theorem.startswith("gnncert-n/"):
         return lambda number: np.asarray(by_features[number])
-    if theorem.startswith("gnncert-en/"):
-        height, width = parameters["edge_groups"], parameters["feature_groups"]
-        rows, columns = np.arange(height + 1)[:, None], np.arange(width + 1)
-        moved = (rows * width + columns * height - rows * columns).ravel()
-        price = (pay(edges, rows) + by_features[columns]).ravel()
-        order = np.argsort(moved, kind="stable")
-        from_here = np.minimum.accumulate(price[order][::-1])[::-1]  # moving more than asked for does no harm
-        return lambda number: np.asarray(from_here[np.searchsorted(moved[order], number)])
-    return _knapsack(prices, parameters, most)
+    return _price_in_grid(edge, by_features, parameters)
+
+
+def _price_of_features(others: float, target: float, most: int) -> FloatArray:
+    """Returns the least price of other features of 0, 1, … nodes, of which the target may be one, ``[most + 1]``."""
+    number = np.arange(most + 1)
+    with_target = np.where(number > 0, target, 0) + pay(others, number - 1)
+    return np.minimum(pay(others, number), with_target)
+
+
+def _price_in_grid(edge: float, by_features: FloatArray, parameters: Mapping[str, int]) -> PriceOfNumber:
+    """Returns the price of a number of votes in a grid, where an edge moves a row and a changed node a column."""
+    height = parameters["edge_groups"]
+    width = parameters["feature_groups"]
+    rows = np.arange(height + 1)[:, None]
+    columns = np.arange(width + 1)
+    moved = (rows * width + columns * height - rows * columns).ravel()
+    price = (pay(edge, rows) + by_features[columns]).ravel()
+    order = np.argsort(moved, kind="stable")
+    moved = moved[order]
+    from_here = np.minimum.accumulate(price[order][::-1])[::-1]  # moving more than asked for does no harm
+    return lambda number: np.asarray(from_here[np.searchsorted(moved, number)])
 
 
 LARGEST_TABLE = 2**16  # votes; beyond, a change may be bought in part, which makes the price a bound
 
 
-def _knapsack(prices: Prices, parameters: Any, most: int) -> Callable[[IntArray], FloatArray]:
-    """The price of moving a number of votes where each kind of change moves some: that of the best mix of kinds."""
-    kinds = [(getattr(prices, name), parameters[name]) for name in PRICED if parameters.get(name)]
-    by_edge, by_own = parameters.get("edges_per_injected", 0), parameters.get("target_features", 0)
-    starts = [(0.0, 0, kinds)]
-    if by_edge:  # a node is injected before it has edges
-        starts.append(
-            (prices.inject_nodes, parameters.get("inject_nodes", 0), [*kinds, (prices.injected_edges, by_edge)])
-        )
-    if by_own:
-        starts += [(fixed + prices.target_features, moved + by_own, mix) for fixed, moved, mix in starts]
-    tables = [(fixed, moved, _of_mixes(mix, most)) for fixed, moved, mix in starts if math.isfinite(fixed)]
+class _Kind(NamedTuple):
+    """A kind of change that can be bought any number of times.
+
+    Attributes:
+        price: Price of one change.
+        moves: Votes that it moves.
+    """
+
+    price: float
+    moves: int
+
+
+class _Start(NamedTuple):
+    """What is bought once, before any number of other changes.
+
+    Attributes:
+        price: Its price.
+        moves: Votes that it moves.
+        kinds: What can be bought then.
+    """
+
+    price: float
+    moves: int
+    kinds: list[_Kind]
+
+
+def _price_of_mixes(prices: Prices, parameters: Mapping[str, int], most: int) -> PriceOfNumber:
+    """Returns the price of a number of votes where each kind of change moves some: that of the best mix of kinds."""
+    starts = [start for start in _starts(prices, parameters) if math.isfinite(start.price)]
+    tables = [_table_of_mixes(start.kinds, most) for start in starts]
 
     def price_of(number: IntArray) -> FloatArray:
-        return np.asarray(
-            np.min([fixed + table(np.maximum(number - moved, 0)) for fixed, moved, table in tables], axis=0)
-        )
+        ways = []
+        for start, table in zip(starts, tables, strict=True):
+            ways.append(start.price + table(np.maximum(number - start.moves, 0)))
+        return np.asarray(np.min(ways, axis=0))
 
     return price_of
 
 
-def _of_mixes(kinds: list[tuple[float, int]], most: int) -> Callable[[IntArray], FloatArray]:
-    kinds = [(price, moves) for price, moves in kinds if math.isfinite(price)]
+def _starts(prices: Prices, parameters: Mapping[str, int]) -> list[_Start]:
+    """Returns all choices of what is bought once: nothing, an injected node, the target's own features, or both."""
+    kinds = [_Kind(getattr(prices, name), parameters[name]) for name in PRICED if parameters.get(name)]
+    starts = [_Start(0.0, 0, kinds)]
+    moved_by_edge = parameters.get("edges_per_injected", 0)
+    if moved_by_edge:  # a node is injected before it has edges
+        with_edges = [*kinds, _Kind(prices.injected_edges, moved_by_edge)]
+        starts.append(_Start(prices.inject_nodes, parameters.get("inject_nodes", 0), with_edges))
+    moved_by_target = parameters.get("target_features", 0)
+    if not moved_by_target:
+        return starts
+    with_target = []
+    for start in starts:
+        with_target.append(_Start(start.price + prices.target_features, start.moves + moved_by_target, start.kinds))
+    return starts + with_target
+
+
+def _table_of_mixes(kinds: list[_Kind], most: int) -> PriceOfNumber:
+    """Returns the price of a number of votes if all of them are moved by changes of these kinds."""
+    kinds = [kind for kind in kinds if math.isfinite(kind.price)]
     if most > LARGEST_TABLE:
-        rate = min((price / moves for price, moves in kinds), default=math.inf)
+        rate = min((kind.price / kind.moves for kind in kinds), default=math.inf)
         return lambda number: pay(rate, number)
-    table = [0.0]
+    prices = [0.0]
     for number in range(1, most + 1):
-        table.append(min((price + table[max(number - moves, 0)] for price, moves in kinds), default=math.inf))
-    return lambda number: np.asarray(table)[number]
+        ways = (kind.price + prices[max(number - kind.moves, 0)] for kind in kinds)
+        prices.append(min(ways, default=math.inf))
+    table = np.asarray(prices)
+    return lambda number: np.asarray(table[number])
 
 
 # A group for each neighbour
 
 
-def cheapest_per_neighbour(rival: Rival, theorem: str, prices: Prices, tally: Counts, facts: Facts) -> FloatArray:
-    """As :func:`cheapest_in_tiers`, where every neighbour has its own group.
+@dataclass(frozen=True)
+class _TouchPrices:
+    """What it costs to touch one vote where every neighbour has its own group.
 
-    A pair of a graph is touched by its nodes, too. Where both can be paid, and deleting a node is cheaper than to give
-    it other features, it is taken for the latter: then the price is a bound.
-    """
-    p, price = prices, np.full(len(rival.lacking), np.inf)
-    by_pair, of_graph = theorem.startswith("per-pair"), theorem.endswith("/graph")
-    turned, joined = p.add_edges if by_pair else math.inf, p.inject_nodes + p.injected_edges
-    if not of_graph:
-        lost, altered = min(p.delete_edges, p.delete_nodes), min(p.change_edges, p.change_features)
-        return _of_items(rival, min(p.add_edges, joined), lost, altered, turned, 0, tally, facts)
-    if not by_pair:
-        return _of_items(rival, p.inject_nodes, p.delete_nodes, p.change_features, math.inf, 0, tally, facts)
-    node, rows = min(p.delete_nodes, p.change_features), np.diff(facts.reach_ptr)
-    for nodes in _amounts(node, rows.max(initial=0)):
-        if (pay(node, nodes) >= price).all():
-            break
-        touched = facts.covered_by(np.full(len(rows), float(nodes)))
-        for fixed, new in ((0.0, p.add_edges), (p.inject_nodes, min(p.add_edges, p.injected_edges))):
-            each = (new, p.delete_edges, p.change_edges, turned, touched)
-            items = _of_items(rival, *each, tally, facts, math.isinf(p.change_features))
-            price = np.minimum(price, np.where((rows >= nodes) | (node == 0), items, np.inf) + pay(node, nodes) + fixed)
-    return price
-
-
-def _of_items(
-    rival: Rival, new: float, lost: float, altered: float, turned: float, touched: Any, tally: Counts, facts: Facts,
-    going: bool = False,
-) -> FloatArray:  # fmt: skip
-    """The least price of new, lost, altered and turned votes, at these prices, that gain what is lacking.
-
-    Votes of the label gain two if they become the rival's, one if they go. All numbers of twos are tried; for what
-    they leave, the cheapest ones are taken.
-
-    Args:
-        rival: The rival.
+    Attributes:
         new: Price of a new vote.
         lost: Price of one that goes.
         altered: Price of one that becomes anything.
-        turned: Price of one that becomes anything, of pairs with one direction.
-        touched: Votes that are altered in any case, those of the label first; or that go, if ``going``.
-        tally: The votes.
-        facts: What empty groups cast, and which pairs have one direction.
+        turned: Price of one that becomes anything, of a pair with one direction.
     """
-    own, others = rival.own[REACHED], rival.others[REACHED] - rival.own[REACHED]
-    one_way = np.zeros((2, len(own)))
-    if facts.one_way is not None and facts.one_way_size is not None:
-        one_way[0] = np.take_along_axis(facts.one_way, tally.label[:, None], axis=1)[:, 0]
-        one_way[1] = facts.one_way_size - facts.one_way[:, rival.k] - one_way[0]
-    first = np.minimum(touched, own)
-    more = np.minimum(touched - first, others)
-    if going and rival.k != facts.absent:
-        own, others, lacking = own - first, others + first, rival.lacking - first  # the others may still be altered
-    else:
-        own, others, lacking = own - first, others - more, rival.lacking - 2 * first - more
-    turnable, spare = np.minimum(one_way[0], own), np.minimum(one_way[1], others)
 
-    def search(altered: float, rest: Callable[[int, FloatArray], FloatArray], turned: float = turned) -> FloatArray:
-        best = np.full(len(own), np.inf)
-        for twos in range(int(np.minimum(own, np.ceil(np.maximum(lacking, 0) / 2)).max(initial=0)) + 1):
-            by_turning = np.minimum(turnable, twos) if turned < altered else np.zeros(len(own))
-            cost = pay(turned, by_turning) + pay(altered, twos - by_turning)
-            cost = cost + rest(twos, np.maximum(lacking - 2 * twos, 0))
-            best = np.minimum(best, np.where(twos <= own, cost, np.inf))
-        return best
-
-    if rival.k == facts.absent:  # what goes becomes the rival's, and what is new is no gain
-        touch = min(altered, lost)
-        return search(touch, lambda _, left: _fill(left, [(touch, others), (turned, spare)], others))
-    usual = search(altered, lambda twos, left: _fill(left, [(new, np.inf), (lost, own - twos), (altered, others)]))
-    is_label = tally.label == facts.absent
-    if not is_label.any():
-        return usual
-    # Empty groups cast the label: what is new gains two, what goes nothing.
-    if going:
-        return np.where(is_label, _of_items(rival, new, lost, altered, turned, 0, tally, facts), usual)
-    return np.where(is_label, search(altered, lambda _, left: _new_twos(left, new, altered, others), math.inf), usual)
+    new: float
+    lost: float
+    altered: float
+    turned: float = math.inf
 
 
-def _fill(left: FloatArray, kinds: list[tuple[float, Any]], room: Any = math.inf) -> FloatArray:
-    """The least price of this many changes, of kinds with a price and a largest number, ``room`` in all."""
-    cost = np.zeros(len(left))
-    for price, most in sorted(kinds, key=lambda kind: kind[0]):
-        taken = np.maximum(np.minimum(np.minimum(left, most), room), 0)
-        cost, left, room = cost + pay(price, taken), left - taken, room - taken
-    return np.where(left > 0, np.inf, cost)
+@dataclass(frozen=True)
+class _Touchable:
+    """Votes by whose change a rival gains where every neighbour has its own group.
+
+    Attributes:
+        lacking: Votes by which the rival has to gain, shape ``[n]``.
+        for_label: Votes for the label, shape ``[n]``. One gains two if it becomes the rival's, and one if it goes.
+        others: Votes for neither of the two, shape ``[n]``. One gains one if it becomes the rival's.
+        one_way_for_label: Votes for the label of pairs that have one direction only, shape ``[n]``.
+        one_way_others: Votes for neither of the two of such pairs, shape ``[n]``.
+        empty_for_rival: Whether empty groups vote for the rival.
+        empty_for_label: Whether empty groups vote for the label of each target, shape ``[n]``.
+    """
+
+    lacking: FloatArray
+    for_label: FloatArray
+    others: FloatArray
+    one_way_for_label: FloatArray
+    one_way_others: FloatArray
+    empty_for_rival: bool
+    empty_for_label: BoolArray
+
+    @classmethod
+    def of(cls, rival: Rival, counts: Counts, facts: Facts) -> "_Touchable":
+        """Returns the votes by which a rival gains."""
+        one_way_for_label = np.zeros(len(rival.lacking))
+        one_way_others = np.zeros(len(rival.lacking))
+        if facts.one_way is not None and facts.one_way_size is not None:
+            one_way_for_label += np.take_along_axis(facts.one_way, counts.label[:, None], axis=1)[:, 0]
+            one_way_others += facts.one_way_size - facts.one_way[:, rival.k] - one_way_for_label
+        return cls(
+            lacking=rival.lacking,
+            for_label=rival.for_label[REACHED],
+            others=rival.others[REACHED] - rival.for_label[REACHED],
+            one_way_for_label=one_way_for_label,
+            one_way_others=one_way_others,
+            empty_for_rival=rival.k == facts.absent,
+            empty_for_label=counts.label == facts.absent,
+        )
+
+    def after_altering(self, number: FloatArray) -> "_Touchable":
+        """Returns what is left once so many votes became the rival's, those for the label first."""
+        from_label = np.minimum(number, self.for_label)
+        from_others = np.minimum(number - from_label, self.others)
+        return replace(
+            self,
+            lacking=self.lacking - 2 * from_label - from_others,
+            for_label=self.for_label - from_label,
+            others=self.others - from_others,
+        )
+
+    def after_removing(self, number: FloatArray) -> "_Touchable":
+        """Returns what is left once so many votes became those of empty groups, those for the label first.
+
+        Where empty groups vote for the label, that gains nothing.
+        """
+        if self.empty_for_rival:
+            return self.after_altering(number)
+        gone = np.where(self.empty_for_label, 0, np.minimum(number, self.for_label))
+        # The removed votes may still be altered.
+        return replace(self, lacking=self.lacking - gone, for_label=self.for_label - gone, others=self.others + gone)
 
 
-def _new_twos(left: FloatArray, new: float, altered: float, others: FloatArray) -> FloatArray:
-    """The least price of a gain by new votes, each of which gains two, and altered ones, which gain one."""
-    best, most = np.full(len(left), np.inf), np.minimum(left, others)
-    for ones in (np.zeros(len(left)), np.minimum(1, most), most, np.maximum(most - 1, 0)):
-        best = np.minimum(best, pay(altered, ones) + pay(new, np.ceil((left - ones) / 2)))
+def cheapest_per_neighbour(rival: Rival, theorem: str, prices: Prices, counts: Counts, facts: Facts) -> FloatArray:
+    """Returns the same as :func:`cheapest_in_tiers`, where every neighbour has its own group.
+
+    A pair of a graph is touched by its nodes, too. Where both can be paid, and deleting a node is cheaper than to give
+    it other features, it is taken for the latter, which makes the price a bound.
+    """
+    votes = _Touchable.of(rival, counts, facts)
+    if theorem == "per-pair/graph":
+        return _cheapest_in_graph_of_pairs(votes, prices, facts)
+    if theorem == "per-neighbour/graph":
+        each = _TouchPrices(new=prices.inject_nodes, lost=prices.delete_nodes, altered=prices.change_features)
+        return _cheapest_touches(votes, each)
+    each = _TouchPrices(
+        new=min(prices.add_edges, prices.inject_nodes + prices.injected_edges),
+        lost=min(prices.delete_edges, prices.delete_nodes),
+        altered=min(prices.change_edges, prices.change_features),
+        turned=prices.add_edges if theorem == "per-pair/node" else math.inf,
+    )
+    return _cheapest_touches(votes, each)
+
+
+def _cheapest_in_graph_of_pairs(votes: _Touchable, prices: Prices, facts: Facts) -> FloatArray:
+    """Returns the least price where a node touches as many votes as the reach table says, shape ``[n]``."""
+    node = min(prices.delete_nodes, prices.change_features)
+    without_injected = _TouchPrices(prices.add_edges, prices.delete_edges, prices.change_edges, prices.add_edges)
+    with_injected = replace(without_injected, new=min(prices.add_edges, prices.injected_edges))
+    best = np.full(len(votes.lacking), np.inf)
+    nodes_in_table = np.diff(facts.reach_ptr)
+    for nodes in _numbers_to_try(node, nodes_in_table.max(initial=0)):
+        price_of_nodes = pay(node, nodes)
+        if (price_of_nodes >= best).all():
+            break
+        touched = facts.reached_by(np.full(len(nodes_in_table), float(nodes)))
+        only_deleted = math.isinf(prices.change_features)
+        left = votes.after_removing(touched) if only_deleted else votes.after_altering(touched)
+        reach_more = (nodes_in_table >= nodes) | (node == 0)
+        for price_of_injected, each in ((0.0, without_injected), (prices.inject_nodes, with_injected)):
+            price = np.where(reach_more, _cheapest_touches(left, each), np.inf)
+            best = np.minimum(best, price + price_of_nodes + price_of_injected)
     return best
 
 
-def priced_budgets(prices: Prices) -> Iterator[tuple[Budget, float]]:
-    """One change of each kind, and its price."""
-    yield from ((Budget().but(**{name: 1}), getattr(prices, name)) for name in PRICED)
-    yield Budget(inject_nodes=1, edges_per_injected=1), prices.inject_nodes + prices.injected_edges
-    yield Budget(target_features=True), prices.target_features
+def _cheapest_touches(votes: _Touchable, prices: _TouchPrices) -> FloatArray:
+    """Returns the least price of new, lost, altered and turned votes that gain what is lacking, shape ``[n]``."""
+    if votes.empty_for_rival:
+        return _cheapest_for_class_of_empty_groups(votes, prices)
+
+    def usual_rest(twos: int, left: FloatArray) -> FloatArray:
+        supplies = [
+            _Supply(prices.new, np.inf),
+            _Supply(prices.lost, votes.for_label - twos),
+            _Supply(prices.altered, votes.others),
+        ]
+        return _price_of_ones(left, supplies)
+
+    usual = _cheapest_twos(votes, prices.altered, prices.turned, usual_rest)
+    if not votes.empty_for_label.any():
+        return usual
+
+    # Empty groups vote for the label: what is new gains two, and what goes gains nothing.
+    def rest(twos: int, left: FloatArray) -> FloatArray:
+        return _price_of_new_twos(left, prices.new, prices.altered, votes.others)
+
+    return np.where(votes.empty_for_label, _cheapest_twos(votes, prices.altered, math.inf, rest), usual)
+
+
+def _cheapest_for_class_of_empty_groups(votes: _Touchable, prices: _TouchPrices) -> FloatArray:
+    """Returns the least price where what goes becomes the rival's, and what is new gains nothing, shape ``[n]``."""
+    touched = min(prices.altered, prices.lost)
+    one_way_others = np.minimum(votes.one_way_others, votes.others)
+    supplies = [_Supply(touched, votes.others), _Supply(prices.turned, one_way_others)]
+
+    def rest(twos: int, left: FloatArray) -> FloatArray:
+        return _price_of_ones(left, supplies, room=votes.others)
+
+    return _cheapest_twos(votes, touched, prices.turned, rest)
+
+
+def _cheapest_twos(
+    votes: _Touchable, altered: float, turned: float, price_of_rest: Callable[[int, FloatArray], FloatArray]
+) -> FloatArray:
+    """Returns the least price over all numbers of votes that gain two: those of the label that become the rival's.
+
+    Args:
+        votes: The votes.
+        altered: Price of a vote of the label that becomes the rival's.
+        turned: The same for a pair that has one direction only.
+        price_of_rest: Gives the price of gaining what is left, after so many votes that gain two.
+    """
+    num_targets = len(votes.lacking)
+    turnable = np.minimum(votes.one_way_for_label, votes.for_label)
+    most = np.minimum(votes.for_label, np.ceil(np.maximum(votes.lacking, 0) / 2)).max(initial=0)
+    best = np.full(num_targets, np.inf)
+    for twos in range(int(most) + 1):
+        by_turning = np.minimum(turnable, twos) if turned < altered else np.zeros(num_targets)
+        price = pay(turned, by_turning) + pay(altered, twos - by_turning)
+        price = price + price_of_rest(twos, np.maximum(votes.lacking - 2 * twos, 0))
+        best = np.minimum(best, np.where(twos <= votes.for_label, price, np.inf))
+    return best
+
+
+class _Supply(NamedTuple):
+    """Changes that gain one each.
+
+    Attributes:
+        price: Price of one.
+        most: The largest number of them, for all targets or of shape ``[n]``.
+    """
+
+    price: float
+    most: FloatArray | float
+
+
+def _price_of_ones(left: FloatArray, supplies: list[_Supply], room: FloatArray | float = math.inf) -> FloatArray:
+    """Returns the least price of changes that gain one each, shape ``[n]``. It is infinite if there are too few.
+
+    Args:
+        left: How many are needed, shape ``[n]``.
+        supplies: The kinds of changes that can be bought.
+        room: The largest number of changes of all kinds together.
+    """
+    price = np.zeros(len(left))
+    for supply in sorted(supplies, key=lambda supply: supply.price):
+        taken = np.maximum(np.minimum(np.minimum(left, supply.most), room), 0)
+        price = price + pay(supply.price, taken)
+        left = left - taken
+        room = room - taken
+    return np.where(left > 0, np.inf, price)
+
+
+def _price_of_new_twos(left: FloatArray, new: float, altered: float, others: FloatArray) -> FloatArray:
+    """Returns the least price of a gain by new votes, which gain two each, and altered others, which gain one."""
+    none = np.zeros(len(left))
+    most = np.minimum(left, others)
+    best = np.full(len(left), np.inf)
+    for ones in (none, np.minimum(1, most), most, np.maximum(most - 1, 0)):
+        best = np.minimum(best, pay(altered, ones) + pay(new, np.ceil((left - ones) / 2)))
+    return best

@@ -397,8 +397,8 @@ class Facts:
     one_way: IntArray | None = None
     one_way_size: IntArray | None = None
 
-    def covered_by(self, nodes: FloatArray) -> FloatArray:
-        """The most votes that this many nodes limits, shape ``[n]``."""
+    def reached_by(self, nodes: FloatArray) -> FloatArray:
+        """Returns the most votes that this many nodes reach, shape ``[n]``."""
         entry = np.minimum(nodes, self.reach_ptr[1:] - self.reach_ptr[:-1]).astype(np.int64)
         table = np.concatenate((self.reach, [0]))  # no nodes, or an empty row: nothing is reached
         return table[np.where(entry > 0, self.reach_ptr[:-1] + entry - 1, -1)].astype(np.float64)
@@ -418,7 +418,7 @@ def edge_centric_node(attack: Amounts, facts: Facts) -> Limits:
     of other nodes leave those votes as they are, as long as v gains no neighbour.
     """
     neighbours = attack.joined_nodes + attack.add_edges
-    moved = attack.injected_edges + attack.edges + facts.covered_by(attack.nodes)
+    moved = attack.injected_edges + attack.edges + facts.reached_by(attack.nodes)
     return _limits(facts, moved, neighbours, neighbours)
 
 
@@ -446,7 +446,7 @@ def gated_node(attack: Amounts, facts: Facts) -> Limits:
 def edge_centric_graph(attack: Amounts, facts: Facts) -> Limits:
     """A subgraph holds the edges of its group and their ends; an empty one changes only by a new edge."""
     new_edges = attack.injected_edges + attack.add_edges
-    moved = attack.injected_edges + attack.edges + facts.covered_by(attack.nodes)
+    moved = attack.injected_edges + attack.edges + facts.reached_by(attack.nodes)
     return _limits(facts, moved, new_edges, new_edges)
 
 
