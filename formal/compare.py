@@ -33,6 +33,7 @@ from agnncert.proving.stacked import StackedEvidence
 from agnncert.verdict import verify
 from agnncert.verifier import recount, recount_possible, recount_prices, recount_stacked
 from agnncert.verifier.extracted import Answer, ask_checker
+from agnncert.verifier.piles import sort_votes
 
 PROJECT = Path(__file__).resolve().parents[1]
 STACKED = ("stacked/sum", "stacked/mean", "stacked/gated", "stacked/edges", "stacked/two-levels")
@@ -184,26 +185,22 @@ def recounted(record: VoteRecord | StackedCounts, stated: dict[str, Any], budget
     """What the verifier's recount says about the same statements."""
     if isinstance(record, StackedCounts):
         return recounted_stacked(record, stated, budgets)
-    wrong, shape = (
-        dict.fromkeys(("label", "radius", "new_neighbours", "structure_radius"), 0),
-        (len(budgets), record.num_targets),
-    )
-    prices, touches, fails = np.zeros(shape), np.zeros(shape), np.zeros(shape, bool)
-    for part in recount.parts_of(record):
-        piles = recount.sort_part(record, part)
+    wrong = dict.fromkeys(("label", "radius", "new_neighbours", "structure_radius"), 0)
+    answers: list[list[recount.Answers]] = [[] for _ in budgets]
+    for piles in sort_votes(record):
+        part = piles.part.targets
         wrong["label"] += int((stated["label"][part] != piles.label).sum())
-        wrong["radius"] += int((stated["radius"][part] != piles.radius()).sum())
+        wrong["radius"] += int((stated["radius"][part] != recount.radius(piles)).sum())
         wrong["new_neighbours"] += int((~recount.right_neighbours(piles, stated["new_neighbours"][part])).sum())
-        alone = piles.structure_radius()
-        if alone is not None:
-            wrong["structure_radius"] += int((stated["structure_radius"][part] != alone).sum())
-        for i, budget in enumerate(budgets):
-            holds, prices[i, part], touched = recount.statements(piles, budget)
-            fails[i, part] = ~holds
-            if touched is not None:
-                touches[i, part] = touched
-    broken = [recount.broken(record, b, prices[i], fails[i], touches[i]) for i, b in enumerate(budgets)]
-    return Answer(wrong, [int((stated["holds"][i] == fails[i]).sum()) for i in range(len(budgets))], broken)
+        structure_radius = recount.structure_radius(piles)
+        if structure_radius is not None:
+            wrong["structure_radius"] += int((stated["structure_radius"][part] != structure_radius).sum())
+        for budget, of_budget in zip(budgets, answers, strict=True):
+            of_budget.append(recount.answers(piles, budget))
+    joined = [recount.join_answers(of_budget) for of_budget in answers]
+    wrong_budgets = [int((stated["holds"][i] != answer.holds).sum()) for i, answer in enumerate(joined)]
+    broken = [recount.broken(record, budget, answer) for budget, answer in zip(budgets, joined, strict=True)]
+    return Answer(wrong, wrong_budgets, broken)
 
 
 def recounted_stacked(counts: StackedCounts, stated: dict[str, Any], budgets: list[Budget]) -> Answer:

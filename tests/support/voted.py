@@ -11,7 +11,8 @@ import numpy as np
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import VoteEvidence
-from agnncert.verifier.recount import sort_votes
+from agnncert.verifier import recount
+from agnncert.verifier.piles import sort_votes
 from tests.support import tiny
 from tests.support.harness import CUT, Kind, Score, budget_of, cover_row, random_cell, tiers
 from tests.support.tiny import Cell, Tiny
@@ -234,7 +235,7 @@ def check_radii(tables: list[Table], voting_rule: VotingRule) -> set[int]:
     size, proof = len(tables[0].record), all_reached(tables, voting_rule)
     labels, radii = (part.tolist() for part in proof.label_and_radius())
     (piles,) = sort_votes(proof)
-    assert (piles.label.tolist(), piles.radius().tolist()) == (labels, radii)
+    assert (piles.label.tolist(), recount.radius(piles).tolist()) == (labels, radii)
     for table, label, radius in zip(tables, labels, radii, strict=True):
         assert label == table.label(voting_rule)
         harmful = [

@@ -1,4 +1,4 @@
-"""Checks what a certificate file says: is every statement the one that follows from the evidence in the file?
+"""Checks whether every statement of a certificate file follows from the evidence in the file.
 
 Statements are derived again by ``recount``, and the claim is written again from its facts. Neither imports what made
 the statements. ``recount_stacked`` checks files of stacked votes, ``agnncert_peers.recount_samples`` random samples.
@@ -9,6 +9,8 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import VoteRecord
 from agnncert.verifier import recount
+from agnncert.verifier.piles import Part, parts_of, sort_part
 
 # What a claim says that its evidence does not imply: anyone with the graph and the model can check it.
 _TAKEN_AS_STATED = ("digests", "notes", "library_version")
@@ -25,11 +28,11 @@ AT_ONCE = min(4, os.cpu_count() or 1)  # threads that count votes again
 
 
 def check_vote_file(contents: Contents, record: VoteRecord, expected: Claim) -> list[str]:
-    """What is wrong with the statements of a file that holds votes.
+    """Returns what is wrong with the statements of a file that holds votes.
 
     Args:
         contents: What the file says.
-        votes: The votes in it.
+        record: The votes in it.
         expected: The claim that these votes allow.
     """
     wrong = [
@@ -45,7 +48,13 @@ def check_vote_file(contents: Contents, record: VoteRecord, expected: Claim) -> 
 
 
 def check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
-    """What a claim says that does not follow from its evidence."""
+    """Yields what a claim says that does not follow from its evidence.
+
+    Args:
+        claim: The claim of a file.
+        expected: The claim that the evidence allows.
+        digests: Names of the digests that somebody can check.
+    """
     for name in set(claim.digests) - digests:
         yield f"the claim has a digest of {name!r}, which nobody could check"
     for text in (*claim.notes, claim.library_version):
@@ -57,7 +66,7 @@ def check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[st
 
 
 def check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
-    """What is wrong with the list of targets."""
+    """Yields what is wrong with the list of targets."""
     if len(contents.arrays["target"]) != num_targets:
         yield f"there are {len(contents.arrays['target'])} targets, but evidence about {num_targets}"
     for name in ("target", "row"):
@@ -68,6 +77,7 @@ def check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
 
 
 def _repeats(values: npt.NDArray[Any]) -> bool:
+    """Tells whether a value occurs twice. Ids that are not integers of 64 bits are in an array of objects."""
     if values.dtype != np.int64:
         return len(set(values.tolist())) < len(values)
     ordered = np.sort(values)
@@ -75,43 +85,54 @@ def _repeats(values: npt.NDArray[Any]) -> bool:
 
 
 def _check_votes(contents: Contents, record: VoteRecord) -> list[str]:
-    """Derives every statement again, some targets at a time."""
-    shape = len(contents.budgets), len(record.votes.default)
-    prices, touch_prices = np.zeros(shape), np.zeros(shape)
-    fails, wrong_answer = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
-
-    def wrong_in(part: slice) -> dict[str, int]:
-        piles = recount.sort_part(record, part)
-        stored = {name: contents.arrays[name][part] for name in ("label", "radius", "new_neighbours")}
-        bad = {
-            "label": stored["label"] != piles.label,
-            "radius": stored["radius"] != piles.radius(),
-            "number of new neighbours": ~recount.right_neighbours(piles, stored["new_neighbours"]),
-        }
-        alone = piles.structure_radius()
-        if alone is not None:
-            bad["structure radius"] = contents.arrays["structure_radius"][part] != alone
-        for i, budget in enumerate(contents.budgets):
-            holds, prices[i, part], touches = recount.statements(piles, budget)
-            if touches is not None:
-                touch_prices[i, part] = touches
-            fails[i, part] = ~holds
-            wrong_answer[i, part] = contents.arrays["holds"][i, part] != holds
-        return {name: int(where.sum()) for name, where in bad.items()}
-
-    wrong: Counter[str] = Counter()
+    """Derives every statement again, some targets at a time. Returns what is wrong."""
     with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
-        for found in pool.map(wrong_in, recount.parts_of(record)):
-            wrong.update(found)
-    reasons = [of_targets(name, number, "votes") for name, number in wrong.items() if number]
+        parts = list(pool.map(partial(_check_part, contents), parts_of(record)))
+    num_wrong: Counter[str] = Counter()
+    for part in parts:
+        num_wrong.update(part.num_wrong)
+    wrong = [of_targets(name, number, "votes") for name, number in num_wrong.items() if number]
     for i, budget in enumerate(contents.budgets):
-        if wrong_answer[i].any():
-            reasons.append(of_targets(f"answer for {budget}", int(wrong_answer[i].sum()), "votes"))
-        if contents.broken_at_most[i] != recount.broken(record, budget, prices[i], fails[i], touch_prices[i]):
-            reasons.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return reasons
+        answers = recount.join_answers([part.answers[i] for part in parts])
+        num_wrong_answers = int((contents.arrays["holds"][i] != answers.holds).sum())
+        if num_wrong_answers:
+            wrong.append(of_targets(f"answer for {budget}", num_wrong_answers, "votes"))
+        if contents.broken_at_most[i] != recount.broken(record, budget, answers):
+            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
+    return wrong
+
+
+@dataclass(frozen=True)
+class CheckedPart:
+    """What was found about some targets.
+
+    Attributes:
+        num_wrong: How many targets have a wrong statement, by the name of the statement.
+        answers: What follows for these targets from each stated budget.
+    """
+
+    num_wrong: dict[str, int]
+    answers: list[recount.Answers]
+
+
+def _check_part(contents: Contents, part: Part) -> CheckedPart:
+    """Derives every statement about some targets again."""
+    stated = {name: array[..., part.targets] for name, array in contents.arrays.items()}
+    piles = sort_part(part)
+    is_wrong = {
+        "label": stated["label"] != piles.label,
+        "radius": stated["radius"] != recount.radius(piles),
+        "number of new neighbours": ~recount.right_neighbours(piles, stated["new_neighbours"]),
+    }
+    structure_radius = recount.structure_radius(piles)
+    if structure_radius is not None:
+        is_wrong["structure radius"] = stated["structure_radius"] != structure_radius
+    return CheckedPart(
+        num_wrong={name: int(where.sum()) for name, where in is_wrong.items()},
+        answers=[recount.answers(piles, budget) for budget in contents.budgets],
+    )
 
 
 def of_targets(name: str, number: int, evidence: str) -> str:
-    """A sentence about so many wrong statements."""
+    """Returns a sentence about so many wrong statements."""
     return f"the {name} of {number:,} targets does not follow from the {evidence}"

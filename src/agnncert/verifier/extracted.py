@@ -19,7 +19,7 @@ from agnncert.certificates.file import Contents
 from agnncert.certificates.stacked import StackedCounts
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import SettingsError
-from agnncert.verifier.recount import parts_of
+from agnncert.verifier.piles import parts_of
 
 Numbers = npt.NDArray[Any]
 
@@ -116,7 +116,7 @@ def ask_checker(
 def _of_votes(record: VoteRecord, stated: dict[str, Numbers], asked: list[int]) -> Iterator[Any]:
     yield _header(record, asked, "structure_radius" in stated)
     for part in parts_of(record):
-        yield from (*_columns(record, stated, part), _priced(stated, part))
+        yield from (*_columns(record, stated, part.targets), _priced(stated, part.targets))
     yield [0]
 
 

@@ -13,16 +13,18 @@ import numpy as np
 from agnncert.certificates.budget import PRICED, Budget, Prices
 from agnncert.certificates.file import Contents
 from agnncert.certificates.stacked import StackedCounts
-from agnncert.certificates.votes import VoteRecord
-from agnncert.verifier import recount, recount_stacked
-from agnncert.verifier.recount import Numbers
+from agnncert.certificates.votes import BoolArray, FloatArray, VoteRecord
+from agnncert.verifier import recount_stacked
+from agnncert.verifier.limits import limits_under
+from agnncert.verifier.piles import sort_votes
+from agnncert.verifier.recount import holds
 from agnncert.verifier.recount_possible import possible
 
 MOST_TRIES = 20_000
 KINDS = (*PRICED, "edges_per_injected", "target_features")
 
 
-def cheapest(contents: Contents, prices: Prices, label: int | None = None, tries: int = MOST_TRIES) -> Numbers:
+def cheapest(contents: Contents, prices: Prices, label: int | None = None, tries: int = MOST_TRIES) -> FloatArray:
     """What each target of a file costs at least, shape ``[n]``; where ``tries`` did not suffice, a lower bound.
 
     Injected nodes all have as many edges. A prover who lets them have different numbers may find a lower price.
@@ -73,13 +75,13 @@ def _budget(dear: list[str], numbers: list[float], free: list[str]) -> Budget:
     return Budget().but(**{**amounts, "target_features": amounts.get("target_features", 0) > 0})
 
 
-def _breaks(contents: Contents, label: int | None) -> Callable[[Budget], Numbers]:
+def _breaks(contents: Contents, label: int | None) -> Callable[[Budget], BoolArray]:
     """Returns a function from a budget to the targets whose label may change, or may become ``label``, ``[n]``."""
     if label is not None:
         return lambda budget: possible(contents, budget)[:, label]
     if contents.kind == "votes":
-        piles = list(recount.sort_votes(VoteRecord.load(contents.evidence, contents.settings)))
-        return lambda budget: np.concatenate([~part.holds(recount.limits(part, budget)) for part in piles])
+        parts = list(sort_votes(VoteRecord.load(contents.evidence, contents.settings)))
+        return lambda budget: np.concatenate([~holds(piles, limits_under(piles, budget)) for piles in parts])
     if contents.kind == "stacked":
         counts = StackedCounts.load(contents.evidence, contents.settings)
         tables = recount_stacked.tables_of(counts)

@@ -14,6 +14,7 @@ from agnncert.divisions.node import PerNeighbour
 from agnncert.proving import per_neighbour as theorems
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.verifier import recount
+from agnncert.verifier.piles import sort_votes
 from tests.support import own_groups, tiny
 from tests.support.harness import Score, budget_of, random_cell
 from tests.support.own_groups import (
@@ -254,8 +255,8 @@ def test_second_directions_among_targets_break_as_many_as_are_counted(edges, bro
         votes, "per-pair/node", np.zeros(5, dtype=np.int64), np.zeros(0, dtype=np.int32), one_way=listed,
         targets_per_node=np.zeros(0, dtype=np.int32),
     )  # fmt: skip
-    (piles,) = recount.sort_votes(proof)
+    (piles,) = sort_votes(proof)
     budget = Budget(add_edges=edges)
-    held, price, touches = recount.statements(piles, budget)
+    answers = recount.answers(piles, budget)
     assert proof.broken_at_most(budget) == broken
-    assert recount.broken(proof, budget, price, ~held, touches) == broken
+    assert recount.broken(proof, budget, answers) == broken

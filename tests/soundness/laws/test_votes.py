@@ -11,7 +11,9 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import VoteEvidence
-from agnncert.verifier.recount import limits, sort_votes
+from agnncert.verifier import recount
+from agnncert.verifier.limits import limits_under
+from agnncert.verifier.piles import sort_votes
 from tests.support import tiny, voted
 from tests.support.harness import KINDS, Score, budget_of, random_cell
 from tests.support.tiny import Cell
@@ -101,7 +103,7 @@ def test_unstable_votes_and_an_unstable_prior_are_conceded_exactly():
 
 def sort_and_ask(proof: VoteEvidence, budget: Budget) -> list[bool]:
     (piles,) = sort_votes(proof)
-    return piles.holds(limits(piles, budget)).tolist()
+    return recount.holds(piles, limits_under(piles, budget)).tolist()
 
 
 # Emptiness is a matter of the target

@@ -98,6 +98,8 @@ TESTS = {
     "proving/stacked": OF_STACKED,
     "certificates/votes": OF_CHECKS,
     "verifier/check": OF_CHECKS,
+    "verifier/limits": OF_RECOUNT,
+    "verifier/piles": OF_RECOUNT,
     "verifier/recount": OF_RECOUNT,
     "verifier/recount_per_neighbour": OF_RECOUNT,
     "verifier/recount_possible": OF_POSSIBLE,

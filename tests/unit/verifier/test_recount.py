@@ -16,9 +16,9 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.per_neighbour import PER_NEIGHBOUR, _most_gain
 from agnncert.proving.theorems import Amounts
 from agnncert.verdict import verify
-from agnncert.verifier import check, recount
-from agnncert.verifier import recount_per_neighbour as own
-from agnncert.verifier.recount import limits, sort_votes
+from agnncert.verifier import check, limits, piles, recount, recount_per_neighbour, recount_possible
+from agnncert.verifier.limits import Limits, limits_under
+from agnncert.verifier.piles import sort_votes
 from agnncert_peers import recount_samples
 from tests.support.certificates import certificate_of, random_budget, random_evidence, random_vote
 
@@ -33,14 +33,14 @@ def rng():
 def test_the_recount_agrees_with_the_library_on_every_answer(theorem, ids, rng):
     proof = random_evidence(rng, theorem, num_targets=60, ids=ids, unstable=0.1)
     label, radius = proof.label_and_radius()
-    (piles,) = sort_votes(proof)
-    assert piles.label.tolist() == label.tolist()
-    assert piles.radius().tolist() == radius.tolist()
+    (sorted_votes,) = sort_votes(proof)
+    assert sorted_votes.label.tolist() == label.tolist()
+    assert recount.radius(sorted_votes).tolist() == radius.tolist()
     held = 0
     for _ in range(60):
         budget = random_budget(rng)
         answer = proof.holds(budget)
-        assert piles.holds(limits(piles, budget)).tolist() == answer.tolist(), budget
+        assert recount.holds(sorted_votes, limits_under(sorted_votes, budget)).tolist() == answer.tolist(), budget
         held += answer.sum()
     assert held > 20
 
@@ -57,22 +57,24 @@ def test_the_recount_agrees_whatever_the_vote(theorem, num_classes, rng, tmp_pat
             rng, theorem, num_targets=40, num_classes=num_classes, unstable=0.1, voting_rule=voting_rule
         )
         label, radius = proof.label_and_radius()
-        (piles,) = sort_votes(proof)
-        assert piles.label.tolist() == label.tolist() == proof.counts.argmax(axis=1).tolist()
-        assert piles.radius().tolist() == radius.tolist(), voting_rule
+        (sorted_votes,) = sort_votes(proof)
+        assert sorted_votes.label.tolist() == label.tolist() == proof.counts.argmax(axis=1).tolist()
+        assert recount.radius(sorted_votes).tolist() == radius.tolist(), voting_rule
         for _ in range(8):
             budget = random_budget(rng)
             answer = proof.holds(budget)
-            assert piles.holds(limits(piles, budget)).tolist() == answer.tolist(), (voting_rule, budget)
-            held += answer.sum()
-            held_again, price, touches = recount.statements(piles, budget)
-            assert held_again.tolist() == answer.tolist()
-            assert price.tolist() == recount.prices(piles, budget).tolist()
-            assert recount.broken(proof, budget, price, ~answer, touches) == proof.broken_at_most(budget), (
+            assert recount.holds(sorted_votes, limits_under(sorted_votes, budget)).tolist() == answer.tolist(), (
                 voting_rule,
                 budget,
             )
-        alone, stated = piles.structure_radius(), proof.structure_radius()
+            held += answer.sum()
+            answers = recount.answers(sorted_votes, budget)
+            assert answers.holds.tolist() == answer.tolist()
+            needed = recount.new_neighbours_needed(sorted_votes, budget)
+            assert answers.new_neighbours_needed.tolist() == needed.tolist()
+            broken = recount.broken(proof, budget, answers)
+            assert broken == proof.broken_at_most(budget), (voting_rule, budget)
+        alone, stated = recount.structure_radius(sorted_votes), proof.structure_radius()
         assert (alone is None) == (stated is None) == (not THEOREMS[theorem].per_neighbour)
         assert alone is None or alone.tolist() == stated.tolist()
     assert held > 20
@@ -80,21 +82,21 @@ def test_the_recount_agrees_whatever_the_vote(theorem, num_classes, rng, tmp_pat
     assert verify(tmp_path / "a.cert").holds
 
 
-def random_limits(rng, n: int, sizes=(0, 1, 2, 5, math.inf)) -> recount.Limits:
+def random_limits(rng, n: int, sizes=(0, 1, 2, 5, math.inf)) -> Limits:
     unlisted, middle, inner = (rng.choice(sizes, n) for _ in range(3))
-    return recount.Limits(unlisted + middle + inner, unlisted + middle, unlisted, np.ones(n, dtype=bool))
+    return Limits(unlisted + middle + inner, unlisted + middle, unlisted, np.ones(n, dtype=bool))
 
 
 @pytest.mark.parametrize("num_classes", [1, 2, 3, 7, 30])
 def test_the_recount_finds_the_same_worst_attack_as_trying_everything(num_classes, rng):
     """Piles suffice: against all splits of the moved votes over the tiers, for every class there is."""
     proof = random_evidence(rng, "node-centric/graph", 40, num_groups=8, num_classes=num_classes, unstable=0.1)
-    (piles,) = sort_votes(proof)
+    (sorted_votes,) = sort_votes(proof)
     held = 0
     for _ in range(20):
         bound = random_limits(rng, proof.num_targets)
         answer = [withstands_all_splits(proof.votes, j, bound) for j in range(proof.num_targets)]
-        assert piles.holds(bound).tolist() == answer
+        assert recount.holds(sorted_votes, bound).tolist() == answer
         held += sum(answer)
     assert 0 < held < 800 or num_classes == 1
 
@@ -109,7 +111,9 @@ def withstands_all_splits(votes, j: int, bound) -> bool:
         worth = np.where(vote == label, 2, np.where(vote == k, 0, 1))
         gains = [sorted(worth[stable & (tier == t)].tolist(), reverse=True) for t in range(3)]
         for moved in itertools.product(*[range(len(gain) + 1) for gain in gains]):
-            allowed = sum(moved) <= bound.all[j] and sum(moved[1:]) <= bound.beyond[j] and moved[2] <= bound.unlisted[j]
+            allowed = (
+                sum(moved) <= bound.total[j] and sum(moved[1:]) <= bound.unreached[j] and moved[2] <= bound.unlisted[j]
+            )
             gain = sum(sum(pile[:m]) for pile, m in zip(gains, moved, strict=True))
             if allowed and gain > lead - (k < label):
                 return False
@@ -129,15 +133,15 @@ def table(votes, j: int):
 @pytest.mark.parametrize("theorem", ["edge-centric/node", "node-centric/node", "gated/node"])
 def test_prices_are_those_found_by_trying_one_new_neighbour_more_each_time(theorem, rng):
     proof = random_evidence(rng, theorem, num_targets=80, num_groups=30, num_classes=4, unstable=0.01)
-    (piles,) = sort_votes(proof)
+    (sorted_votes,) = sort_votes(proof)
     seen = set()
     for _ in range(60):
         budget = random_budget(rng).but(target_features=False)
-        full, price = limits(piles, budget), np.full(80, math.inf)
+        full, price = limits_under(sorted_votes, budget), np.full(80, math.inf)
         for x in range(proof.votes.num_groups, -1, -1):
-            beyond, unlisted = np.minimum(full.beyond, x), np.minimum(full.unlisted, x)
-            price[~piles.holds(recount.Limits(full.all, beyond, unlisted, full.covered))] = x
-        assert recount.prices(piles, budget).tolist() == price.tolist(), budget
+            unreached, unlisted = np.minimum(full.unreached, x), np.minimum(full.unlisted, x)
+            price[~recount.holds(sorted_votes, Limits(full.total, unreached, unlisted, full.covered))] = x
+        assert recount.new_neighbours_needed(sorted_votes, budget).tolist() == price.tolist(), budget
         seen |= set(price.tolist())
     assert len(seen) > 2
 
@@ -155,30 +159,31 @@ def test_subgraphs_and_classes_that_no_vote_names_cost_nothing():
         stable=np.ones(2, dtype=bool),
         reached=np.ones(2, dtype=bool),
     )
-    (piles,) = sort_votes(
+    (sorted_votes,) = sort_votes(
         VoteRecord(votes, "node-centric/node", np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32))
     )
-    assert piles.label.tolist() == [5, 0]
-    assert len(piles.owner) == 3  # of the first target 0, and 3, which stands for 32766 too; of the second 1
+    assert sorted_votes.label.tolist() == [5, 0]
+    assert len(sorted_votes.owner) == 3  # of the first target 0, and 3, which stands for 32766 too; of the second 1
     # Class 3 has one vote and wins ties against class 5; nobody voted for class 1, which does not beat class 0 in a tie.
-    assert piles.radius().tolist() == [(2**24 - 2 - 1 - 1) // 2, 2**24 // 2]
+    assert recount.radius(sorted_votes).tolist() == [(2**24 - 2 - 1 - 1) // 2, 2**24 // 2]
 
 
 def test_targets_are_recounted_in_blocks_with_the_same_verdict(rng, tmp_path, monkeypatch):
     cert = certificate_of(random_evidence(rng, "edge-centric/node", num_targets=40))
     cert.save(tmp_path / "a.cert")
-    monkeypatch.setattr(recount, "VOTES_AT_ONCE", 50)  # four targets at a time
+    monkeypatch.setattr(piles, "VOTES_AT_ONCE", 50)  # four targets at a time
     assert verify(tmp_path / "a.cert").holds
 
 
 def test_the_recount_shares_no_code_with_the_rules():
     """What is imported through others, the contracts in pyproject.toml forbid."""
-    for module in (recount, recount_samples, check, verifier):
+    counting = (piles, limits, recount, recount_per_neighbour, recount_possible)
+    for module in (*counting, recount_samples, check, verifier):
         tree = ast.parse(Path(module.__file__).read_text())
         named = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
         assert not named & {f"agnncert.proving.{name}" for name in ("theorems", "evidence", "certificate")}
         calls = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-        if module is recount:
+        if module in counting:
             assert not calls & {"label_and_radius", "holds_each", "tally", "count_votes", "counts"}
 
 
@@ -196,31 +201,31 @@ def test_a_class_without_votes_that_empty_groups_cast_is_a_rival():
         "targets_per_node": np.zeros(0, np.int32),
     }
     record = VoteRecord(votes, "per-neighbour/node", voting_rule=theorem, **nothing)
-    (piles,) = sort_votes(record)
-    assert piles.label.tolist() == [0]
-    assert recount.statements(piles, Budget(delete_edges=5))[0].tolist() == [False]
-    assert recount.statements(piles, Budget(delete_edges=4))[0].tolist() == [True]
+    (sorted_votes,) = sort_votes(record)
+    assert sorted_votes.label.tolist() == [0]
+    assert recount.answers(sorted_votes, Budget(delete_edges=5)).holds.tolist() == [False]
+    assert recount.answers(sorted_votes, Budget(delete_edges=4)).holds.tolist() == [True]
 
 
 @pytest.mark.parametrize("theorem", [theorem for theorem in THEOREMS if theorem.endswith("/node")])
 def test_a_number_of_new_neighbours_that_is_one_off_is_refused(theorem, rng):
     proof = random_evidence(rng, theorem, num_targets=60)
-    (piles,) = sort_votes(proof)
+    (sorted_votes,) = sort_votes(proof)
     stated = certificate_of(proof).new_neighbours
-    assert recount.right_neighbours(piles, stated).all()
+    assert recount.right_neighbours(sorted_votes, stated).all()
     for off in (-1, 1):
-        assert not recount.right_neighbours(piles, stated + off)[np.isfinite(stated)].any()
+        assert not recount.right_neighbours(sorted_votes, stated + off)[np.isfinite(stated)].any()
 
 
 @pytest.mark.parametrize("lead", [10, 11, 12, 13, 14])
 def test_a_prior_as_large_as_all_votes_is_counted_to_the_last_vote(lead, rng):
     """With 12 votes in two classes, a prior of 12 is the first that no change of votes outweighs."""
     proof = random_evidence(rng, "custom/node", 60, 12, 2, unstable=0, voting_rule=VotingRule(prior=[lead, 0]))
-    (piles,) = sort_votes(proof)
-    assert piles.radius().tolist() == proof.label_and_radius()[1].tolist()
-    assert (piles.radius()[piles.label == 0] == 12).all() == (lead >= 12)
+    (sorted_votes,) = sort_votes(proof)
+    assert recount.radius(sorted_votes).tolist() == proof.label_and_radius()[1].tolist()
+    assert (recount.radius(sorted_votes)[sorted_votes.label == 0] == 12).all() == (lead >= 12)
     for size in (11, 12):
-        assert ((proof.possible(size).sum(axis=1) == 1) == (piles.radius() >= size)).all()
+        assert ((proof.possible(size).sum(axis=1) == 1) == (recount.radius(sorted_votes) >= size)).all()
 
 
 @pytest.mark.parametrize("empty", [0, 1, "abstain"])
@@ -231,15 +236,15 @@ def test_pairs_that_have_one_direction_are_turned_alike(theorem, empty, rng):
     for _ in range(4):
         voting_rule = VotingRule(empty, rng.integers(-2, 5, 3).tolist())
         proof = random_evidence(rng, theorem, num_targets=40, unstable=0.1, voting_rule=voting_rule)
-        (piles,) = sort_votes(proof)
+        (sorted_votes,) = sort_votes(proof)
         tally, facts = proof._block(slice(0, 40))
         for add, delete, alter in itertools.product((1, 2, 4), (0, 1, 3), (0, 2)):
             budget = Budget(add_edges=add, delete_edges=delete, change_edges=alter)
-            full = limits(piles, budget)
-            gained = own.gain(piles, full)
+            full = limits_under(sorted_votes, budget)
+            gained = recount_per_neighbour.gain(sorted_votes, full)
             most = _most_gain(tally, PER_NEIGHBOUR[theorem](Amounts.of(budget), facts), facts)
-            assert gained.tolist() == most[piles.owner, piles.rival].tolist(), (voting_rule, budget)
-            needed = own.touches_needed(piles, full)
+            assert gained.tolist() == most[sorted_votes.owner, sorted_votes.rival].tolist(), (voting_rule, budget)
+            needed = recount_per_neighbour.changes_needed(sorted_votes, full)
             assert needed.tolist() == proof._touches_needed(tally, facts, budget).tolist(), (voting_rule, budget)
             compared |= set(needed.tolist())
     assert len(compared) > 4
