@@ -92,65 +92,96 @@ class Measures:
     def __str__(self) -> str:
         lines = [f"{'class':>5} {'targets':>9} {'recall':>9} {'precision':>10} {'false positives':>16}"]
         for k in np.flatnonzero(self.support):
-            shares = (self.recall[k], self.precision[k], self.false_positive_rate[k])
-            recall, precision, false = ("–" if np.isnan(share) else f"{share:.1%}" for share in shares)
-            lines.append(f"{k:>5} {self.support[k]:>9,} {recall:>9} {precision:>10} {false:>16}")
+            recall = _percent(self.recall[k])
+            precision = _percent(self.precision[k])
+            false_positives = _percent(self.false_positive_rate[k])
+            lines.append(f"{k:>5} {self.support[k]:>9,} {recall:>9} {precision:>10} {false_positives:>16}")
         lines.append(f"balanced accuracy {self.balanced_accuracy:.1%}, accuracy {self.accuracy:.1%}")
         if self.warning:
             lines[-1] += f": {self.warning}"
         return "\n".join(lines)
 
 
+def _percent(share: float) -> str:
+    return "–" if np.isnan(share) else f"{share:.1%}"
+
+
 def _share(part: IntArray, whole: IntArray) -> FloatArray:
+    """Returns ``part / whole``, NaN where the whole is 0."""
     return np.asarray(np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0))
 
 
 def own_or_any(label: IntArray, holds: BoolArray, num_classes: int) -> BoolArray:
-    """Possible labels of predictions without votes, ``[n, num_classes]``: the own one if it holds, else all."""
+    """Returns the possible labels of predictions that have no votes, shape ``[n, num_classes]``.
+
+    A label that holds is the only possible one. Where it does not hold, all classes are possible.
+
+    Args:
+        label: Label of each target, shape ``[n]``.
+        holds: Whether it holds, shape ``[n]``.
+        num_classes: Number of classes.
+    """
     return np.asarray(~holds[:, None] | (label[:, None] == np.arange(num_classes)))
 
 
 def measured(possible: BoolArray, truth: IntArray) -> Measures:
-    """The measures of targets from their possible labels; targets without a true class (negative) do not count.
+    """Computes the measures of targets from their possible labels.
 
     Args:
         possible: Which labels some attack may give each target, shape ``[n, C]``.
-        truth: True classes, shape ``[n]``.
+        truth: True classes, shape ``[n]``. Targets without a true class have a negative one, and do not count.
 
     Raises:
         SettingsError: No target has a true class, or one is C or larger.
 
     Example:
-        >>> found = measured(np.array([[1, 0], [1, 1], [0, 1], [1, 0]], dtype=bool), np.array([0, 0, 1, 1]))
-        >>> found.recall, found.precision, found.false_positive_rate
+        >>> measures = measured(np.array([[1, 0], [1, 1], [0, 1], [1, 0]], dtype=bool), np.array([0, 0, 1, 1]))
+        >>> measures.recall, measures.precision, measures.false_positive_rate
         (array([0.5, 0.5]), array([0.5, 0.5]), array([0.5, 0.5]))
     """
-    possible, truth = possible[truth >= 0], truth[truth >= 0]
+    has_truth = truth >= 0
+    possible = possible[has_truth]
+    truth = truth[has_truth]
     num_classes = possible.shape[1]
     if not len(truth):
         raise SettingsError("none of the targets has a true class: nothing can be correct.")
     if truth.max() >= num_classes:
         raise SettingsError(f"a target has the true class {truth.max():g}, but there are only {num_classes} classes.")
     is_class = truth[:, None] == np.arange(num_classes)
-    keeps = (possible & is_class).any(axis=1) & (possible.sum(axis=1) == 1)
-    kept = is_class & keeps[:, None]
-    return Measures(is_class.sum(axis=0), kept.sum(axis=0), (possible & ~is_class).sum(axis=0), int(keeps.sum()))
+    stays_correct = (possible & is_class).any(axis=1) & (possible.sum(axis=1) == 1)
+    return Measures(
+        support=is_class.sum(axis=0),
+        true_positives=(is_class & stays_correct[:, None]).sum(axis=0),
+        false_positives=(possible & ~is_class).sum(axis=0),
+        correct=int(stays_correct.sum()),
+    )
 
 
 def rare_class(count: IntArray) -> int | None:
-    """The rarest class if it has less than ``RARE`` of an equal share, else ``None``; classes without any do not count.
+    """Returns the rarest class if it has less than ``RARE`` of an equal share, else None.
+
+    Classes without any targets do not count.
+
+    Args:
+        count: Targets of each class, shape ``[C]``.
 
     Example:
         >>> rare_class(np.array([93, 7])), rare_class(np.array([92, 8]))
         (1, None)
     """
-    there = np.flatnonzero(count)
-    rarest = int(there[count[there].argmin()]) if len(there) else -1
-    return rarest if rarest >= 0 and count[rarest] * len(there) < RARE * count.sum() else None
+    classes = np.flatnonzero(count)
+    if not len(classes):
+        return None
+    rarest = int(classes[count[classes].argmin()])
+    if count[rarest] * len(classes) >= RARE * count.sum():
+        return None
+    return rarest
 
 
 def target_weights(truth: IntArray, measure: str) -> FloatArray:
-    """Weight of each target in a measure: equal for the accuracy, equal for each class if balanced; the sum is 1.
+    """Returns the weight of each target in a measure, shape ``[n]``. The sum of the weights is 1.
+
+    All targets weigh the same in ``"accuracy"``, and all classes weigh the same in every other measure.
 
     Example:
         >>> target_weights(np.array([0, 0, 0, 1]), "balanced").tolist()
@@ -163,15 +194,19 @@ def target_weights(truth: IntArray, measure: str) -> FloatArray:
 
 
 def rate_of(measure: str) -> float | None:
-    """The false positive rate of a measure such as ``"recall@0.01"``; ``None`` for ``"accuracy"`` and ``"balanced"``.
+    """Returns the false positive rate of a measure such as ``"recall@0.01"``.
+
+    It is None for ``"accuracy"`` and ``"balanced"``.
 
     Raises:
         SettingsError: It is no measure.
     """
-    found = re.fullmatch(r"recall@(0?\.\d+)", measure)
-    if measure not in MEASURES and found is None:
+    if measure in MEASURES:
+        return None
+    recall = re.fullmatch(r"recall@(0?\.\d+)", measure)
+    if recall is None:
         raise SettingsError(
             f'measure="{measure}": expected "accuracy", "balanced", or "recall@0.01": the recall of the rarer of two '
             "classes at this false positive rate."
         )
-    return None if found is None else float(found[1])
+    return float(recall[1])

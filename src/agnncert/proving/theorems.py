@@ -40,7 +40,7 @@ from agnncert.certificates.voting_rule import VotingRule
 
 @dataclass(frozen=True)
 class Prior:
-    """Votes that are there before any vote is cast, and that no attack can move.
+    """Votes that each target has from the start, and that no attack can move.
 
     Attributes:
         certain: For each class, the same on every machine, shape ``[n, C]`` or ``[n, 1]``.
@@ -54,7 +54,7 @@ class Prior:
 
     @classmethod
     def none(cls, num_targets: int) -> "Prior":
-        """No votes."""
+        """Returns a prior without votes."""
         nothing = np.zeros((num_targets, 1), dtype=np.int64)
         return cls(nothing, nothing, np.zeros(num_targets, dtype=np.int64))
 
@@ -68,35 +68,38 @@ class Prior:
         no_edge: npt.NDArray[Any] | None = None,
         no_edge_stable: BoolArray | None = None,
     ) -> "Prior":
-        """The prior of some targets.
+        """Returns the prior of some targets.
 
         Args:
-            vote: The voting rule, with its defaults filled in.
-            per_neighbour: Whether every neighbour has a group.
+            voting_rule: The voting rule, with its defaults filled in.
+            per_neighbour: Whether every neighbour has a group of its own.
             num_groups: Number of groups.
             shape: Number of targets n and of classes C.
             no_edge: Prediction of each target without edges, shape ``[n]``. Required if the prior follows it.
             no_edge_stable: Whether that prediction is stable, shape ``[n]``.
         """
-        own_constant = per_neighbour and voting_rule.constant is not None and voting_rule.constant >= 0
-        if not voting_rule.prior and not own_constant:
+        infinitely_many = per_neighbour and voting_rule.constant is not None and voting_rule.constant >= 0
+        if not voting_rule.prior and not infinitely_many:
             return cls.none(shape[0])
-        certain, followed = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        certain = np.zeros(shape, dtype=np.int64)
+        followed = np.zeros(shape, dtype=np.int64)
         in_doubt = np.zeros(shape[0], dtype=np.int64)
         if voting_rule.class_prior:
             certain += np.array(voting_rule.class_prior)
-        if own_constant:
-            # Empty groups are beyond number: what counts is how many of them are not empty.
+        if infinitely_many:
+            # There are infinitely many empty groups, all of which vote for this class. What counts is how many groups
+            # are not empty.
             certain[:, voting_rule.constant] -= num_groups
         if no_edge is not None and no_edge_stable is not None:
-            for votes, where in ((certain, no_edge_stable), (followed, ~no_edge_stable)):
-                votes[np.flatnonzero(where), no_edge[where]] += voting_rule.no_edge_prior
-            in_doubt[~no_edge_stable] = abs(voting_rule.no_edge_prior)
+            unstable = ~no_edge_stable
+            certain[np.flatnonzero(no_edge_stable), no_edge[no_edge_stable]] += voting_rule.no_edge_prior
+            followed[np.flatnonzero(unstable), no_edge[unstable]] += voting_rule.no_edge_prior
+            in_doubt[unstable] = abs(voting_rule.no_edge_prior)
         return cls(certain, followed, in_doubt)
 
     @property
     def votes(self) -> IntArray:
-        """All of them as seen here."""
+        """All votes of the prior as this machine sees them, those in doubt included."""
         return self.certain + self.followed
 
 
@@ -111,7 +114,7 @@ class Counts:
 
     Attributes:
         num_groups: Votes per target.
-        label: Winner of all votes as cast, ties to the smaller class, shape ``[n]``.
+        label: Winner of all votes, stable or not. Ties go to the smaller class. Shape ``[n]``.
         votes: Stable votes per tier and class, shape ``[3, n, C]``.
         size: Stable votes per tier, abstentions included, shape ``[3, n]``.
         standing: Stable votes per class, of all tiers, shape ``[n, C]``.
@@ -134,7 +137,8 @@ class Counts:
     @cached_property
     def rivals(self) -> "Rivals":
         """The rivals that matter: whoever has a stable vote and, of all others, the one closest to winning."""
-        matters, everyone = self.standing > 0, np.arange(len(self.label))
+        matters = self.standing > 0
+        everyone = np.arange(len(self.label))
         matters[everyone, self.label] = True  # for now: it is no rival, so it must not be the idle one either
         closest = np.where(matters, np.iinfo(np.int64).max, self.margin).argmin(axis=1)
         matters[everyone, closest] = True
@@ -142,7 +146,12 @@ class Counts:
         owner, rival = matters.nonzero()
         for_label = self.votes[:, everyone, self.label]
         others = self.size[:, owner] - self.votes[:, owner, rival]
-        return Rivals(owner, self.margin[owner, rival], for_label.astype(np.float64), others.astype(np.float64))
+        return Rivals(
+            owner=owner,
+            margin=self.margin[owner, rival],
+            for_label=for_label.astype(np.float64),
+            others=others.astype(np.float64),
+        )
 
 
 @dataclass(frozen=True)
@@ -151,7 +160,7 @@ class Rivals:
 
     Attributes:
         owner: Whose rival it is, shape ``[r]``.
-        margin: As in :class:`Tally`, shape ``[r]``.
+        margin: As in :class:`Counts`, shape ``[r]``.
         for_label: Stable votes of each target for its label, by tier, shape ``[3, n]``.
         others: Stable votes of the owner that are not for the rival, by tier, shape ``[3, r]``.
     """
@@ -179,11 +188,11 @@ class Limits:
     covered: BoolArray
 
     def limit(self, movable: IntArray | FloatArray, of: Any = ...) -> FloatArray:
-        """How many of these votes can move at once.
+        """Returns how many of these votes can move at once.
 
         Args:
             movable: Votes per tier, shape ``[3, n]``, or ``[3, r]``.
-            of: Whose votes these are, shape ``[r]``; by default, those of each target.
+            of: Whose votes these are, shape ``[r]``. Defaults to those of each target.
         """
         unlisted = np.minimum(movable[UNLISTED], self.unlisted[of])
         beyond = np.minimum(movable[UNREACHED] + unlisted, self.beyond_reached[of])
@@ -192,43 +201,57 @@ class Limits:
 
 def count_votes(votes: Votes, prior: Prior | None = None) -> Counts:
     """Counts the votes by tier, adds the prior, and counts unstable votes for the rival."""
-    n, classes, owner, num_unlisted = votes.num_targets, votes.num_classes, votes.owner, votes.num_unlisted
-    place, voting = owner * classes + votes.vote, votes.vote >= 0
-
-    def counted(listed: BoolArray) -> IntArray:
-        chosen = listed & voting
-        return np.bincount(place if chosen.all() else place[chosen], minlength=n * classes).reshape(n, classes)
-
-    by_tier, size = np.zeros((3, n, classes), dtype=np.int64), np.zeros((3, n), dtype=np.int64)
+    n = votes.num_targets
+    owner = votes.owner
+    num_unlisted = votes.num_unlisted
+    entry = owner * votes.num_classes + votes.vote  # of the table of targets and classes
+    by_tier = np.zeros((3, n, votes.num_classes), dtype=np.int64)
+    size = np.zeros((3, n), dtype=np.int64)
     for tier, listed in ((REACHED, votes.stable & votes.reached), (UNREACHED, votes.stable & ~votes.reached)):
         if listed.any():
-            by_tier[tier], size[tier] = counted(listed), np.bincount(owner[listed], minlength=n)
-    sure = np.flatnonzero(votes.default_stable & (votes.default >= 0))
-    by_tier[UNLISTED, sure, votes.default[sure]] = num_unlisted[sure]
+            by_tier[tier] = _count_listed(votes, entry, listed)
+            size[tier] = np.bincount(owner[listed], minlength=n)
+    stable = np.flatnonzero(votes.default_stable & (votes.default >= 0))
+    by_tier[UNLISTED, stable, votes.default[stable]] = num_unlisted[stable]
     size[UNLISTED] = np.where(votes.default_stable, num_unlisted, 0)
-    as_cast = by_tier[REACHED] + by_tier[UNREACHED] + by_tier[UNLISTED]
+    all_votes = by_tier[REACHED] + by_tier[UNREACHED] + by_tier[UNLISTED]
     if not votes.stable.all():
-        as_cast += counted(~votes.stable)
-    unsure = np.flatnonzero(~votes.default_stable & (votes.default >= 0))
-    as_cast[unsure, votes.default[unsure]] += num_unlisted[unsure]
-    return weighed(votes.num_groups, as_cast, by_tier, size, prior or Prior.none(n))
+        all_votes += _count_listed(votes, entry, ~votes.stable)
+    unstable = np.flatnonzero(~votes.default_stable & (votes.default >= 0))
+    all_votes[unstable, votes.default[unstable]] += num_unlisted[unstable]
+    return weighed(votes.num_groups, all_votes, by_tier, size, prior or Prior.none(n))
+
+
+def _count_listed(votes: Votes, entry: IntArray, listed: BoolArray) -> IntArray:
+    """Counts some of the listed votes per target and class, shape ``[n, C]``. Abstentions do not count.
+
+    Args:
+        votes: The votes.
+        entry: Where each listed vote counts in a flat table of targets and classes, shape ``[m]``.
+        listed: Which of them to count, shape ``[m]``.
+    """
+    counted = listed & (votes.vote >= 0)
+    if not counted.all():
+        entry = entry[counted]
+    counts = np.bincount(entry, minlength=votes.num_targets * votes.num_classes)
+    return counts.reshape(votes.num_targets, votes.num_classes)
 
 
 def weighed(
-    num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, prior: Prior, label: IntArray | None = None
+    num_groups: int, all_votes: IntArray, by_tier: IntArray, size: IntArray, prior: Prior, label: IntArray | None = None
 ) -> Counts:
     """Adds the prior to votes that were counted, and counts unstable votes for the rival.
 
     Args:
         num_groups: Votes per target.
-        cast: All votes as cast, per class, shape ``[n, C]``.
+        all_votes: All votes per class, stable or not, shape ``[n, C]``.
         by_tier: Stable votes per tier and class, shape ``[3, n, C]``.
         size: Stable votes per tier, abstentions included, shape ``[3, n]``.
         prior: Votes that are there from the start.
         label: Asks about this class of each target, shape ``[n]``. Defaults to the winner.
     """
     if label is None:
-        label = (cast + prior.votes).argmax(axis=1)  # ties go to the smaller class …
+        label = (all_votes + prior.votes).argmax(axis=1)  # ties go to the smaller class …
     standing = by_tier[REACHED] + by_tier[UNREACHED] + by_tier[UNLISTED]
     conceded = num_groups - size.sum(axis=0)
     # A prior in doubt may be for any class: at worst all of it for the rival and none for the winner, or, if it is
@@ -238,7 +261,9 @@ def weighed(
 
 
 def margins(score: IntArray, label: IntArray, conceded: IntArray) -> IntArray:
-    """How many votes each class may gain on the label without winning, shape ``[n, C]``; ties go to the smaller class.
+    """Returns how many votes each class may gain on the label without winning, shape ``[n, C]``.
+
+    Ties go to the smaller class.
 
     Args:
         score: Votes per class, shape ``[n, C]``.
@@ -251,18 +276,18 @@ def margins(score: IntArray, label: IntArray, conceded: IntArray) -> IntArray:
     return np.asarray(margin)
 
 
-def gain_of_changes(tally: Counts, number: int) -> IntArray:
-    """The most by which ``number`` changed votes close the margin of each rival, shape ``[n, C]``.
+def gain_of_changes(counts: Counts, number: int) -> IntArray:
+    """Returns the most by which ``number`` changed votes close the margin of each rival, shape ``[n, C]``.
 
     Each changed vote gains a rival 1 unless it was for the rival, and 1 more if it was for the label.
     """
-    own = np.take_along_axis(tally.standing, tally.label[:, None], axis=1)
-    others = tally.size.sum(axis=0)[:, None] - tally.standing
+    own = np.take_along_axis(counts.standing, counts.label[:, None], axis=1)
+    others = counts.size.sum(axis=0)[:, None] - counts.standing
     return np.asarray(np.minimum(number, own) + np.minimum(number, others))
 
 
-def certified_radius(tally: Counts) -> IntArray:
-    """How many votes, whichever, may change before another class can win, shape ``[n]``.
+def certified_radius(counts: Counts) -> IntArray:
+    """Returns how many votes, whichever, may change before another class can win, shape ``[n]``.
 
     Of x changed votes all gain a rival 1 unless they were for it, and those that were for the winner gain 1 more. So
     the radius is the largest x with margin >= min(x, votes for the winner) + min(x, votes not for the rival). As
@@ -271,58 +296,59 @@ def certified_radius(tally: Counts) -> IntArray:
     -1 means that nothing is certified, because unstable votes may decide. If no change can elect another class, every
     vote may change.
     """
-    own = np.take_along_axis(tally.standing, tally.label[:, None], axis=1)
-    others = tally.size.sum(axis=0)[:, None] - tally.standing
-    radius = np.maximum(tally.margin // 2, tally.margin - np.minimum(own, others))
-    radius[tally.is_label | (tally.margin >= own + others)] = tally.num_groups  # nobody can gain as much
+    own = np.take_along_axis(counts.standing, counts.label[:, None], axis=1)
+    others = counts.size.sum(axis=0)[:, None] - counts.standing
+    radius = np.maximum(counts.margin // 2, counts.margin - np.minimum(own, others))
+    radius[counts.is_label | (counts.margin >= own + others)] = counts.num_groups  # nobody can gain as much
     return np.asarray(np.maximum(radius.min(axis=1), -1))
 
 
-def withstands(tally: Counts, limits: Limits) -> BoolArray:
-    """Whether each target keeps its label whichever votes within ``limits`` change, shape ``[n]``."""
-    rivals = tally.rivals
+def withstands(counts: Counts, limits: Limits) -> BoolArray:
+    """Returns whether each target keeps its label whichever votes within ``limits`` change, shape ``[n]``."""
+    rivals = counts.rivals
     gain_two = limits.limit(rivals.for_label)
     gain_one = limits.limit(rivals.others, rivals.owner)
-    withstood = np.ones(len(tally.label), dtype=bool)
+    withstood = np.ones(len(counts.label), dtype=bool)
     withstood[rivals.owner[rivals.margin < gain_two[rivals.owner] + gain_one]] = False
     return limits.covered & withstood
 
 
-def neighbours_needed(tally: Counts, limits: Limits) -> FloatArray:
-    """The fewest votes beyond the reached ones that must move before a target can break, shape ``[n]``.
+def neighbours_needed(counts: Counts, limits: Limits) -> FloatArray:
+    """Returns the fewest votes beyond the reached ones that must move before a target can break, shape ``[n]``.
 
-    Zero where the reached votes suffice, ``inf`` where the label holds against all of ``limits``.
-    Meant for divisions of the node task, where each vote beyond the reached ones costs a new neighbour.
+    The number is zero where the reached votes suffice, and ``inf`` where the label holds against all of ``limits``.
+    The function is meant for divisions of the node task, where each vote beyond the reached ones costs a new neighbour.
 
     With x of them, min(x, room) votes beyond the reached ones gain a rival 1, and as many of those for the winner 1
     more, each kind with a room of its own. So the gain grows by 2 until the smaller room is used up, then by 1 until
     the larger one is.
     """
-    rivals = tally.rivals
-    by_two, room_two = _beyond(limits, rivals.for_label)
+    rivals = counts.rivals
+    by_two, room_for_two = _beyond(limits, rivals.for_label)
     by_one, room_one = _beyond(limits, rivals.others, rivals.owner)
+    room_two = room_for_two[rivals.owner]
     missing = rivals.margin + 1 - by_two[rivals.owner] - by_one
-    smaller, larger = np.minimum(room_two[rivals.owner], room_one), np.maximum(room_two[rivals.owner], room_one)
+    smaller = np.minimum(room_two, room_one)
+    larger = np.maximum(room_two, room_one)
     half = np.ceil(missing / 2)
     needed = np.maximum(np.where(half <= smaller, half, missing - smaller), 0)
     breaks = missing <= smaller + larger
-    cheapest = np.full(len(tally.label), np.inf)
+    cheapest = np.full(len(counts.label), np.inf)
     np.minimum.at(cheapest, rivals.owner[breaks], needed[breaks])
     return np.where(limits.covered, cheapest, 0.0)
 
 
 def _beyond(limits: Limits, movable: FloatArray, of: Any = ...) -> tuple[FloatArray, FloatArray]:
-    """How many of these votes can move among the reached ones, and how many more among all others."""
+    """Returns how many of these votes can move among the reached ones, and how many more among all others."""
     whole = limits.all[of]
     reached = np.minimum(movable[REACHED], whole)
-    beyond = np.minimum(
-        movable[UNREACHED] + np.minimum(movable[UNLISTED], limits.unlisted[of]), limits.beyond_reached[of]
-    )
+    unlisted = np.minimum(movable[UNLISTED], limits.unlisted[of])
+    beyond = np.minimum(movable[UNREACHED] + unlisted, limits.beyond_reached[of])
     return reached, np.minimum(beyond, whole - reached)
 
 
 def most_affordable(prices: FloatArray, money: float) -> int:
-    """The largest number of items that can be bought with this money.
+    """Returns the largest number of items that can be bought with this money.
 
     Example:
         >>> most_affordable(np.array([3.0, 0.0, 2.0, np.inf]), 4)
@@ -347,7 +373,7 @@ class Amounts:
 
     @classmethod
     def of(cls, budget: Budget, field: str | None = None, amounts: FloatArray | None = None) -> "Amounts":
-        """The budget, with ``field`` replaced by one amount for each target."""
+        """Returns the budget, with ``field`` replaced by one amount for each target."""
         values: dict[str, Any] = {name: np.asarray(getattr(budget, name), dtype=np.float64) for name in COUNTS}
         if field is not None:
             values[field] = amounts
@@ -383,8 +409,8 @@ class Facts:
         reach_ptr: Row of target ``j`` in ``reach`` is ``reach_ptr[j]:reach_ptr[j + 1]``, shape ``[n + 1]``.
         reach: Entry k - 1 of a row bounds the votes that the worst k nodes reach; the last one holds for more nodes.
         parameters: Whole numbers that a division's theorem refers to.
-        absent: The class that empty groups cast, -1 if they abstain; only of interest where neighbours have groups of
-            their own.
+        absent: The class that empty groups vote for, -1 if they abstain. It only matters where every neighbour has a
+            group of its own.
         one_way: Stable votes per class of pairs that have one direction only, shape ``[n, C]``.
         one_way_size: All stable votes of such pairs, shape ``[n]``.
     """
@@ -405,7 +431,7 @@ class Facts:
 
 
 def times(a: FloatArray, b: FloatArray) -> FloatArray:
-    """The product, where zero times infinity is zero; in floating point it is NaN."""
+    """Returns the product, where zero times infinity is zero and not NaN as in floating point."""
     some = np.asarray((a > 0) & (b > 0))
     return np.multiply(a, b, where=some, out=np.zeros(some.shape))
 
@@ -436,7 +462,7 @@ def node_centric_node(attack: Amounts, facts: Facts) -> Limits:
 def gated_node(attack: Amounts, facts: Facts) -> Limits:
     """Node-centric, features visible in a node's own group only: v's own features alter one vote more.
 
-    Besides S_v only the vote of v's own group is cast; it is listed but not reached. The others abstain.
+    Besides S_v only v's own group votes. Its vote is listed but not reached. The others abstain.
     """
     own = float(attack.target_features)
     others = node_centric_node(attack, facts)
@@ -475,7 +501,8 @@ def gnncert_features(attack: Amounts, facts: Facts) -> Limits:
 
 def gnncert_both(attack: Amounts, facts: Facts) -> Limits:
     """GNNCert-EN: a grid of edge and feature groups. An edge alters a row, a changed node a column."""
-    rows, columns = facts.parameters["edge_groups"], facts.parameters["feature_groups"]
+    rows = facts.parameters["edge_groups"]
+    columns = facts.parameters["feature_groups"]
     edges = np.minimum(attack.edges, rows)
     nodes = np.minimum(attack.change_features + float(attack.target_features), columns)
     moved = nodes * rows + edges * columns - nodes * edges
@@ -488,11 +515,11 @@ def custom(attack: Amounts, facts: Facts) -> Limits:
 
     ``edges_per_injected`` is the price of one edge of an injected node. What has no price is not covered.
     """
-    units = {name: getattr(attack, name) for name in COUNTS} | {
-        "edges_per_injected": attack.injected_edges,
-        "target_features": np.asarray(float(attack.target_features)),
-    }
-    moved, covered = np.zeros(len(facts.num_reached)), np.ones(len(facts.num_reached), dtype=bool)
+    units = {name: getattr(attack, name) for name in COUNTS}
+    units["edges_per_injected"] = attack.injected_edges
+    units["target_features"] = np.asarray(float(attack.target_features))
+    moved = np.zeros(len(facts.num_reached))
+    covered = np.ones(len(facts.num_reached), dtype=bool)
     for name, amount in units.items():
         if name in facts.parameters:
             moved = moved + times(amount, np.asarray(float(facts.parameters[name])))
@@ -524,10 +551,10 @@ LIMITS: dict[str, Callable[[Amounts, Facts], Limits]] = {
 
 
 def limits_of(theorem: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Limits:
-    """The votes that ``attack`` can move; not covered where the rule proves nothing about it.
+    """Returns the votes that ``attack`` can move. They are not covered where the theorem proves nothing about it.
 
     Args:
-        rule: A key of :data:`THEOREMS`.
+        theorem: A key of :data:`THEOREMS`.
         attack: What the attacker may do.
         facts: What is known about the targets.
         stable_ids: Whether nodes keep their identity when others are deleted; row numbers do not.
@@ -539,7 +566,7 @@ def limits_of(theorem: str, attack: Amounts, facts: Facts, stable_ids: bool) -> 
 
 
 def largest_amount(holds: Callable[[FloatArray], BoolArray], num_targets: int) -> FloatArray:
-    """The largest whole amount for which each target's test holds; ``inf`` if all do, -1 if none does.
+    """Returns the largest whole amount for which each target's test holds: ``inf`` if all do, -1 if none does.
 
     Args:
         holds: The test, monotone, taking an amount for each target, shape ``[n]``.
