@@ -96,16 +96,16 @@ def watched() -> list[tuple[Any, str, str]]:
     """Functions that do the work of certify, and the phase that each belongs to."""
     from agnncert import certifier
     from agnncert.divisions import edge, node
-    from agnncert.engine import fast
+    from agnncert.engine import edges_by_group, fast, range_votes, votes
     from agnncert.graphs import targets
 
     return [
         (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "look_again", "look again"),
         (targets, "graph_digest", "digest"), (certifier, "unchanged_digest", "digest"),
         (edge.EdgeCentric, "groups", "hashing"), (node.NodeCentric, "groups", "hashing"),
-        (fast, "by_group", "shuffle"), (fast.EdgesByGroup, "pieces", "layout"), (fast, "_found", "layout"),
-        (fast, "votes", "casting"), (fast, "no_edge_votes", "casting"),
-        (fast, "merged", "tally"), (fast, "covers", "tally"), (certifier, "assemble", "tally"),
+        (edges_by_group, "sort_by_group", "shuffle"), (edges_by_group.EdgesByGroup, "union", "layout"), (range_votes, "_listed_votes", "layout"),
+        (fast, "union_votes", "casting"), (fast, "no_edge_votes", "casting"),
+        (votes, "merge_ranges", "tally"), (votes, "reach_of_ranges", "tally"), (certifier, "assemble", "tally"),
     ]  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def epoch(root: Path, part: int) -> dict[str, Any]:
     import torch.nn.functional as F
 
     import agnncert as ac
-    from agnncert.engine.call import bind
+    from agnncert.engine.adapter import bind
     from agnncert.graphs.graph import canonical
     from agnncert.training.objectives import NodeObjective
     from agnncert.training.settings import checked

@@ -67,15 +67,16 @@ def fast_votes(call, layout, no_edge=None):  # type: ignore[no-untyped-def]
     features = Features(layout.graph.x.to(call.dtype), layout.sparse)
     if no_edge is not None:
         fast.no_edge_votes(call, layout.graph, features, no_edge, 1e-6)
-    fast.votes(call, layout, features, 1e-6)
+    fast.union_votes(call, layout, features, 1e-6)
 
 
 def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
     import numpy as np
     import torch
 
-    from agnncert.engine import fast, naive
-    from agnncert.engine.call import bind
+    from agnncert.engine import naive
+    from agnncert.engine.adapter import bind
+    from agnncert.engine.union import union_of_subgraphs
     from agnncert.graphs.graph import canonical
 
     graph = canonical(data)
@@ -83,8 +84,8 @@ def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
     everyone = np.arange(graph.num_nodes)
     with torch.no_grad():
         plain = best_of(repeats, lambda: model(graph.x, graph.edge_index))
-        divided = best_of(min(repeats, 3), lambda: fast.plan(graph, division))
-        layout = fast.plan(graph, division)
+        divided = best_of(min(repeats, 3), lambda: union_of_subgraphs(graph, division))
+        layout = union_of_subgraphs(graph, division)
         quick = best_of(repeats, lambda: fast_votes(call, layout, everyone))
         memory = peak_gib()
         groups = division.groups(graph)
@@ -94,7 +95,7 @@ def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
     whole = end_to_end(model, data, division, repeats)
     training = node_training(model, graph, data, division, repeats)
     return {
-        "division": str(division), "copies": len(layout.pieces.cell), "seconds_division": divided, "seconds_plain": plain,
+        "division": str(division), "copies": len(layout.union.subgraph_index), "seconds_division": divided, "seconds_plain": plain,
         "seconds_fast": quick, "seconds_naive": slow, "naive_sampled": f"{len(sample)} of {division.num_groups} subgraphs",
         "fast_in_plain_forwards": quick / plain, "naive_over_fast": slow / quick, "peak_gib": memory, **whole, **training,
     }  # fmt: skip
@@ -119,7 +120,7 @@ def node_training(model, graph, data, division, repeats):  # type: ignore[no-unt
     import torch
     import torch.nn.functional as F
 
-    from agnncert.engine.call import bind
+    from agnncert.engine.adapter import bind
     from agnncert.training.objectives import NodeObjective
     from agnncert.training.settings import checked
 
@@ -159,8 +160,9 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
     import torch
     from torch_geometric.loader import DataLoader
 
-    from agnncert.engine import fast, naive
-    from agnncert.engine.call import bind
+    from agnncert.engine import naive
+    from agnncert.engine.adapter import bind
+    from agnncert.engine.union import union_of_subgraphs
     from agnncert.graphs.graph import canonical_set, one_graph
 
     joined = canonical_set(graphs)
@@ -168,8 +170,8 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
     batches = list(DataLoader(list(graphs), batch_size=64))
     with torch.no_grad():
         plain = best_of(repeats, lambda: [model(b.x, b.edge_index, b.batch) for b in batches])
-        divided = best_of(min(repeats, 3), lambda: fast.plan(joined, division))
-        layout = fast.plan(joined, division)
+        divided = best_of(min(repeats, 3), lambda: union_of_subgraphs(joined, division))
+        layout = union_of_subgraphs(joined, division)
         quick = best_of(repeats, lambda: fast_votes(call, layout))
         memory = peak_gib()
         sample = range(0, len(graphs), max(1, len(graphs) // 40))
@@ -177,7 +179,7 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
         one = best_of(2, lambda: [naive.graph_votes(call, g, division, 1e-6, division.num_groups) for g in alone])
     slow = one * len(graphs) / len(sample)
     return {
-        "division": str(division), "copies": len(layout.pieces.cell), "seconds_division": divided, "seconds_plain": plain,
+        "division": str(division), "copies": len(layout.union.subgraph_index), "seconds_division": divided, "seconds_plain": plain,
         "seconds_fast": quick, "seconds_naive": slow, "naive_sampled": f"{len(sample)} of {len(graphs)} graphs",
         "fast_in_plain_forwards": quick / plain, "naive_over_fast": slow / quick, "peak_gib": memory,
     }  # fmt: skip

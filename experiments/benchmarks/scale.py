@@ -18,7 +18,7 @@ Row = dict[str, Any]
 # What is taken as given, and not measured here.
 NETWORK = 1.25e9  # bytes per second and machine: ten gigabit
 CORES = 2  # of one machine, as in the measurements
-BYTES_PER_EDGE = 128  # that laying out a group takes, engine/fast
+BYTES_PER_EDGE = 128  # that laying out a group takes, engine/edges_by_group
 MEMORY = 64 * 2**30  # of one machine, bytes
 FEATURES, HIDDEN = 100, 64
 GROUPS = 80

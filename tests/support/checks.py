@@ -15,8 +15,8 @@ from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from agnncert.engine.call import bind
-from agnncert.engine.casting import cast, structure
+from agnncert.engine.adapter import bind
+from agnncert.engine.votes import compute_votes, structure
 from agnncert.errors import NotCovered
 from agnncert.graphs.graph import CanonicalGraph, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation
@@ -48,7 +48,7 @@ def votes_of(
     graph = checked(data, division) if graph is None else graph
     task = "node" if isinstance(data, Data) else "graph"
     rows = np.arange(len(graph.x) if task == "node" else len(data)) if rows is None else np.asarray(rows)
-    return cast(call or bind(model, graph, task), graph, division, rows, engine, tolerance, memory_limit)[0]
+    return compute_votes(call or bind(model, graph, task), graph, division, rows, engine, tolerance, memory_limit)[0]
 
 
 # Oracle

@@ -118,7 +118,7 @@ def test_a_tolerance_below_that_of_the_audit_is_refused(graph, monkeypatch) -> N
 
 @pytest.mark.parametrize("engine", ["fast", "naive"])
 def test_certify_and_verify_tell_how_far_they_are(engine, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("agnncert.engine.fast.CHUNK_ROWS", 4)
+    monkeypatch.setattr("agnncert.engine.union.CHUNK_ROWS", 4)
     caplog.set_level("INFO", logger="agnncert")
     data, model, steps = random_data(3, smallest=8, density=0.5), build("gcn", "node"), []
     certificate = ac.certify(model, data, ac.NodeCentric(8), engine=engine, progress=steps.append)

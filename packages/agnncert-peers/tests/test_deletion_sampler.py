@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from agnncert.engine.call import bind
+from agnncert.engine.adapter import bind
 from agnncert.graphs.graph import canonical
 from agnncert_peers.deletions import DeletionSampler, draw_survivors
 from agnncert_peers.noise import DeletionNoise

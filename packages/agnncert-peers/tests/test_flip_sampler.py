@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from agnncert.engine.call import bind
+from agnncert.engine.adapter import bind
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert_peers.flips import Flippable, FlipSampler

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import APPNP, GCNConv
 
 import agnncert as ac
-from agnncert.engine.call import bind
+from agnncert.engine.adapter import bind
 from agnncert.errors import CertificateError, ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical
 from agnncert.storage import write_sealed

@@ -22,7 +22,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from agnncert.engine.call import no_edges
+from agnncert.engine.adapter import no_edges
 from agnncert.graphs import hashing
 
 Priced = tuple[int, TriedEdit]  # what an edit gains, and the edit

@@ -18,9 +18,9 @@ from agnncert.attacks.problem import InEdge, Problem
 from agnncert.certificates.ids import Id
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.divisions.node import NodeCentric
-from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.engine.features import Features
-from agnncert.engine.rounding import judge
+from agnncert.engine.rounding import stable_predictions
+from agnncert.engine.union import CHUNK_ROWS
 from agnncert.graphs.perturbation import Perturbation
 
 INJECTED = -1  # stands for the row of the node that an edit injects
@@ -278,7 +278,7 @@ class VoteQueue:
         sizes = torch.diff(first, append=torch.tensor([len(rows)]))
         batch = torch.repeat_interleave(torch.arange(len(first)), sizes) if self.call.task == "graph" else None
         logits = self.call(x, ends[:2], self._values(ends[2], changed), batch)
-        votes = judge(logits if batch is not None else logits[first], 0.0)[0].tolist()
+        votes = stable_predictions(logits if batch is not None else logits[first], 0.0)[0].tolist()
         for (place, *_), vote in zip(self._waiting, votes, strict=True):
             self._votes[place] = vote
         self._waiting, self._num_rows = [], 0

@@ -174,13 +174,13 @@ class _Logits(torch.nn.Module):
         """One row of logits for each subgraph in which the target has an edge."""
         if not torch.equal(edge_index, self.edges):  # most steps change weights only
             division, graph = self.problem.built_in(), self.graph.with_other_edges(edge_index)
-            self.edges, self.pieces = edge_index, division.disjoint_union(graph, division.groups(graph))
-            self.rows = self.features.rows(self.pieces.node, self.pieces.blank)
-        pieces = self.pieces
-        inputs = self.rows, pieces.edge_index, edge_weight[pieces.edge]
+            self.edges, self.union = edge_index, division.disjoint_union(graph, division.groups(graph))
+            self.rows = self.features.rows(self.union.node, self.union.blank)
+        union = self.union
+        inputs = self.rows, union.edge_index, edge_weight[union.edge]
         if self.target is None:
-            return self._weighted(*inputs, torch.unique_consecutive(pieces.cell, return_inverse=True)[1])
-        return self._weighted(*inputs)[(pieces.node == self.target) & pieces.votes]
+            return self._weighted(*inputs, torch.unique_consecutive(union.subgraph_index, return_inverse=True)[1])
+        return self._weighted(*inputs)[(union.node == self.target) & union.votes]
 
     def _weighted(self, x: Tensor, edge_index: Tensor, weight: Tensor, *batch: Tensor) -> Tensor:
         """Logits of the model with a weight on every edge: passed to the model, or multiplied with its messages."""

@@ -22,8 +22,9 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from agnncert.engine.call import bind, require_order
-from agnncert.engine.casting import EngineName, cast
+from agnncert.engine.adapter import bind
+from agnncert.engine.arguments import require_order
+from agnncert.engine.votes import EngineName, compute_votes
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, exact_ids, infer_task, one_graph
 from agnncert.graphs.perturbation import Pair, Perturbation
@@ -286,7 +287,7 @@ class Problem:
 
     def _cast(self, graph: CanonicalGraph, rows: IntArray, engine: EngineName = "fast") -> VoteTable:
         """Votes, and in a last column the class that a prior follows; or scores, if neighbours have groups."""
-        votes = cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0]
+        votes = compute_votes(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0]
         counted, followed = apply_voting_rule(votes, self.voting_rule)
         if self.per_neighbour:
             return counted.counts + self._prior(len(rows), followed.get("no_edge", np.empty(0)), counted.num_groups)

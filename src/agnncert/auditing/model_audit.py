@@ -16,7 +16,8 @@ from torch_geometric.nn import MessagePassing
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.probes import ALL_ATTACKS, Finding, Probes
 from agnncert.divisions.base import Division, require_division
-from agnncert.engine.call import ModelAdapter, require_order
+from agnncert.engine.adapter import ModelAdapter
+from agnncert.engine.arguments import require_order
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import Task, infer_task
 

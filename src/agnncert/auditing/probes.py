@@ -34,7 +34,7 @@ from agnncert.auditing.probe_graphs import (
 )
 from agnncert.auditing.state import state_of
 from agnncert.divisions.base import Division
-from agnncert.engine.call import ModelAdapter, bind
+from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.features import Features
 from agnncert.engine.rounding import fresh_copy
 from agnncert.errors import ModelContractError

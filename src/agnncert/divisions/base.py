@@ -157,7 +157,7 @@ class DisjointUnion:
     would neither cast a vote of their own nor send a message are left out.
 
     Attributes:
-        cell: Subgraph of each copy, ascending, shape ``[p]``.
+        subgraph_index: Subgraph of each copy, ascending, shape ``[p]``.
         node: Which node it is a copy of, shape ``[p]``.
         edge_index: Edges between copies, shape ``[2, m]``.
         edge: Which edge of the graph each one is, shape ``[m]``.
@@ -167,7 +167,7 @@ class DisjointUnion:
         blank: Whether the copy's features are hidden, shape ``[p]``, or ``None`` if none are.
     """
 
-    cell: Tensor
+    subgraph_index: Tensor
     node: Tensor
     edge_index: Tensor
     edge: Tensor

@@ -8,7 +8,6 @@ operation sees ordinary copied features.
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._pytree import tree_is_leaf, tree_map
 
+from agnncert.engine.rounding_noise import RoundingNoise, random_signs
 from agnncert.graphs.targets import Entries
 
 
@@ -29,7 +29,7 @@ class Features:
         sparse: A ``SparseRows`` of the same matrix, if it has been made before.
         cut: Training in several backward passes: gradients stop at the projections and are collected there,
             until ``finish_backward`` sends them on to the weights, once.
-        shake: Moves entries and products by a few units of rounding.
+        noise: Moves entries and products by a few units of rounding.
         device: Where rows and projections are wanted; where ``x`` is when not given. The matrix itself stays where it
             is, and travels there in blocks.
         most_kept: Bytes that a projection may take to be kept for all chunks; else each chunk projects its own rows.
@@ -41,7 +41,7 @@ class Features:
         x: Tensor,
         sparse: "SparseRows | None" = None,
         cut: bool = False,
-        shake: "Shake | None" = None,
+        noise: RoundingNoise | None = None,
         device: torch.device | None = None,
         most_kept: int | None = None,
     ) -> None:
@@ -51,8 +51,8 @@ class Features:
         self.device = x.device if device is None else device
         self.most_kept = most_kept
         self._elsewhere: dict[torch.device, Features] = {}
-        self._shake = shake
-        self._shaken: dict[Shake, Features] = {}
+        self.noise = noise
+        self._noisy: dict[RoundingNoise, Features] = {}
         self._with_blank: Features | None = None
         self._projected: dict[tuple[int, int, bool], tuple[Tensor, Tensor | None, Tensor, Tensor]] = {}
 
@@ -79,20 +79,20 @@ class Features:
         if device == self.device:
             return self
         if device not in self._elsewhere:
-            self._elsewhere[device] = Features(self.x, self.sparse, self.cut, self._shake, device, self.most_kept)
+            self._elsewhere[device] = Features(self.x, self.sparse, self.cut, self.noise, device, self.most_kept)
         return self._elsewhere[device]
 
     @cached_property
     def _entries(self) -> Tensor:
-        return self.x if self._shake is None else self._shake.table(self.x)
+        return self.x if self.noise is None else self.noise.perturb_table(self.x)
 
-    def shaken(self, shake: "Shake") -> "Features":
+    def with_noise(self, noise: RoundingNoise) -> "Features":
         """The same matrix, and its products with any weight, moved by a few units of rounding."""
-        if shake not in self._shaken:
-            self._shaken[shake] = Features(
-                self.x, self.sparse, shake=shake, device=self.device, most_kept=self.most_kept
+        if noise not in self._noisy:
+            self._noisy[noise] = Features(
+                self.x, self.sparse, noise=noise, device=self.device, most_kept=self.most_kept
             )
-        return self._shaken[shake]
+        return self._noisy[noise]
 
     def project(self, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
         """``linear(x)``, or ``x @ weight`` if ``transposed``; computed once per weight."""
@@ -116,7 +116,7 @@ class Features:
             return True
         if self.most_kept is not None:
             return self.x.size(0) * width * self.x.element_size() <= self.most_kept
-        return self._shake is None or self.x.size(0) <= MOST_KEPT_SHAKEN
+        return self.noise is None or self.x.size(0) <= MOST_KEPT_NOISY
 
     def finish_backward(self) -> None:
         """Sends the gradients collected at the projections on to the weights."""
@@ -128,14 +128,14 @@ class Features:
                 other.finish_backward()
 
     def _linear(self, weight: Tensor, bias: Tensor | None, index: Tensor | None = None) -> Tensor:
-        if self._shake is not None:
+        if self.noise is not None:
             # Moving the weight moves every term of the product, and costs less than to move every entry of x.
-            moved, sign = self._shake.numbers(weight), self._row_signs
+            moved, sign = self.noise.perturb_all(weight), self._row_signs
             if index is None:
                 product = self._plain_linear(moved, None)
             else:
                 product, sign = F.linear(self.x.index_select(0, index), moved), sign.index_select(0, index)
-            product *= 1 + self._shake.by * sign[:, None].to(product)
+            product *= 1 + self.noise.by * sign[:, None].to(product)
             return product if bias is None else product.add_(bias)
         if index is not None:
             return F.linear(self.x.index_select(0, index), weight, bias)
@@ -143,8 +143,8 @@ class Features:
 
     @cached_property
     def _row_signs(self) -> Tensor:
-        assert self._shake is not None
-        return signs(self.x.size(0), self._shake.seed).to(torch.int8)
+        assert self.noise is not None
+        return random_signs(self.x.size(0), self.noise.seed).to(torch.int8)
 
     def _plain_linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.device != self.x.device:
@@ -156,44 +156,8 @@ class Features:
         return product if bias is None else product + bias
 
 
-def signs(count: int, seed: int) -> Tensor:
-    """Random numbers 1 and -1."""
-    return 2.0 * torch.randint(0, 2, (count,), generator=torch.Generator().manual_seed(seed)) - 1.0
-
-
-@dataclass(frozen=True)
-class Shake:
-    """Moves numbers by the share ``by``, up or down at random."""
-
-    by: float
-    seed: int
-
-    def numbers(self, value: Tensor, salt: int = 0) -> Tensor:
-        """Every number moved in a direction of its own, whole or not."""
-        sign = signs(value.numel(), 1000 * self.seed + salt).view_as(value)
-        return value * (1 + self.by * sign.to(value))
-
-    def table(self, value: Tensor, salt: int = 0) -> Tensor:
-        """Numbers that a model may read as codes: rows move, columns move, small whole numbers stay as they are."""
-        if not value.is_floating_point() or value.numel() == 0:
-            return value
-        flat = value.reshape(value.size(0), -1)
-        row, column = (1 + self.by * signs(n, 1000 * self.seed + salt + k).to(flat) for k, n in enumerate(flat.shape))
-        moved, step = torch.empty_like(flat), max(1, IN_CACHE // flat.size(1))
-        for at in range(0, flat.size(0), step):  # blocks that stay in the processor's cache
-            part = flat[at : at + step]
-            torch.where(is_code(part), part, part * row[at : at + step, None] * column, out=moved[at : at + step])
-        return moved.view_as(value)
-
-
-IN_CACHE = 2**17  # numbers
-MOST_KEPT_SHAKEN = 2**20  # rows of a shaken projection that are kept: the plain one takes memory enough
+MOST_KEPT_NOISY = 2**20  # rows of a shaken projection that are kept: the plain one takes memory enough
 ROWS_THAT_TRAVEL = 2**16  # to another device, at a time
-
-
-def is_code(value: Tensor) -> Tensor:
-    """Which numbers may be codes, such as rows of an embedding: these are exact, and so is what is read by them."""
-    return (value.frac() == 0) & (value.abs() < 2.0**20)
 
 
 class SparseRows:
@@ -260,7 +224,7 @@ class StandIn(Tensor):
 
 
 class LazyRows(StandIn):
-    """A stand-in for ``features.x[index]`` that modules cannot tell from a tensor."""
+    """A stand-in for ``features.x[index]`` that modules cannot describe_error from a tensor."""
 
     features: Features
     index: Tensor  # type: ignore[assignment]  # hides Tensor.index, which nothing calls

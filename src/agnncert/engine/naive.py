@@ -1,22 +1,15 @@
-"""The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed.
-
-It also casts votes of the fast engine a second time: some before a certificate is signed, more when it is verified.
-"""
+"""The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from agnncert.certificates.votes import ABSTAIN, IntArray, Votes
+from agnncert.certificates.votes import ABSTAIN, IntArray
 from agnncert.divisions.base import Division
-from agnncert.engine.call import ModelAdapter, no_edges
-from agnncert.engine.fast import EdgesByGroup
-from agnncert.engine.rounding import Predictions, guarded
-from agnncert.errors import ModelContractError
+from agnncert.engine.adapter import ModelAdapter, no_edges
+from agnncert.engine.rounding import Predictions, predict
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.progress import ReportProgress
 
@@ -29,7 +22,7 @@ def table(
     tolerance: float | None,
     report_progress: ReportProgress | None = None,
 ) -> Predictions:
-    """Votes of all targets in all subgraphs, shape ``[num_targets, num_groups]``; arguments as in ``cast``."""
+    """Votes of all targets in all subgraphs, shape ``[num_targets, num_groups]``; arguments as in ``compute_votes``."""
     most, columns = division.num_groups_in(graph), []
     if graph.task == "graph":
         for row in _followed(rows, report_progress):
@@ -62,7 +55,7 @@ def node_votes(
 
 def votes_in(call: ModelAdapter, part: CanonicalGraph, tolerance: float | None) -> Predictions:
     """Vote of every node of a subgraph."""
-    votes, stable = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part))
+    votes, stable = predict(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part))
     if part.abstain is not None:
         silent = part.abstain.numpy()
         votes[silent], stable[silent] = ABSTAIN, True
@@ -71,7 +64,7 @@ def votes_in(call: ModelAdapter, part: CanonicalGraph, tolerance: float | None) 
 
 def no_edge_votes(call: ModelAdapter, graph: CanonicalGraph, tolerance: float | None) -> Predictions:
     """What every node votes where it has no edge."""
-    return guarded(call, tolerance, graph.x.to(call.dtype), *no_edges(graph, call.takes))
+    return predict(call, tolerance, graph.x.to(call.dtype), *no_edges(graph, call.takes))
 
 
 def graph_votes(
@@ -91,199 +84,27 @@ def graph_votes(
         if part.x.size(0) == 0:
             continue  # nothing to read out: no vote
         alone = torch.zeros(part.x.size(0), dtype=torch.int64)
-        vote, sure = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone)
+        vote, sure = predict(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone)
         votes[index], stable[index] = vote[0], sure[0]
     return votes, stable
 
 
-UNLISTED = 256  # targets that are asked whether or not they have an edge in a subgraph
-FEW_PASSES, MANY_PASSES, NODES_AGAIN = 3, 24, 500_000
+def look_again(*args: Any) -> None:
+    """Checks some votes again; the former name of ``spot_check``."""
+    from agnncert.engine.spot_check import spot_check
+
+    spot_check(*args)
 
 
-def choose_votes(votes: Votes, number: float, random: np.random.Generator, own_groups: bool = False) -> IntArray:
-    """As many pairs (target, group): half among the listed votes, which are few and matter most, half among all.
+def differing(*args: Any) -> Any:
+    """Checks the votes of some pairs again; the former name of ``spot_check_pairs``."""
+    from agnncert.engine.spot_check import spot_check_pairs
 
-    Args:
-        votes: The votes.
-        number: How many; ``math.inf`` for all.
-        random: Where chance comes from.
-        own_groups: Whether every neighbour has a group of its own. Then nearly all groups are empty for a target and
-            say the same, so one of these for each target stands for all of them.
-    """
-    if own_groups:
-        return _choose_cast(votes, number, random)
-    total = len(votes.default) * votes.num_groups
-    if number >= total:
-        chosen = np.arange(total)
-    else:
-        listed = votes.owner * votes.num_groups + votes.group
-        first = random.choice(listed, min(len(listed), int(number) // 2), replace=False) if len(listed) else listed
-        others = np.setdiff1d(random.choice(total, int(number), replace=False), first)
-        chosen = np.sort(np.concatenate([first, random.permutation(others)[: int(number) - len(first)]]))
-    return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
+    return spot_check_pairs(*args)
 
 
-def _choose_cast(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
-    """Votes that are cast, and for some targets that of a group which is empty for them: one in four, if any."""
-    listed = np.stack([votes.owner, votes.group.astype(np.int64)], axis=1)
-    free = np.flatnonzero(votes.num_unlisted)  # targets with an empty group
-    wanted = int(min(number, len(listed) + len(free)))
-    cast = random.permutation(len(listed))[: wanted - min(wanted // 4, len(free))]
-    targets = random.permutation(free)[: wanted - len(cast)]
-    empty = np.array([(target, _empty_group(votes, target, random)) for target in targets.tolist()], dtype=np.int64)
-    pairs = np.concatenate([listed[cast], empty.reshape(-1, 2)])
-    return np.asarray(pairs[np.lexsort(pairs.T[::-1])])
+def choose_votes(*args: Any) -> Any:
+    """Chooses pairs; the former place of ``spot_check.choose_votes``."""
+    from agnncert.engine import spot_check
 
-
-def _empty_group(votes: Votes, target: int, random: np.random.Generator) -> int:
-    """A group that is empty for the target."""
-    taken = votes.group[votes.indptr[target] : votes.indptr[target + 1]]
-    place = int(random.integers(votes.num_groups - len(taken)))  # among those that are not taken, which ascend
-    return place + int(np.searchsorted(taken - np.arange(len(taken)), place, side="right"))
-
-
-def choose_few(
-    votes: Votes, on_graphs: bool, random: np.random.Generator, own_groups: bool = False, num_nodes: int = 0
-) -> IntArray:
-    """Some dozens of pairs (target, group) or more, for the price of a few passes.
-
-    In the node task one pass over a subgraph gives the votes of all targets in it, so these are taken from as few
-    subgraphs as have some dozens of listed ones, and beside them the votes of some hundred targets that have no edge
-    there; in the graph task each vote is a small pass of its own.
-
-    Args:
-        votes: The votes.
-        on_graphs: Whether this is the graph task.
-        random: Where chance comes from.
-        own_groups: Whether every neighbour has a group of its own: a subgraph then has hardly any listed votes, and
-            more of them are evaluated.
-        num_nodes: Nodes of the graph, by which it is judged how many more are affordable.
-    """
-    if on_graphs:
-        return choose_votes(votes, 48, random, own_groups)
-    most = max(FEW_PASSES, min(MANY_PASSES, NODES_AGAIN // max(1, num_nodes))) if own_groups else FEW_PASSES
-    listed = np.bincount(votes.group, minlength=votes.num_groups)
-    groups = random.permutation(np.flatnonzero(listed == 0 if not listed.any() else listed))
-    few = groups[: min(most, 1 + int(np.searchsorted(np.cumsum(listed[groups]), 24)))]
-    named = np.zeros(votes.num_groups, dtype=bool)
-    named[few] = True
-    listed = np.searchsorted(votes.indptr, np.flatnonzero(named[votes.group]), side="right") - 1
-    others = random.choice(len(votes.default), min(len(votes.default), UNLISTED), replace=False)
-    asked = np.unique(np.concatenate([listed, others]))
-    return np.stack([column.ravel() for column in np.meshgrid(asked, few, indexing="ij")], axis=1)
-
-
-def look_again(
-    votes: Votes,
-    call: ModelAdapter,
-    graph: CanonicalGraph,
-    division: Division,
-    rows: IntArray,
-    ids: npt.NDArray[Any],
-    shuffle: EdgesByGroup | None,
-    random: np.random.Generator,
-) -> None:
-    """Casts some votes again, on the very graph that is certified; arguments as in ``differing``.
-
-    Raises:
-        ModelContractError: One of them differs; the message names the target by its id.
-    """
-    pairs = choose_few(votes, graph.task == "graph", random, division.is_per_neighbour, len(graph.x))
-    differ, again = differing(votes, pairs, call, graph, division, rows, shuffle)
-    if differ.size:
-        target, group = pairs[differ[0]]
-        raise ModelContractError(
-            f"{differ.size} of {len(pairs)} votes are others when subgraphs are evaluated one at a time: target "
-            f"{ids[target]} votes {again[differ[0]]} in subgraph {group} alone, and otherwise beside other "
-            "subgraphs. So the model looks beyond the edges of a node, and nothing can be proved about it."
-        )
-
-
-@torch.no_grad()
-def differing(
-    votes: Votes,
-    pairs: IntArray,
-    call: ModelAdapter,
-    graph: CanonicalGraph,
-    division: Division,
-    rows: IntArray,
-    shuffle: EdgesByGroup | None = None,
-) -> tuple[IntArray, npt.NDArray[np.int16]]:
-    """Casts the votes of some pairs again.
-
-    Args:
-        votes: The votes as they were cast.
-        pairs: Targets and groups.
-        call: The model, bound to the graph.
-        graph: The canonical graph.
-        division: How it is divided.
-        rows: Rows of the targets.
-        shuffle: Its edges by group, if these have been found before.
-
-    Returns:
-        Which of the pairs vote otherwise although the vote is beyond numerical doubt, and what each of them votes.
-    """
-    again = _cast(call, graph, division, rows, pairs, shuffle)
-    first, stable = _stored(votes, pairs)
-    return np.flatnonzero((first != again) & stable), again
-
-
-def _stored(votes: Votes, pairs: IntArray) -> Predictions:
-    """The votes of some pairs (target, group) as they stand in the votes, and whether they are stable."""
-    named = np.zeros(votes.num_groups, dtype=bool)
-    named[pairs[:, 1]] = True
-    listed = np.flatnonzero(named[votes.group])  # of a few groups, as a rule
-    owner = np.searchsorted(votes.indptr, listed, side="right") - 1
-    key = np.append(owner * votes.num_groups + votes.group[listed], -1)
-    wanted = pairs[:, 0] * votes.num_groups + pairs[:, 1]
-    place = np.searchsorted(key[:-1], wanted)
-    is_listed = key[place] == wanted
-    vote, stable = votes.default[pairs[:, 0]], votes.default_stable[pairs[:, 0]]  # copies: indexed by an array
-    place = listed[place[is_listed]]
-    vote[is_listed], stable[is_listed] = votes.vote[place], votes.stable[place]
-    return vote, stable
-
-
-def _cast(
-    call: ModelAdapter,
-    graph: CanonicalGraph,
-    division: Division,
-    rows: IntArray,
-    pairs: IntArray,
-    shuffle: EdgesByGroup | None,
-) -> npt.NDArray[np.int16]:
-    """Votes of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
-    on_graphs = graph.task == "graph"
-    again = np.empty(len(pairs), dtype=np.int16)
-    by = pairs[:, 0] if on_graphs else pairs[:, 1]
-    groups = None if on_graphs or shuffle is not None else division.groups(graph)
-    for index in np.unique(by).tolist():
-        here = by == index
-        if on_graphs:
-            place, most = pairs[here, 1], division.num_groups_in(graph)
-            votes, _ = graph_votes(call, one_graph(graph, index), division, None, most, set(place.tolist()))
-            again[here] = votes[place]
-        else:
-            inside = groups if shuffle is None else shuffle.groups_of([index])
-            again[here] = _in_subgraph(call, graph, division, inside, index, rows[pairs[here, 0]])
-    return again
-
-
-def _in_subgraph(
-    call: ModelAdapter, graph: CanonicalGraph, division: Division, groups: Any, index: int, targets: IntArray
-) -> npt.NDArray[np.int16]:
-    """Votes of some nodes in one subgraph, which is evaluated alone, and without nodes that matter to nobody.
-
-    Somebody's own division, or one that proves something about edges alone, may have a model that mixes all nodes: then
-    no node is left out.
-    """
-    part = division.subgraph(graph, groups, index)
-    if not division.has_disjoint_union:
-        return np.asarray(votes_in(call, part, None)[0][targets])
-    shown = torch.zeros(len(graph.x), dtype=torch.bool)
-    shown[torch.from_numpy(targets)] = True
-    shown[part.edge_index.flatten().long()] = True
-    few = part.with_nodes(shown.nonzero().view(-1), torch.arange(part.num_edges))
-    place = torch.cumsum(shown, 0)[torch.from_numpy(targets)] - 1
-    votes, _ = votes_in(replace(call, copies=False), few, None)
-    return np.asarray(votes[place.numpy()])
+    return spot_check.choose_votes(*args)

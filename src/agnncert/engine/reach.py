@@ -37,26 +37,26 @@ class SmallComponents:
     node: npt.NDArray[np.int32]
 
 
-def components(pieces: DisjointUnion) -> IntArray:
+def components(union: DisjointUnion) -> IntArray:
     """Connected component of every copy in the union, edges taken in both directions."""
-    source, head = pieces.edge_index.numpy()
-    ones, size = np.ones(len(source), dtype=np.int8), len(pieces.cell)
+    source, head = union.edge_index.numpy()
+    ones, size = np.ones(len(source), dtype=np.int8), len(union.subgraph_index)
     _, label = connected_components(coo_matrix((ones, (source, head)), (size, size)), directed=False)
     return label.astype(np.int64)  # type: ignore[no-any-return]
 
 
-def small_components(pieces: DisjointUnion) -> SmallComponents:
+def small_components(union: DisjointUnion) -> SmallComponents:
     """The small components of some subgraphs.
 
     Which ones are small is decided over all subgraphs together, smallest first. Those that go beyond the limit among
     some of the subgraphs do so among all of them, and whatever comes after them does, too: they need not be kept.
     """
-    label = components(pieces)
+    label = components(union)
     size = np.bincount(label)
     small = _small_enough(size)
     by_label = np.argsort(label, kind="stable")
     kept = small[label[by_label]]
-    node = pieces.node.numpy()[by_label[kept]]
+    node = union.node.numpy()[by_label[kept]]
     return SmallComponents(size[small].astype(np.int32), node.astype(np.int32))
 
 

@@ -19,11 +19,12 @@ import torch
 from torch import Tensor
 from torch_geometric.inspector import Inspector
 
-from agnncert.engine.call import ModelAdapter
-from agnncert.engine.features import IN_CACHE, Features, LazyRows, Shake, is_code
+from agnncert.engine.adapter import ModelAdapter
+from agnncert.engine.features import Features, LazyRows
+from agnncert.engine.rounding_noise import IN_CACHE, RoundingNoise, is_code
 from agnncert.errors import ModelContractError
 
-SHAKE = 16.0  # units of rounding by which numbers are moved: more than sums of some thousand terms gather
+NOISE_UNITS = 16.0  # units of rounding by which numbers are moved: more than sums of some thousand terms gather
 SAFETY = 4.0  # times the movement seen that a vote must withstand
 DOUBT = 2.0**-10  # movement, relative to the largest score, from which on one look is not enough
 MORE_LOOKS = 4
@@ -31,7 +32,7 @@ MORE_LOOKS = 4
 Predictions = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
 
 
-def guarded(
+def predict(
     call: ModelAdapter,
     tolerance: float | None,
     x: Tensor,
@@ -51,25 +52,27 @@ def guarded(
         batch: Graph task: the graph of every node, ascending.
     """
     if tolerance is None:
-        return judge(call(x, edge_index, values, batch), 0.0)
-    logits, moved = watched(call, x, edge_index, values, batch)
-    return judge(logits, tolerance, SAFETY * moved, call.strictness)
+        return stable_predictions(call(x, edge_index, values, batch), 0.0)
+    logits, moved = logits_and_deviation(call, x, edge_index, values, batch)
+    return stable_predictions(logits, tolerance, SAFETY * moved, call.strictness)
 
 
-def watched(
+def logits_and_deviation(
     call: ModelAdapter, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The logits of one call of the model, and how far shaking moves those of each row; arguments as in `guarded`."""
+    """The logits of one call of the model, and how far shaking moves those of each row; arguments as in `predict`."""
     logits = call(x, edge_index, values, batch)
-    moved = _moved(call, logits, (x, edge_index, values, batch), seed=0)
+    moved = _deviation(call, logits, (x, edge_index, values, batch), seed=0)
     # Where a score is mostly rounding error, one look may by chance find it in its old place. NaN is doubtful, too.
     if not all(bool((moved[part] <= DOUBT * row_scale(logits[part])).all()) for part in row_blocks(logits)):
         for seed in range(1, 1 + MORE_LOOKS):
-            moved = torch.maximum(moved, _moved(call, logits, (x, edge_index, values, batch), seed))
+            moved = torch.maximum(moved, _deviation(call, logits, (x, edge_index, values, batch), seed))
     return logits, moved
 
 
-def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0) -> Predictions:
+def stable_predictions(
+    logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0
+) -> Predictions:
     """The class each row votes for, and whether the vote is beyond numerical doubt.
 
     A vote is stable when the best class leads the next by more than twice the distance that two ways of computing the
@@ -103,17 +106,17 @@ def row_scale(logits: Tensor) -> Tensor:
     return logits.abs().amax(dim=1).clamp(min=1.0)
 
 
-def _moved(call: ModelAdapter, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> Tensor:
+def _deviation(call: ModelAdapter, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> Tensor:
     """How far the scores of each row lie from those of the shaken model, which sees everything in reverse."""
     x, edge_index, values, batch = inputs
-    shake = Shake(SHAKE * torch.finfo(call.dtype).eps, seed)
+    noise = RoundingNoise(NOISE_UNITS * torch.finfo(call.dtype).eps, seed)
     features, index = (x.features, x.index) if isinstance(x, LazyRows) else (Features(x), torch.arange(x.size(0)))
-    turned = features.shaken(shake).rows(index.flip(0))
+    turned = features.with_noise(noise).rows(index.flip(0))
     # Numbers of nodes and places of edges are both turned round: what was sorted stays sorted.
     edges = x.size(0) - 1 - edge_index.flip(1)
-    weights = {name: shake.table(value, salt=2).flip(0) for name, value in values.items()}
+    weights = {name: noise.perturb_table(value, salt=2).flip(0) for name, value in values.items()}
     graphs = None if batch is None else int(batch[-1]) - batch.flip(0)
-    other = call.shaken(shake, shaken_model)
+    other = call.with_noise(noise, model_with_noise)
     there, last = other(turned, edges, weights, graphs), logits.size(0)
     parts = [logits.new_empty(0)]
     for part in row_blocks(logits):
@@ -123,7 +126,7 @@ def _moved(call: ModelAdapter, logits: Tensor, inputs: tuple[Any, ...], seed: in
     return torch.cat(parts)
 
 
-def shaken_model(model: Any, shake: Shake) -> Any:
+def model_with_noise(model: Any, noise: RoundingNoise) -> Any:
     """A copy of a module with all its weights moved; a function as it is."""
     other = fresh_copy(model)
     if not isinstance(other, torch.nn.Module):
@@ -131,7 +134,7 @@ def shaken_model(model: Any, shake: Shake) -> Any:
     with torch.no_grad():
         for number, weight in enumerate([*other.parameters(), *other.buffers()]):
             if weight.is_floating_point():
-                weight.copy_(torch.where(is_code(weight), weight, shake.numbers(weight, salt=4 + number)))
+                weight.copy_(torch.where(is_code(weight), weight, noise.perturb_all(weight, salt=4 + number)))
     return other
 
 

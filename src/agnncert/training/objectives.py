@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from agnncert.divisions.base import Division, RandomDefence
-from agnncert.engine import fast
-from agnncert.engine.call import ModelAdapter, no_edges
+from agnncert.engine.adapter import ModelAdapter, no_edges
 from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.union import CHUNK_ROWS, SubgraphUnion, chunk_inputs, side_by_side, union_of_subgraphs
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.training.settings import FitSettings
 
@@ -222,29 +222,29 @@ class NodeObjective(OnNodes):
         rows: Tensor,
         defence: Division | RandomDefence | None,
         settings: FitSettings,
-        plan: fast.Plan | None = None,
+        union: SubgraphUnion | None = None,
     ) -> "NodeObjective":
         """The objective on a division's subgraphs, under a smoothing defence's noise, or on the whole graph only.
 
         "paper" sums the mean losses on the graph and on each of its T subgraphs; an abstention has no loss. "balanced"
         averages the three terms separately: over the nodes, over the votes with an edge, and over those without.
-        ``plan`` has the subgraphs, if they have been laid out before.
+        ``union`` has the subgraphs, if they have been laid out before.
         """
         weight = class_weights(y[rows], call, settings)
         terms = [_on_whole(call, graph, y, rows)]
         if defence is None or isinstance(defence, RandomDefence):
             return cls(call, graph, y, rows, terms, SparseRows.of(graph.x.to(call.dtype)), weight, defence)
-        plan = (plan or fast.plan(graph, defence, call.dtype)).near(rows.numpy())
-        votes, no_edge = _factors(plan, rows, defence, settings, call.dtype)
+        union = (union or union_of_subgraphs(graph, defence, call.dtype)).near(rows.numpy())
+        votes, no_edge = _factors(union, rows, defence, settings, call.dtype)
         if bool(no_edge.any()):
             terms.append(Term(rows, None, *no_edges(graph, call.takes), torch.arange(len(rows)), y[rows], no_edge))
-        for chunk in plan.chunks(fast.CHUNK_ROWS) if bool(votes.any()) else ():
+        for chunk in union.chunks(CHUNK_ROWS) if bool(votes.any()) else ():
             counted = votes[chunk.copies]
             used = counted.nonzero().view(-1)
             if len(used):
-                inputs = fast.inputs(call, plan, chunk)
+                inputs = chunk_inputs(call, union, chunk)
                 terms.append(Term(*inputs, used, y[inputs[0][used]], counted[used]))
-        return cls(call, graph, y, rows, terms, plan.sparse, weight)
+        return cls(call, graph, y, rows, terms, union.sparse, weight)
 
     def backward(self) -> float:
         """Adds the gradient of the objective to the parameters, term by term; returns its value."""
@@ -272,15 +272,15 @@ def _on_whole(call: ModelAdapter, graph: CanonicalGraph, y: Tensor, rows: Tensor
 
 
 def _factors(
-    plan: fast.Plan, rows: Tensor, division: Division, settings: FitSettings, dtype: torch.dtype
+    subgraphs: SubgraphUnion, rows: Tensor, division: Division, settings: FitSettings, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
     """Weights of the loss of each copy of a node in a subgraph, and of each node's prediction without edges."""
-    pieces, num_nodes = plan.pieces, len(plan.graph.x)
+    union, num_nodes = subgraphs.union, len(subgraphs.graph.x)
     is_trained_on = torch.zeros(num_nodes, dtype=torch.bool)
     is_trained_on[rows] = True
-    listed = (pieces.votes & is_trained_on[pieces.node]).to(dtype)
-    count = torch.zeros(num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
-    if pieces.blank is not None:  # gated: a vote without an edge abstains, and nothing is trained on it
+    listed = (union.votes & is_trained_on[union.node]).to(dtype)
+    count = torch.zeros(num_nodes, dtype=dtype).index_add_(0, union.node, listed)
+    if union.blank is not None:  # gated: a vote without an edge abstains, and nothing is trained on it
         unlisted = torch.zeros(len(rows), dtype=dtype)
     elif division.is_per_neighbour:  # empty groups abstain, but the prior votes for the prediction without edges
         unlisted = torch.ones(len(rows), dtype=dtype)
@@ -334,9 +334,9 @@ class GraphObjective:
         if division.is_per_neighbour:  # small graphs have few: a sample of all numbers would hardly look at them
             settings = {**settings, "groups_per_step": None}
         loss = GraphLoss.of(call, y, groups, groups, settings)
-        pieces = division.disjoint_union(joined, division.groups(joined))
-        owner = torch.div(pieces.cell, groups, rounding_mode="floor")
-        cells = SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
+        union = division.disjoint_union(joined, division.groups(joined))
+        owner = torch.div(union.subgraph_index, groups, rounding_mode="floor")
+        cells = SideBySide(owner, union.subgraph_index, union.node, union.edge_index, union.edge)
         return cls(call, joined, y, wholes, cells, groups, loss, settings["batch_size"])
 
     def steps(self) -> Iterator[TrainingStep]:
@@ -487,12 +487,12 @@ class SampledGraphObjective:
         """Adds the gradient of the mean loss of some graphs to the parameters; returns that loss."""
         loss = torch.zeros(())
         if self.loss.whole:
-            logits = self.call(*fast.side_by_side(self.call, [self.graphs[k] for k in batch.tolist()]))
+            logits = self.call(*side_by_side(self.call, [self.graphs[k] for k in batch.tolist()]))
             loss = loss + row_losses(logits, self.y[batch], self.loss.class_weight).mean()
         sampled = [(place, part) for place, k in enumerate(batch.tolist()) for part in self.sample(k) if part.x.size(0)]
         if sampled:
             owner = torch.tensor([place for place, _ in sampled])
-            logits = self.call(*fast.side_by_side(self.call, [part for _, part in sampled]))
+            logits = self.call(*side_by_side(self.call, [part for _, part in sampled]))
             loss = loss + self.loss.of_subgraphs(logits, owner, self.y[batch])
         if loss.requires_grad:
             loss.backward()  # type: ignore[no-untyped-call]

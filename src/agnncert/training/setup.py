@@ -18,9 +18,10 @@ from agnncert.certificates.votes import BoolArray, IntArray, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import inductive_view
 from agnncert.divisions.base import Division, RandomDefence
-from agnncert.engine import fast
-from agnncert.engine.call import ModelAdapter, bind
-from agnncert.engine.casting import cast, pair_facts
+from agnncert.engine.adapter import ModelAdapter, bind
+from agnncert.engine.edges_by_group import EdgesByGroup
+from agnncert.engine.union import union_of_subgraphs
+from agnncert.engine.votes import compute_votes, pair_facts
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical
 from agnncert.graphs.targets import CanonicalData, class_numbers, graph_classes, prepared
@@ -161,15 +162,15 @@ def _on_nodes(
         keep = ~data.val_mask.bool()  # test nodes are gone already
         seen, labels = canonical(inductive_view(data, validation=False), loops), y[keep]
         rows = data.train_mask[keep].nonzero().view(-1)
-    plan, known, large = None, None, graph.edge_index.size(1) > LAID_OUT_EDGES
+    union, known, large = None, None, graph.edge_index.size(1) > LAID_OUT_EDGES
     if isinstance(division, Division) and division.has_disjoint_union and settings["clusters"] is None:
-        plan = fast.plan(seen, division, call.dtype)
-        known = fast.EdgesByGroup(graph, division, val, plan.near(val)) if seen is graph and not large else None
+        union = union_of_subgraphs(seen, division, call.dtype)
+        known = EdgesByGroup(graph, division, val, union.near(val)) if seen is graph and not large else None
 
     def on(part: CanonicalGraph, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
         if isinstance(division, Division) and not division.has_disjoint_union:
             return SampledNodeObjective.of(call, part, labels, part_rows, division, settings)
-        return NodeObjective.of(call, part, labels, part_rows, division, settings, plan)
+        return NodeObjective.of(call, part, labels, part_rows, division, settings, union)
 
     truth, rarest = y.numpy()[val], _rarest(labels[rows])
     validation = Validation(call, graph, "node", val, truth, settings["measure"], rarest, known)
@@ -256,7 +257,7 @@ class Validation:
     truth: IntArray
     measure: str | None = "accuracy"
     positive: int = 1
-    laid_out: fast.EdgesByGroup | None = None
+    laid_out: EdgesByGroup | None = None
 
     @cached_property
     def rate(self) -> float | None:
@@ -282,20 +283,20 @@ class Validation:
         rate, theorem, num_classes = self.rate, division.theorem(self.task), self.call.num_classes
         spelled = (voting_rule or VotingRule()).under(theorem, num_classes)
         plain = spelled == VotingRule().under(theorem, num_classes) and not division.is_per_neighbour
-        shuffle = self._laid_out(division)
+        edges_by_group = self._laid_out(division)
         if rate is not None and voting_rule is not None:
             raise SettingsError(f'{voting_rule}: measure="{self.measure}" chooses the voting rule; leave it out.')
 
         def score() -> Score:
             if rate is not None:
-                evidence = self._evidence(division, shuffle, spelled)
+                evidence = self._evidence(division, edges_by_group, spelled)
                 return self._recall(VoteTable.of(evidence, self.truth), thresholds_of(division, self.task), rate, size)
             if plain:
-                votes, _ = cast(self.call, self.graph, division, self.rows, shuffle=shuffle)
+                votes, _ = compute_votes(self.call, self.graph, division, self.rows, edges_by_group=edges_by_group)
                 counts, counted = votes.counts, count_votes(votes)
                 label, radius = counted.label, certified_radius(counted)
             else:
-                evidence = self._evidence(division, shuffle, spelled)
+                evidence = self._evidence(division, edges_by_group, spelled)
                 counts, (label, radius) = evidence.votes.counts, evidence.label_and_radius()
             return self._counted((label == self.truth) & (radius >= size), counts)
 
@@ -307,10 +308,12 @@ class Validation:
         empties: list[Empty] = ["abstain"] if own else ["no_edge", "abstain"]
         # With one subgraph per neighbour the prediction without edges is a prior.
         voting_rule = VotingRule(prior=int(own)).under(division.theorem("node"), self.call.num_classes)
-        shuffle = self._laid_out(division)
+        edges_by_group = self._laid_out(division)
 
         def score() -> Score:
-            table = VoteTable.of(self._evidence(division, shuffle, voting_rule), self.truth, against, self.measure)
+            table = VoteTable.of(
+                self._evidence(division, edges_by_group, voting_rule), self.truth, against, self.measure
+            )
             rules = [best_no_edge_prior(table, sizes, empty) for empty in empties]
             found, best = max(
                 ((certified_accuracy(table, voting_rule, *sizes), voting_rule) for voting_rule in rules),
@@ -368,18 +371,20 @@ class Validation:
         *_, kept = best_threshold(table, empties, self.positive, ~is_positive, most, size)
         return kept[0] / max(1, is_positive.sum()), kept[1] / max(1, is_positive.sum())
 
-    def _laid_out(self, division: Division) -> fast.EdgesByGroup | None:
+    def _laid_out(self, division: Division) -> EdgesByGroup | None:
         """The subgraphs for all evaluations; ``None`` if they are too large to keep."""
         if self.laid_out is not None:
             return self.laid_out
         if not division.has_disjoint_union or self.graph.edge_index.size(1) > LAID_OUT_EDGES:
             return None
-        plan = fast.plan(self.graph, division, self.call.dtype).near(self.rows)
-        return fast.EdgesByGroup(self.graph, division, self.rows, plan)
+        union = union_of_subgraphs(self.graph, division, self.call.dtype).near(self.rows)
+        return EdgesByGroup(self.graph, division, self.rows, union)
 
-    def _evidence(self, division: Division, shuffle: fast.EdgesByGroup | None, voting_rule: VotingRule) -> VoteEvidence:
+    def _evidence(
+        self, division: Division, edges_by_group: EdgesByGroup | None, voting_rule: VotingRule
+    ) -> VoteEvidence:
         """The evidence that ``certify`` would store."""
-        votes, reach = cast(self.call, self.graph, division, self.rows, shuffle=shuffle)
+        votes, reach = compute_votes(self.call, self.graph, division, self.rows, edges_by_group=edges_by_group)
         added, no_edge = apply_voting_rule(votes, voting_rule)
         pairs = pair_facts(self.graph, division, self.rows, votes.indptr, votes.group)
         theorem, widths = division.theorem(self.task), reach[1].astype(np.int32)

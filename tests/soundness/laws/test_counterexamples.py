@@ -20,7 +20,7 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
-from agnncert.engine.call import bind
+from agnncert.engine.adapter import bind
 from agnncert.errors import GraphError, IdError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.graphs.perturbation import Perturbation

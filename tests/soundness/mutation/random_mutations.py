@@ -75,9 +75,9 @@ OF_RECOMPUTATION = (
     "tests/soundness/forger/test_sample_forgeries.py", "tests/soundness/forger/test_forgeries.py",
 )  # fmt: skip
 OF_GUARD = (
-    "tests/soundness/golden", "tests/unit/engine/test_rounding.py", "tests/unit/engine/test_recheck.py", "tests/soundness/oracle/test_engines.py",
+    "tests/soundness/golden", "tests/unit/engine/test_rounding.py", "tests/unit/engine/test_spot_check.py", "tests/soundness/oracle/test_engines.py",
 )  # fmt: skip
-OF_COVER = (*OF_FILES, "tests/unit/engine/test_cover.py", "tests/soundness/laws/test_exhaustive.py")
+OF_COVER = (*OF_FILES, "tests/unit/engine/test_reach_tables.py", "tests/soundness/laws/test_exhaustive.py")
 OF_POSSIBLE = (
     "tests/soundness/golden",
     "tests/soundness/laws/test_possible.py",

@@ -15,11 +15,11 @@ from agnncert.divisions import base, edge, node
 from agnncert.divisions.base import DisjointUnion
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
-from agnncert.engine import casting, fast, naive
 from agnncert.engine import features as lazy_rows
+from agnncert.engine import naive, union, votes
 from agnncert.engine import reach as coverage
 from agnncert.engine import rounding as guard
-from agnncert.engine.call import ModelAdapter
+from agnncert.engine.adapter import ModelAdapter
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
 from agnncert.proving import theorems as rules
@@ -150,7 +150,7 @@ def skip_empty_subgraphs(patch):
     """… and without the oracle's own complaint about votes that differ where there is no edge."""
     skip_empty_subgraphs_only(patch)
     patch.setattr(
-        casting, "merged", lambda _, shuffle, *more: casting._every_group(len(shuffle.rows), shuffle.num_groups, *more)
+        votes, "merge_ranges", lambda _, edges, *more: votes._every_group(len(edges.rows), edges.num_groups, *more)
     )
 
 
@@ -169,7 +169,7 @@ def forget_to_hide_copies(patch):
     patch.setattr(lazy_rows.Features, "rows", lambda self, index, blank=None: plain(self, index))
 
 
-def change_pieces(patch, division, alter):
+def change_subgraphs(patch, division, alter):
     plain = division.disjoint_union
     patch.setattr(
         division, "disjoint_union", lambda self, graph, groups, *part: alter(plain(self, graph, groups, *part))
@@ -177,50 +177,54 @@ def change_pieces(patch, division, alter):
 
 
 def lose_a_copy(patch, division=EdgeCentric):
-    def alter(pieces: DisjointUnion) -> DisjointUnion:
-        votes = pieces.votes.clone()
+    def alter(subgraphs: DisjointUnion) -> DisjointUnion:
+        votes = subgraphs.votes.clone()
         votes[votes.nonzero().view(-1)[-1:]] = False
-        return replace(pieces, votes=votes)
+        return replace(subgraphs, votes=votes)
 
-    change_pieces(patch, division, alter)
+    change_subgraphs(patch, division, alter)
 
 
 def list_sources_too(patch):
     everyone = lambda p: replace(p, votes=torch.ones_like(p.votes), reached=torch.ones_like(p.reached))  # noqa: E731
-    change_pieces(patch, NodeCentric, everyone)
+    change_subgraphs(patch, NodeCentric, everyone)
 
 
 def call_lone_nodes_unreachable(patch):
-    change_pieces(patch, NodeCentric, lambda p: replace(p, reached=torch.zeros_like(p.reached)))
+    change_subgraphs(patch, NodeCentric, lambda p: replace(p, reached=torch.zeros_like(p.reached)))
 
 
 def tie_copies_of_a_node_together(patch):
     """One copy per node instead of one per node and subgraph."""
-    change_pieces(patch, EdgeCentric, lambda p: replace(p, edge_index=torch.searchsorted(p.cell, p.cell[p.edge_index])))
+    change_subgraphs(
+        patch,
+        EdgeCentric,
+        lambda p: replace(p, edge_index=torch.searchsorted(p.subgraph_index, p.subgraph_index[p.edge_index])),
+    )
 
 
 def prune_too_much(patch):
-    def near(pieces, targets):
-        keep = torch.isin(pieces.node, targets)
-        inside = keep[pieces.edge_index].all(0)
+    def near(subgraphs, targets):
+        keep = torch.isin(subgraphs.node, targets)
+        inside = keep[subgraphs.edge_index].all(0)
         position = torch.cumsum(keep, 0) - 1
-        blank = None if pieces.blank is None else pieces.blank[keep]
+        blank = None if subgraphs.blank is None else subgraphs.blank[keep]
         return DisjointUnion(
-            pieces.cell[keep], pieces.node[keep], position[pieces.edge_index[:, inside]], pieces.edge[inside],
-            pieces.votes[keep], pieces.reached[keep], blank,
+            subgraphs.subgraph_index[keep], subgraphs.node[keep], position[subgraphs.edge_index[:, inside]], subgraphs.edge[inside],
+            subgraphs.votes[keep], subgraphs.reached[keep], blank,
         )  # fmt: skip
 
-    patch.setattr(fast, "_near", near)
+    patch.setattr(union, "_near", near)
 
 
 def lose_the_last_edge_of_a_chunk(patch):
-    plain = fast.Plan.chunks
+    plain = union.SubgraphUnion.chunks
 
     def chunks(self, rows):
         for chunk in plain(self, rows):
-            yield fast.Chunk(chunk.copies, slice(chunk.edges.start, max(chunk.edges.start, chunk.edges.stop - 1)))
+            yield union.Chunk(chunk.copies, slice(chunk.edges.start, max(chunk.edges.start, chunk.edges.stop - 1)))
 
-    patch.setattr(fast.Plan, "chunks", chunks)
+    patch.setattr(union.SubgraphUnion, "chunks", chunks)
 
 
 def default_from_the_whole_graph(patch):
@@ -231,9 +235,9 @@ def default_from_the_whole_graph(patch):
 
 
 def follow_edges_one_way(patch):
-    def components(pieces):
-        label = np.arange(len(pieces.cell))
-        for u, v in pieces.edge_index.t().tolist():
+    def components(subgraphs):
+        label = np.arange(len(subgraphs.subgraph_index))
+        for u, v in subgraphs.edge_index.t().tolist():
             label[v] = label[u]
         return label
 
@@ -302,11 +306,11 @@ def free_injected_nodes(patch):
 
 
 def compute_once(patch):
-    patch.setattr(guard, "_moved", lambda call, logits, inputs, seed: torch.zeros(len(logits)))
+    patch.setattr(guard, "_deviation", lambda call, logits, inputs, seed: torch.zeros(len(logits)))
 
 
-def shake_nothing(patch):
-    patch.setattr(guard, "SHAKE", 0.0)
+def add_no_noise(patch):
+    patch.setattr(guard, "NOISE_UNITS", 0.0)
 
 
 def hand_over_the_data_itself(patch):
@@ -368,7 +372,7 @@ MUTATIONS = [
     ("promise", free_edges_of_touched_nodes, lambda: laws(EdgeCentric(6))),
     ("promise", free_injected_nodes, lambda: laws(NodeCentric(6))),
     ("rounding", compute_once, rounding),
-    ("rounding", shake_nothing, rounding),
+    ("rounding", add_no_noise, rounding),
     ("own copies", hand_over_the_data_itself, left_alone),
 ]  # fmt: skip
 

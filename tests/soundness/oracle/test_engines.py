@@ -12,8 +12,8 @@ from torch_geometric.nn import models as pyg
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
-from agnncert.engine import fast
-from agnncert.engine.call import bind
+from agnncert.engine import union
+from agnncert.engine.adapter import bind
 from agnncert.graphs.graph import canonical
 from tests.support import modules
 from tests.support.checks import check_engines_agree, checked, votes_of
@@ -111,10 +111,10 @@ def test_some_targets_only(division, rows, directed):
 
 def test_parts_without_a_target_are_left_out():
     data = make_data([(k, k + 1) for k in range(0, 20, 2)], 20)
-    everything = fast.plan(canonical(data), EdgeCentric(3))
+    everything = union.union_of_subgraphs(canonical(data), EdgeCentric(3))
     near = everything.near(np.array([4]))
-    assert len(everything.pieces.node) == 20
-    assert sorted(near.pieces.node.tolist()) == [4, 5]
+    assert len(everything.union.node) == 20
+    assert sorted(near.union.node.tolist()) == [4, 5]
 
 
 @pytest.mark.parametrize("limit", [1, 3000, 10**9])
@@ -131,11 +131,11 @@ def test_graph_votes_do_not_depend_on_the_memory_limit(division, limit):
 
 def test_a_small_limit_makes_one_chunk_of_every_subgraph_and_a_large_one_a_single_chunk():
     graph, division = canonical(random_data(6, largest=12, density=0.5)), EdgeCentric(9)
-    layout, call = fast.plan(graph, division), bind(models("gcn", "node"), graph, "node")
-    used = len(torch.unique(layout.pieces.cell))
-    assert len(list(layout.chunks(fast.chunk_rows(call, graph, 1)))) == used > 3
-    whole = list(layout.chunks(fast.chunk_rows(call, graph, 10**9)))
-    assert [(c.copies, c.edges) for c in whole] == [(slice(0, len(layout.pieces.node)), slice(0, graph.num_edges))]
+    layout, call = union.union_of_subgraphs(graph, division), bind(models("gcn", "node"), graph, "node")
+    used = len(torch.unique(layout.union.subgraph_index))
+    assert len(list(layout.chunks(union.chunk_rows(call, graph, 1)))) == used > 3
+    whole = list(layout.chunks(union.chunk_rows(call, graph, 10**9)))
+    assert [(c.copies, c.edges) for c in whole] == [(slice(0, len(layout.union.node)), slice(0, graph.num_edges))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,7 +144,7 @@ def test_sparse_features(division, kind):
     data = random_data(9, largest=12, density=0.4)
     data.x = torch.zeros(len(data.x), 40, dtype=torch.float64)
     data.x[torch.arange(len(data.x)), torch.arange(len(data.x)) * 3 % 40] = 1.0
-    assert fast.plan(canonical(data), division, dtype=torch.float64).sparse is not None
+    assert union.union_of_subgraphs(canonical(data), division, dtype=torch.float64).sparse is not None
     check_engines_agree(models(kind, "node", width=40), data, division)
     if not division.gates_features:
         check_engines_agree(models(kind, "graph", width=40), [data, data], division)

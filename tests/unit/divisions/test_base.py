@@ -146,13 +146,13 @@ def every_case():
 def test_pieces_are_the_subgraphs_side_by_side():
     for data, division, task in every_case():
         graph = canonical(data) if task == "node" else canonical_set([data])
-        pieces = division.disjoint_union(graph, division.groups(graph))
-        assert pieces.cell.tolist() == sorted(pieces.cell.tolist())
+        union = division.disjoint_union(graph, division.groups(graph))
+        assert union.subgraph_index.tolist() == sorted(union.subgraph_index.tolist())
         for index, part in enumerate(reference.subgraphs(data, division, task)):
-            inside = (pieces.cell == index).nonzero().view(-1)
-            nodes = pieces.node[inside].tolist()
-            arcs = [k for k, copy in enumerate(pieces.edge_index[0].tolist()) if copy in inside.tolist()]
-            ends_of_arcs = sorted(tuple(pieces.node[pieces.edge_index[:, k]].tolist()) for k in arcs)
+            inside = (union.subgraph_index == index).nonzero().view(-1)
+            nodes = union.node[inside].tolist()
+            arcs = [k for k, copy in enumerate(union.edge_index[0].tolist()) if copy in inside.tolist()]
+            ends_of_arcs = sorted(tuple(union.node[union.edge_index[:, k]].tolist()) for k in arcs)
             assert ends_of_arcs == sorted(tuple(data.edge_index[:, k].tolist()) for k in part.arcs)
             assert len(nodes) == len(set(nodes))
             if task == "graph":
@@ -162,17 +162,21 @@ def test_pieces_are_the_subgraphs_side_by_side():
                 at_home = set(part.nodes) - part.hidden if part.hidden else set()
                 assert set(nodes) >= ends | at_home
             for k in arcs:
-                assert pieces.cell[pieces.edge_index[0, k]] == pieces.cell[pieces.edge_index[1, k]] == index
-                edge = graph.edge_index[:, pieces.edge[k]].tolist()
-                assert edge == pieces.node[pieces.edge_index[:, k]].tolist()
+                assert (
+                    union.subgraph_index[union.edge_index[0, k]]
+                    == union.subgraph_index[union.edge_index[1, k]]
+                    == index
+                )
+                edge = graph.edge_index[:, union.edge[k]].tolist()
+                assert edge == union.node[union.edge_index[:, k]].tolist()
 
 
 def test_graphs_of_a_set_have_cells_of_their_own():
     graphs = [random_data(1), make_data([], 3), random_data(2)]
     joined = canonical_set(graphs)
     for division in (EdgeCentric(4), NodeCentric(4)):
-        pieces = division.disjoint_union(joined, division.groups(joined))
-        assert torch.equal(pieces.cell // 4, joined.batch[pieces.node])
+        union = division.disjoint_union(joined, division.groups(joined))
+        assert torch.equal(union.subgraph_index // 4, joined.batch[union.node])
 
 
 # Promises

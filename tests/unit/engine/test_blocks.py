@@ -7,10 +7,10 @@ import pytest
 import torch
 import torch_geometric.nn as pyg
 
+from agnncert.engine import adapter
 from agnncert.engine import blocks as messages
-from agnncert.engine import call, casting
+from agnncert.engine.adapter import bind
 from agnncert.engine.blocks import InBlocks, Messages
-from agnncert.engine.call import bind
 from agnncert.graphs.graph import CanonicalGraph, edge_values_of
 from tests.support.local_zoo import CONVS, MODELS, NORMS, STACKS, zoo_data
 
@@ -23,7 +23,7 @@ SOURCE, HEAD = torch.randint(0, NODES, (2, EDGES), generator=torch.Generator().m
 def _everything_is_large(monkeypatch):
     monkeypatch.setattr(messages, "LARGE", 0)
     monkeypatch.setattr(messages, "BLOCK", 12)  # three edges
-    monkeypatch.setattr(call, "MANY_EDGES", 0)
+    monkeypatch.setattr(adapter, "MANY_EDGES", 0)
 
 
 def rows(*shape, seed=1):
@@ -198,7 +198,7 @@ def test_blocks_change_no_bit_of_any_layer(name, monkeypatch):
         graph = CanonicalGraph(data.x, data.edge_index, torch.arange(data.num_nodes), **edge_values_of(data))
         caller = bind(model, graph, "node")
         other = caller(data.x, data.edge_index, caller.edge_values(graph))
-        monkeypatch.setattr(call, "MANY_EDGES", 10**9)
+        monkeypatch.setattr(adapter, "MANY_EDGES", 10**9)
         usual = caller(data.x, data.edge_index, caller.edge_values(graph))
     assert type(other) is torch.Tensor
     assert torch.equal(usual, other)
@@ -235,12 +235,3 @@ def test_what_a_model_keeps_is_copied_before_its_rows_change():
     expected = x.clone()
     x.zero_()
     assert torch.equal(kept + 0, expected[SOURCE])
-
-
-def test_a_heap_can_be_kept_again_and_again():
-    for _ in range(2):
-        with casting.kept_heap():
-            large = torch.ones(2**22)
-    with pytest.raises(KeyError), casting.kept_heap():
-        raise KeyError
-    assert large.sum() == 2**22

@@ -12,6 +12,7 @@ import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import features as lazy_rows
 from agnncert.engine.features import Features, LazyRows, SparseRows, on_copies
+from agnncert.engine.rounding_noise import RoundingNoise
 from tests.support.graphs import random_data
 from tests.support.models import build
 
@@ -236,13 +237,13 @@ def test_gradients_are_those_of_copied_rows(sparse, cut, blank):
 
 
 @pytest.mark.parametrize("kind", ["gcn", "sage"])
-def test_a_shaken_projection_that_is_not_kept_moves_scores_as_one_that_is(monkeypatch, kind):
+def test_a_noisy_projection_that_is_not_kept_moves_scores_as_one_that_is(monkeypatch, kind):
     data, model = random_data(5, smallest=12, largest=12, density=0.4), build(kind, "node").eval()
     kept = ac.certify(model, data, EdgeCentric(5)).evidence.votes
-    monkeypatch.setattr(lazy_rows, "MOST_KEPT_SHAKEN", 0)
+    monkeypatch.setattr(lazy_rows, "MOST_KEPT_NOISY", 0)
     anew = ac.certify(model, data, EdgeCentric(5)).evidence.votes
     assert np.array_equal(kept.vote, anew.vote)
     assert np.array_equal(kept.stable, anew.stable)
-    features, lin = Features(matrix()).shaken(lazy_rows.Shake(1e-3, 1)), weight(OUT, WIDTH)
+    features, lin = Features(matrix()).with_noise(RoundingNoise(1e-3, 1)), weight(OUT, WIDTH)
     with torch.no_grad():
         assert torch.allclose(features.projected(INDEX, lin), features.project(lin)[INDEX])

@@ -8,8 +8,8 @@ import torch
 
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import reach as coverage
-from agnncert.engine.call import bind
-from agnncert.engine.casting import cast, structure
+from agnncert.engine.adapter import bind
+from agnncert.engine.votes import compute_votes, structure
 from agnncert.graphs.graph import canonical
 from agnncert.proving.evidence import VoteEvidence
 from tests.support.checks import check_reach_table
@@ -73,7 +73,7 @@ def test_every_row_ends_with_the_number_of_reached_votes_as_evidence_demands(loo
     division = EdgeCentric(3, self_loops=loops)
     check_reach_table(data, division, exact=False)
     graph = canonical(data, loops)
-    votes, (ptr, reach) = cast(bind(build("sage", "node"), graph, "node"), graph, division, np.arange(5))
+    votes, (ptr, reach) = compute_votes(bind(build("sage", "node"), graph, "node"), graph, division, np.arange(5))
     VoteEvidence(votes, "edge-centric/node", ptr, reach.astype(np.int32))
     assert [row[-1] if row else 0 for row in rows_of((ptr, reach))] == np.diff(votes.indptr).tolist()
 

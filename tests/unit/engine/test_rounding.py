@@ -13,12 +13,14 @@ from torch_geometric.nn import GCNConv
 
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
-from agnncert.engine import fast
 from agnncert.engine import rounding as guard
-from agnncert.engine.call import bind
-from agnncert.engine.casting import cast
-from agnncert.engine.features import Shake, SparseRows
-from agnncert.engine.rounding import fresh_copy, guarded, judge, shaken_model
+from agnncert.engine.adapter import bind
+from agnncert.engine.edges_by_group import EdgesByGroup
+from agnncert.engine.features import SparseRows
+from agnncert.engine.rounding import fresh_copy, model_with_noise, predict, stable_predictions
+from agnncert.engine.rounding_noise import RoundingNoise
+from agnncert.engine.union import union_of_subgraphs
+from agnncert.engine.votes import compute_votes
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.proving.theorems import certified_radius, count_votes
@@ -84,16 +86,16 @@ def test_sparse_and_dense_products_agree_on_stable_votes(seed, low, high, alike)
         model[0].lin.weight.data = model[0].lin.weight.data[:, :1].repeat(1, 50)
     model.forward = lambda x, edge_index: model[1](model[0](x, edge_index).tanh(), edge_index)
     graph = canonical(Data(x=x, edge_index=edges))
-    layout, call = fast.plan(graph, EdgeCentric(3)), bind(model.eval(), graph, "node")
+    layout, call = union_of_subgraphs(graph, EdgeCentric(3)), bind(model.eval(), graph, "node")
     dense, sparse = (
-        cast(
+        compute_votes(
             call,
             graph,
             EdgeCentric(3),
             np.arange(30),
             "fast",
             TOLERANCE,
-            shuffle=fast.EdgesByGroup(graph, EdgeCentric(3), np.arange(30), replace(layout, sparse=rows)),
+            edges_by_group=EdgesByGroup(graph, EdgeCentric(3), np.arange(30), replace(layout, sparse=rows)),
         )[0]
         for rows in (None, SparseRows(graph.x))
     )
@@ -120,7 +122,7 @@ def looked(model, data):
     """Votes of one call on the whole graph."""
     graph = canonical(data)
     call = bind(model, graph, "node")
-    return guarded(call, TOLERANCE, graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph))
+    return predict(call, TOLERANCE, graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph))
 
 
 class Sums(nn.Module):
@@ -190,7 +192,7 @@ def test_the_second_computation_sees_everything_in_reverse_and_still_sorted():
     graphs = canonical_set([make_data([(0, 1), (1, 2)], 3), make_data([(0, 1)], 2)])
     call = bind(model, graphs, "graph")
     seen.clear()
-    votes, stable = guarded(call, 0.0, graphs.x, graphs.edge_index, {}, graphs.batch)
+    votes, stable = predict(call, 0.0, graphs.x, graphs.edge_index, {}, graphs.batch)
     (x, edges, batch), (turned, turned_edges, turned_batch) = seen
     assert torch.allclose(turned, x.flip(0), rtol=1e-13)
     assert torch.equal(turned_edges, (len(x) - 1 - edges).flip(1))
@@ -204,7 +206,7 @@ def test_a_shaken_model_is_a_copy_whose_weights_moved_a_little():
     model = build("gcn", "node")
     model.register_buffer("codes", torch.tensor([3.0, 0.5, 2.0**30]))
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    other = shaken_model(model, Shake(2.0**-10, seed=1)).state_dict()
+    other = model_with_noise(model, RoundingNoise(2.0**-10, seed=1)).state_dict()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert other["codes"][0] == 3.0, "small whole numbers may be codes"
     for name in before:
@@ -240,7 +242,7 @@ def test_the_model_is_called_once_if_nobody_asks_which_votes_are_stable():
     call = bind(model, graph, "node")
     for tolerance, expected in ((None, 1), (0.0, 2)):
         calls.clear()
-        guarded(call, tolerance, graph.x, graph.edge_index, {})
+        predict(call, tolerance, graph.x, graph.edge_index, {})
         assert len(calls) == expected
 
 
@@ -256,7 +258,7 @@ def test_doubtful_votes_are_looked_at_more_often():
         graph = canonical(wild_data(0, big))
         call = bind(model, graph, "node")
         calls.clear()
-        guarded(call, TOLERANCE, graph.x, graph.edge_index, {})
+        predict(call, TOLERANCE, graph.x, graph.edge_index, {})
         assert len(calls) == expected
 
 
@@ -274,22 +276,22 @@ def test_a_vote_must_lead_by_twice_four_times_what_shaking_moves():
     graph = canonical(Data(x=torch.full((3, 1), 1e5), edge_index=torch.tensor([[0], [1]])))
     given = graph.x, graph.edge_index, {}
     with torch.no_grad():
-        moved = float(guard.watched(bind(Cancels(1.0), graph, "node"), *given)[1].max())
+        moved = float(guard.logits_and_deviation(bind(Cancels(1.0), graph, "node"), *given)[1].max())
         assert moved > 0.05
         for times, stable in ((1.5, False), (6, False), (10, True)):
             call = bind(Cancels(times * moved), graph, "node")
-            assert guarded(call, 0.0, *given)[1].tolist() == [stable] * 3, times
+            assert predict(call, 0.0, *given)[1].tolist() == [stable] * 3, times
 
 
 def test_a_model_that_was_trained_since_it_was_bound_is_shaken_anew():
     graph = canonical(random_data(2))
     model = build("gcn", "node")
     call = bind(model, graph, "node")
-    before = cast(call, graph, EdgeCentric(3), np.arange(2), "fast", 0.0)[0]
+    before = compute_votes(call, graph, EdgeCentric(3), np.arange(2), "fast", 0.0)[0]
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(-3.0)
-    after = cast(call, graph, EdgeCentric(3), np.arange(2), "fast", 0.0)[0]
+    after = compute_votes(call, graph, EdgeCentric(3), np.arange(2), "fast", 0.0)[0]
     assert before.stable.all()
     assert after.stable.all()
     assert after.default_stable.all()
@@ -298,8 +300,8 @@ def test_a_model_that_was_trained_since_it_was_bound_is_shaken_anew():
 def test_a_deviation_counts_where_it_is_more_than_the_tolerance():
     logits = torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
     deviation = torch.tensor([0.25, 0.5, float("nan")])
-    assert judge(logits, 0.0, deviation)[1].tolist() == [True, False, False]
-    assert judge(logits, 0.5, deviation)[1].tolist() == [False, False, False]
+    assert stable_predictions(logits, 0.0, deviation)[1].tolist() == [True, False, False]
+    assert stable_predictions(logits, 0.5, deviation)[1].tolist() == [False, False, False]
 
 
 @pytest.mark.parametrize(("strictness", "limit"), [(1, 1 + 1 / 8), (0, 1), (-1, 1 - 1 / 8)])
@@ -307,11 +309,11 @@ def test_machines_may_disagree_by_an_eighth_about_a_deviation(strictness, limit)
     logits = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
     for share, stable in ((0.99, False), (1.01, True)):
         deviation = torch.tensor([1 / (2 * limit * share)], dtype=torch.float64)
-        assert judge(logits, 0.0, deviation, strictness)[1].tolist() == [stable]
+        assert stable_predictions(logits, 0.0, deviation, strictness)[1].tolist() == [stable]
 
 
 def test_widths_of_the_example_are_sparse_until_strangers_come():
     data = wild_data(0)
     assert data.x.size(1) == WIDTH
-    assert fast.plan(canonical(data), EdgeCentric(3)).sparse is not None
-    assert fast.plan(canonical(with_dense_strangers(data)), EdgeCentric(3)).sparse is None
+    assert union_of_subgraphs(canonical(data), EdgeCentric(3)).sparse is not None
+    assert union_of_subgraphs(canonical(with_dense_strangers(data)), EdgeCentric(3)).sparse is None

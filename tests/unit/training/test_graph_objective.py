@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.engine.call import bind
+from agnncert.engine.adapter import bind
 from agnncert.graphs.graph import canonical_set, one_graph
 from agnncert.training.objectives import GraphObjective, SampledGraphObjective, class_weights
 from tests.support.labelled import (

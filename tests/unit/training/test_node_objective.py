@@ -9,9 +9,9 @@ import torch_geometric.nn as pyg
 from torch_geometric.nn.models import GAT, GCN, GIN, GraphSAGE
 
 import agnncert as ac
-from agnncert.engine import fast
-from agnncert.engine.call import bind
+from agnncert.engine.adapter import bind
 from agnncert.graphs.graph import canonical
+from agnncert.training import objectives
 from agnncert.training.objectives import NodeObjective
 from tests.support.labelled import assert_same, fit_settings, gradient, labelled_graph, naive_gradient, naive_node_loss
 
@@ -68,7 +68,7 @@ def test_sparse_features_change_nothing(division) -> None:
 @pytest.mark.parametrize("division", DIVISIONS, ids=named)
 @pytest.mark.parametrize("make", ["gcn", "gat"])
 def test_evaluation_in_small_chunks_changes_nothing(make, division, monkeypatch) -> None:
-    monkeypatch.setattr(fast, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(objectives, "CHUNK_ROWS", 4)
     case = setting(make)
     assert len(objective(*case, division).terms) > 2 + 3  # the graph, no edges, and chunks
     assert_is_the_papers_sum(*case, division)

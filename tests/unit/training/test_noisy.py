@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 import agnncert as ac
-from agnncert.engine.call import bind
+from agnncert.engine.adapter import bind
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import canonical
 from agnncert.training.objectives import NodeObjective

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.engine.call import bind
+from agnncert.engine.adapter import bind
 from agnncert.graphs.graph import canonical
 from agnncert.training.objectives import SampledNodeObjective
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.engine.call import bind
+from agnncert.engine.adapter import bind
 from agnncert.graphs.graph import canonical
 from agnncert.graphs.targets import CanonicalData
 from agnncert.training import setup as preparation
@@ -23,7 +23,7 @@ def test_a_large_graph_is_laid_out_anew_and_scored_the_same(division, monkeypatc
     part = preparation.Validation(call, graph, "node", rows, data.y.numpy()[rows])
     laid_out = part.by_vote(division, 1)
     monkeypatch.setattr(preparation, "LAID_OUT_EDGES", 0)
-    monkeypatch.setattr(preparation.fast, "plan", None)  # nothing is laid out as a whole
+    monkeypatch.setattr(preparation, "union_of_subgraphs", None)  # nothing is laid out as a whole
     assert part.by_vote(division, 1)() == laid_out()
 
 

@@ -22,10 +22,11 @@ from torch import Tensor
 from torch_geometric import nn as pyg
 from torch_geometric.nn import MessagePassing
 
-from agnncert.engine.call import ModelAdapter
-from agnncert.engine.fast import CHUNK_ROWS
-from agnncert.engine.features import Features, Shake, SparseRows
-from agnncert.engine.rounding import DOUBT, SAFETY, watched
+from agnncert.engine.adapter import ModelAdapter
+from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.rounding import DOUBT, SAFETY, logits_and_deviation
+from agnncert.engine.rounding_noise import RoundingNoise
+from agnncert.engine.union import CHUNK_ROWS
 from agnncert.models import gnn
 from agnncert_live.nodes import OUTSIDE, Rows, Union
 from agnncert_live.store import Store
@@ -118,19 +119,19 @@ class KeptFeatures(Features):
     How rows are shaken differs from ``certify``, and may: any shaking within some units of rounding serves the guard.
     """
 
-    def __init__(self, x: Tensor, sparse: SparseRows | None = None, shake: Shake | None = None) -> None:
-        super().__init__(x, sparse, shake=shake)
+    def __init__(self, x: Tensor, sparse: SparseRows | None = None, noise: RoundingNoise | None = None) -> None:
+        super().__init__(x, sparse, noise=noise)
 
     def copy(self, index: Tensor) -> Tensor:
         """``x[index]`` as an ordinary tensor."""
         rows = self.x.index_select(0, index)
-        return rows if self._shake is None else self._shake.table(rows)
+        return rows if self.noise is None else self.noise.perturb_table(rows)
 
-    def shaken(self, shake: Shake) -> Features:
+    def with_noise(self, noise: RoundingNoise) -> Features:
         """The same matrix, and its products with any weight, moved by a few units of rounding."""
-        if shake not in self._shaken:
-            self._shaken[shake] = KeptFeatures(self.x, self.sparse, shake)
-        return self._shaken[shake]
+        if noise not in self._noisy:
+            self._noisy[noise] = KeptFeatures(self.x, self.sparse, noise)
+        return self._noisy[noise]
 
     def forget_sparse(self) -> None:
         """Lets go of the compressed form, which would not know of rows that change."""
@@ -146,7 +147,7 @@ class KeptFeatures(Features):
         """
         for one in self._family():
             one.x = x
-            fresh = Features(x.index_select(0, rows), shake=one._shake)
+            fresh = Features(x.index_select(0, rows), noise=one.noise)
             for key, (weight, bias, product, _) in list(one._projected.items()):
                 if len(product) < len(x):
                     product = torch.cat([product, product.new_zeros(len(x) - len(product), product.size(1))])
@@ -158,7 +159,7 @@ class KeptFeatures(Features):
         return sum(product.numel() for one in self._family() for _, _, product, _ in one._projected.values())
 
     def _family(self) -> "list[Features]":
-        return [self, *self._shaken.values()]
+        return [self, *self._noisy.values()]
 
 
 CLOSE = 16.0  # a flag counts as decided if the lead is so many times what it had to be
@@ -367,10 +368,10 @@ class Caster:
     def _look(
         self, piece: Piece, nodes: Array, features: tuple[Features, Array], batch: Array | None = None
     ) -> tuple[Tensor, Tensor]:
-        return watched(self.call, *self.inputs(piece, nodes, features, batch))
+        return logits_and_deviation(self.call, *self.inputs(piece, nodes, features, batch))
 
     def _judged(self, logits: Tensor, moved: Tensor) -> tuple[Array, Array, Array]:
-        """As ``judge``, and also which flags another random perturbation could change."""
+        """As ``stable_predictions``, and also which flags another random perturbation could change."""
         best, vote = logits.max(dim=1)
         lead = best - logits.scatter(1, vote[:, None], -torch.inf).amax(dim=1)
         scale = logits.abs().amax(dim=1).clamp(min=1.0)

@@ -9,9 +9,9 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.ids import INT64, Id
 from agnncert.certificates.votes import Votes
-from agnncert.engine.casting import cast, structure
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.reach import ReachTable
+from agnncert.engine.votes import compute_votes, structure
 from agnncert.graphs.graph import CanonicalGraph, Task, exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert_live.casting import CopyVotes
@@ -177,7 +177,9 @@ def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: 
         return
     if caster.call.takes or caster.rough or store.cells.on_graphs:
         # Values of edges are shaken by their place among all; further looks are taken for whole chunks.
-        fresh, _ = cast(caster.call, chosen.graph, store.cells.division, chosen.places, "fast", caster.tolerance)
+        fresh, _ = compute_votes(
+            caster.call, chosen.graph, store.cells.division, chosen.places, "fast", caster.tolerance
+        )
         listed = CopyVotes(copies[close], fresh.vote[close], fresh.stable[close], close[close])
         default = CopyVotes(order[alone], fresh.default[alone], fresh.default_stable[alone], alone[alone])
     else:

@@ -16,7 +16,8 @@ from agnncert.auditing.model_audit import audit
 from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import assemble
-from agnncert.engine.call import bind, require_order
+from agnncert.engine.adapter import bind
+from agnncert.engine.arguments import require_order
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.models.digest import model_digest

@@ -437,8 +437,10 @@ class Cells:
             Cell and node of each copy, the copies that each arc joins, and which edge of the graph each arc is.
         """
         groups = self.division.groups(graph)
-        pieces = self.division.disjoint_union(graph, groups)
-        cell, node, ends, edge = (part.numpy() for part in (pieces.cell, pieces.node, pieces.edge_index, pieces.edge))
+        union = self.division.disjoint_union(graph, groups)
+        cell, node, ends, edge = (
+            part.numpy() for part in (union.subgraph_index, union.node, union.edge_index, union.edge)
+        )
         if self.own_groups and self.by_pair:
             pair = np.sort(node[ends], axis=0).astype(np.int64)
             cell = np.empty(len(node), dtype=np.int64)

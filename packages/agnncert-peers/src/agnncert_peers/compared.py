@@ -20,7 +20,7 @@ from agnncert.datasets.load import load_dataset
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeDivision
 from agnncert.divisions.node import NodeDivision
-from agnncert.engine.call import require_kinds
+from agnncert.engine.arguments import require_kinds
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.models.build import count_classes

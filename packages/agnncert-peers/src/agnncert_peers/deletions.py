@@ -22,8 +22,8 @@ from scipy.sparse.csgraph import connected_components
 
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.engine.call import ModelAdapter
-from agnncert.engine.casting import EngineName
+from agnncert.engine.adapter import ModelAdapter
+from agnncert.engine.votes import EngineName
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert_peers.noise import DeletionNoise

@@ -20,9 +20,9 @@ import torch
 from torch_geometric.nn import MessagePassing
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.engine.call import ModelAdapter, bind
-from agnncert.engine.fast import CHUNK_ROWS
+from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.union import CHUNK_ROWS
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph, canonical, graph_digest, infer_task
 from agnncert.graphs.targets import target_rows

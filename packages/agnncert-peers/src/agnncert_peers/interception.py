@@ -13,9 +13,9 @@ import torch
 
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.votes import IntArray
-from agnncert.engine.call import ModelAdapter
-from agnncert.engine.casting import EngineName
-from agnncert.engine.fast import CHUNK_ROWS
+from agnncert.engine.adapter import ModelAdapter
+from agnncert.engine.union import CHUNK_ROWS
+from agnncert.engine.votes import EngineName
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert_peers.noise import InterceptionNoise, Sources

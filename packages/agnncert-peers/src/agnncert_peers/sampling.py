@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 
 from agnncert.certificates.votes import IntArray
-from agnncert.engine.call import ModelAdapter
-from agnncert.engine.fast import CHUNK_ROWS
+from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.union import CHUNK_ROWS
 from agnncert.engine.workers import Here, Workers
 from agnncert.errors import CertificateError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph

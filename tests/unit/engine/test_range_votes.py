@@ -11,10 +11,11 @@ import torch
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import reach as coverage
-from agnncert.engine.call import bind
-from agnncert.engine.casting import cast, structure
-from agnncert.engine.fast import EdgesByGroup, cast_range, covers, list_range, merged
+from agnncert.engine.adapter import bind
+from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.features import Features
+from agnncert.engine.range_votes import compute_range_votes, list_range_votes, merge_ranges, reach_of_ranges
+from agnncert.engine.votes import compute_votes, structure
 from agnncert.graphs.graph import canonical, canonical_set
 from tests.support.graphs import random_data
 from tests.support.models import build
@@ -33,11 +34,11 @@ CUTS = [[0, 9], [0, 4, 9], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 8, 9]]
 
 def shares_of(task, division, cuts, rows):
     graph = NODE if task == "node" else GRAPHS
-    call, shuffle = bind(build("gcn", task), graph, task), EdgesByGroup(graph, division, rows)
+    call, edges_by_group = bind(build("gcn", task), graph, task), EdgesByGroup(graph, division, rows)
     with torch.no_grad():
         features = Features(graph.x.to(call.dtype))
         ranges = [range(a, b) for a, b in itertools.pairwise(cuts)]
-        return [cast_range(call, shuffle, groups, features, 1e-6) for groups in ranges], shuffle
+        return [compute_range_votes(call, edges_by_group, groups, features, 1e-6) for groups in ranges], edges_by_group
 
 
 @pytest.mark.parametrize("max_pairs", [0, 30, 10**6])
@@ -48,25 +49,30 @@ def test_however_groups_are_cut_and_shares_come_in_the_votes_are_the_same(monkey
     monkeypatch.setattr(coverage, "PAIRS_AT_ONCE", 5)
     graph = NODE if task == "node" else GRAPHS
     rows = np.array([7, 2, 5]) if task == "node" else np.arange(4)
-    votes, (ptr, table) = cast(bind(build("gcn", task), graph, task), graph, division, rows, tolerance=1e-6)
-    shares, shuffle = shares_of(task, division, cuts, rows)
+    votes, (ptr, table) = compute_votes(bind(build("gcn", task), graph, task), graph, division, rows, tolerance=1e-6)
+    shares, edges_by_group = shares_of(task, division, cuts, rows)
     shares = pickle.loads(pickle.dumps(shares[::-1]))
-    listing = merged(shares, shuffle)
+    listing = merge_ranges(shares, edges_by_group)
     for name in ("indptr", "group", "vote", "stable", "reached"):
         assert np.array_equal(getattr(listing, name), getattr(votes, name)), name
         assert getattr(listing, name).dtype == getattr(votes, name).dtype
-    assert all(np.array_equal(a, b) for a, b in zip(covers(shares, shuffle, listing), (ptr, table), strict=True))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(reach_of_ranges(shares, edges_by_group, listing), (ptr, table), strict=True)
+    )
 
 
 def test_small_components_are_chosen_over_all_groups_together(monkeypatch):
     tables, division, rows = [], EdgeCentric(9), np.arange(12)
-    shuffle = EdgesByGroup(NODE, division, rows)
+    edges_by_group = EdgesByGroup(NODE, division, rows)
     for max_pairs in range(0, 60):
         monkeypatch.setattr(coverage, "MAX_PAIRS", max_pairs)
         facts = structure(NODE, division, rows)
         whole = facts["reach_ptr"], facts["reach"]
-        shares = [list_range(shuffle, range(a, b)) for a, b in itertools.pairwise(CUTS[2])]  # no vote is asked for
-        parts = covers(shares, shuffle, merged(shares, shuffle))
+        shares = [
+            list_range_votes(edges_by_group, range(a, b)) for a, b in itertools.pairwise(CUTS[2])
+        ]  # no vote is asked for
+        parts = reach_of_ranges(shares, edges_by_group, merge_ranges(shares, edges_by_group))
         assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
         tables.append(whole[1].tolist())
     assert len({tuple(table) for table in tables}) > 3
@@ -74,14 +80,14 @@ def test_small_components_are_chosen_over_all_groups_together(monkeypatch):
 
 @pytest.mark.parametrize("wrong", [slice(1, None), slice(0, 2), slice(0, 0)], ids=str)
 def test_a_missing_share_is_refused(wrong):
-    shares, shuffle = shares_of("node", NodeCentric(9), [0, 3, 6, 9], np.arange(12))
+    shares, edges_by_group = shares_of("node", NodeCentric(9), [0, 3, 6, 9], np.arange(12))
     with pytest.raises(ValueError, match="each group must be in one of them"):
-        merged(shares[wrong], shuffle)
+        merge_ranges(shares[wrong], edges_by_group)
 
 
 def test_a_share_that_is_there_twice_is_refused():
-    shares, shuffle = shares_of("node", NodeCentric(9), [0, 3, 6, 9], np.arange(12))
+    shares, edges_by_group = shares_of("node", NodeCentric(9), [0, 3, 6, 9], np.arange(12))
     with pytest.raises(ValueError, match="each group must be in one of them"):
-        merged([*shares, shares[1]], shuffle)
+        merge_ranges([*shares, shares[1]], edges_by_group)
     with pytest.raises(ValueError, match="each group must be in one of them"):
-        merged([shares[0], replace(shares[1], groups=range(2, 6)), shares[2]], shuffle)
+        merge_ranges([shares[0], replace(shares[1], groups=range(2, 6)), shares[2]], edges_by_group)

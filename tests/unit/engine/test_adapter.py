@@ -12,9 +12,9 @@ from torch_geometric.nn import GCNConv
 import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
-from agnncert.engine.call import bind
-from agnncert.engine.casting import cast
-from agnncert.engine.rounding import judge
+from agnncert.engine.adapter import bind
+from agnncert.engine.rounding import stable_predictions
+from agnncert.engine.votes import compute_votes
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import canonical, canonical_set
 from tests.support.checks import votes_of
@@ -184,7 +184,7 @@ def test_a_model_that_writes_into_its_inputs_alters_no_data_and_no_later_subgrap
     given = canonical(data)
     for division in (EdgeCentric(3), GatedNodeCentric(3)):
         fast, naive, expected = (
-            cast(bind(model, given, "node"), given, division, np.arange(6), engine, 0.0)[0].dense()
+            compute_votes(bind(model, given, "node"), given, division, np.arange(6), engine, 0.0)[0].dense()
             for model, engine in ((vandal, "fast"), (vandal, "naive"), (locked_in, "naive"))
         )
         assert np.array_equal(fast, naive)
@@ -237,7 +237,7 @@ def test_codes_arrive_as_floats_and_a_model_that_reads_them_as_integers_is_certi
 
 
 def test_a_vote_goes_to_the_largest_logit_and_ties_to_the_smaller_class():
-    votes, stable = judge(torch.tensor([[0.0, 2.0, 1.0], [3.0, 1.0, 3.0], [0.0, 0.0, 0.0]]), tolerance=0.0)
+    votes, stable = stable_predictions(torch.tensor([[0.0, 2.0, 1.0], [3.0, 1.0, 3.0], [0.0, 0.0, 0.0]]), tolerance=0.0)
     assert votes.tolist() == [1, 0, 0]
     assert stable.tolist() == [True, False, False]
     assert votes.dtype == np.int16
@@ -245,18 +245,18 @@ def test_a_vote_goes_to_the_largest_logit_and_ties_to_the_smaller_class():
 
 @pytest.mark.parametrize(("gap", "sure"), [(0.5, True), (0.25, False), (0.125, False)])
 def test_a_vote_is_stable_when_its_lead_is_more_than_twice_the_tolerance(gap, sure):
-    assert judge(torch.tensor([[gap, 0.0]], dtype=torch.float64), tolerance=0.125)[1].tolist() == [sure]
+    assert stable_predictions(torch.tensor([[gap, 0.0]], dtype=torch.float64), tolerance=0.125)[1].tolist() == [sure]
 
 
 def test_the_tolerance_grows_with_the_logits_but_not_below_one():
     logits = torch.tensor([[100.0, 99.0], [0.2, 0.1]], dtype=torch.float64)
-    assert judge(logits, tolerance=0.01)[1].tolist() == [False, True]
-    assert judge(-logits, tolerance=0.01)[1].tolist() == [False, True]
+    assert stable_predictions(logits, tolerance=0.01)[1].tolist() == [False, True]
+    assert stable_predictions(-logits, tolerance=0.01)[1].tolist() == [False, True]
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_logits_that_are_not_finite_are_never_stable(bad):
-    assert judge(torch.tensor([[bad, 0.0, 1.0]]), tolerance=0.0)[1].tolist() == [False]
+    assert stable_predictions(torch.tensor([[bad, 0.0, 1.0]]), tolerance=0.0)[1].tolist() == [False]
 
 
 class Sized(torch.nn.Module):

@@ -8,8 +8,8 @@ import torch
 
 from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
-from agnncert.engine import fast as shuffling
-from agnncert.engine.fast import EdgesByGroup, by_group
+from agnncert.engine import edges_by_group as sorting
+from agnncert.engine.edges_by_group import EdgesByGroup, sort_by_group
 from agnncert.graphs.graph import canonical, canonical_set
 from tests.support.graphs import random_data
 
@@ -20,9 +20,9 @@ CASES = [*itertools.product(["node", "graph"], DIVISIONS), ("node", GatedNodeCen
 @pytest.mark.parametrize("block", [1, 3, 1000])
 @pytest.mark.parametrize("num_groups", [4, 70_000])
 def test_edges_are_sorted_by_group_and_keep_their_order_within(monkeypatch, block, num_groups):
-    monkeypatch.setattr(shuffling, "BLOCK", block)
+    monkeypatch.setattr(sorting, "BLOCK", block)
     groups = torch.tensor([2, 0, -1, 2, 3, 0, 2])
-    edges, start = by_group(groups, num_groups)
+    edges, start = sort_by_group(groups, num_groups)
     assert edges.tolist() == [1, 5, 0, 3, 6, 4]
     assert start[:5].tolist() == [0, 2, 2, 5, 6]
     assert len(start) == num_groups + 1
@@ -30,13 +30,13 @@ def test_edges_are_sorted_by_group_and_keep_their_order_within(monkeypatch, bloc
 
 def test_ranges_hold_as_many_edges_as_fit_and_one_group_at_least():
     graph = canonical(random_data(3, smallest=12, largest=12, density=0.6))
-    shuffle = EdgesByGroup(graph, EdgeCentric(7), np.arange(12))
-    assert shuffle.ranges() == [range(7)]
-    assert shuffle.ranges(1) == [range(k, k + 1) for k in range(7)]
-    some = shuffle.ranges(shuffling.BYTES_PER_EDGE * 30)
+    edges_by_group = EdgesByGroup(graph, EdgeCentric(7), np.arange(12))
+    assert edges_by_group.ranges() == [range(7)]
+    assert edges_by_group.ranges(1) == [range(k, k + 1) for k in range(7)]
+    some = edges_by_group.ranges(sorting.BYTES_PER_EDGE * 30)
     assert 1 < len(some) < 7
     assert [k for groups in some for k in groups] == list(range(7))
-    sizes = [len(shuffle.pieces(groups).edge) for groups in some]
+    sizes = [len(edges_by_group.union(groups).edge) for groups in some]
     assert sum(sizes) == graph.num_edges
     assert all(size <= 30 for size, groups in zip(sizes, some, strict=True) if len(groups) > 1)
 
@@ -47,15 +47,23 @@ def test_the_ranges_together_are_the_union_of_all_subgraphs(task, division):
     graph = canonical(data[0]) if task == "node" else canonical_set(data)
     rows = np.arange(graph.num_nodes if task == "node" else 3)
     whole = division.disjoint_union(graph, division.groups(graph))
-    shuffle = EdgesByGroup(graph, division, rows)
+    edges_by_group = EdgesByGroup(graph, division, rows)
     seen = []
-    for groups in shuffle.ranges(1):
-        pieces = shuffle.pieces(groups)
-        assert all(int(cell) % shuffle.num_groups in groups for cell in pieces.cell)
-        ends = torch.stack([pieces.node[pieces.edge_index[0]], pieces.node[pieces.edge_index[1]]])
-        assert torch.equal(ends, graph.edge_index[:, pieces.edge])
+    for groups in edges_by_group.ranges(1):
+        union = edges_by_group.union(groups)
+        assert all(int(cell) % edges_by_group.num_groups in groups for cell in union.subgraph_index)
+        ends = torch.stack([union.node[union.edge_index[0]], union.node[union.edge_index[1]]])
+        assert torch.equal(ends, graph.edge_index[:, union.edge])
         seen += list(
-            zip(pieces.cell.tolist(), pieces.node.tolist(), pieces.votes.tolist(), pieces.reached.tolist(), strict=True)
+            zip(
+                union.subgraph_index.tolist(),
+                union.node.tolist(),
+                union.votes.tolist(),
+                union.reached.tolist(),
+                strict=True,
+            )
         )
-    expected = zip(whole.cell.tolist(), whole.node.tolist(), whole.votes.tolist(), whole.reached.tolist(), strict=True)
+    expected = zip(
+        whole.subgraph_index.tolist(), whole.node.tolist(), whole.votes.tolist(), whole.reached.tolist(), strict=True
+    )
     assert sorted(seen) == sorted(expected)

@@ -10,8 +10,8 @@ import agnncert as ac
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
-from agnncert.engine.call import bind
-from agnncert.engine.casting import cast
+from agnncert.engine.adapter import bind
+from agnncert.engine.votes import compute_votes
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set
 from tests.support.checks import votes_of
@@ -24,7 +24,7 @@ DATA = make_data([(0, 1), (1, 0), (1, 2), (2, 1)], 4)
 def test_an_unknown_engine_is_met_with_the_nearest():
     graph = canonical(DATA)
     with pytest.raises(SettingsError, match='unknown engine "fats": did you mean "fast"'):
-        cast(bind(build("gcn", "node"), graph, "node"), graph, EdgeCentric(3), np.arange(4), "fats")
+        compute_votes(bind(build("gcn", "node"), graph, "node"), graph, EdgeCentric(3), np.arange(4), "fats")
 
 
 @pytest.mark.parametrize("tolerance", [-1, -1e-9, float("nan"), float("inf"), True, "x", [0.1]], ids=repr)
@@ -90,7 +90,9 @@ def test_unstable_votes_are_marked_alike_by_both_engines():
     graph = canonical(data)
     call = bind(model, graph, "node")
     for tolerance in (0.0, 0.05, 0.5, 10.0):
-        fast, slow = (cast(call, graph, EdgeCentric(3), np.arange(4), e, tolerance)[0] for e in ("fast", "naive"))
+        fast, slow = (
+            compute_votes(call, graph, EdgeCentric(3), np.arange(4), e, tolerance)[0] for e in ("fast", "naive")
+        )
         assert np.array_equal(fast.stable, slow.stable)
         assert np.array_equal(fast.default_stable, slow.default_stable)
     assert not fast.stable.any()
@@ -108,15 +110,15 @@ def test_no_targets_give_no_votes(division, engine):
 def test_a_cover_table_comes_with_the_edge_centric_division_only():
     graph, joined = canonical(DATA), canonical_set([DATA])
     node, whole = bind(build("gcn", "node"), graph, "node"), bind(build("gcn", "graph"), joined, "graph")
-    assert len(cast(node, graph, EdgeCentric(3), np.arange(4))[1][1]) > 0
-    assert len(cast(whole, joined, EdgeCentric(3), np.arange(1))[1][1]) > 0
-    assert len(cast(node, graph, NodeCentric(3), np.arange(4))[1][1]) == 0
-    assert len(cast(node, graph, Forgetful(), np.arange(4))[1][1]) == 0
+    assert len(compute_votes(node, graph, EdgeCentric(3), np.arange(4))[1][1]) > 0
+    assert len(compute_votes(whole, joined, EdgeCentric(3), np.arange(1))[1][1]) > 0
+    assert len(compute_votes(node, graph, NodeCentric(3), np.arange(4))[1][1]) == 0
+    assert len(compute_votes(node, graph, Forgetful(), np.arange(4))[1][1]) == 0
 
 
 def test_votes_are_cast_without_tracking_gradients():
     graph = canonical(DATA)
     call = bind(build("gcn", "node"), graph, "node")
     with torch.enable_grad():
-        cast(call, graph, EdgeCentric(3), np.arange(4))
+        compute_votes(call, graph, EdgeCentric(3), np.arange(4))
     assert all(p.grad is None for p in call.model.parameters())

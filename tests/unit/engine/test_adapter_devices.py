@@ -9,7 +9,7 @@ import torch
 import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
-from agnncert.engine import call as calling
+from agnncert.engine import adapter
 from agnncert.engine import features as lazy_rows
 from agnncert.errors import ModelContractError
 from tests.support.far import FAR, Far, far_away, sent_far
@@ -96,7 +96,7 @@ def test_whoever_forgets_to_send_something_is_told(monkeypatch, forgotten):
     if forgotten == "features":
         monkeypatch.setattr(lazy_rows.LazyRows, "on", lambda self, device: self)
     else:
-        monkeypatch.setattr(calling.ModelAdapter, "run", _careless(forgotten))
+        monkeypatch.setattr(adapter.ModelAdapter, "run", _careless(forgotten))
     with pytest.raises(Exception, match=r"same device|numpy|device"):
         certified_far("gcn", "node", EdgeCentric(5))
 

@@ -8,9 +8,9 @@ import pytest
 
 from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import NodeCentric
-from agnncert.engine.call import bind
-from agnncert.engine.casting import cast
-from agnncert.engine.naive import choose_few, choose_votes, differing
+from agnncert.engine.adapter import bind
+from agnncert.engine.spot_check import choose_few_subgraphs, choose_votes, spot_check_pairs
+from agnncert.engine.votes import compute_votes
 from agnncert.graphs.graph import canonical, canonical_set
 from tests.support.graphs import random_data
 from tests.support.models import build
@@ -22,23 +22,23 @@ def voted(request):
     graph = canonical(data[0]) if request.param == "node" else canonical_set(data)
     rows = np.arange(graph.num_nodes if request.param == "node" else 3)
     call, division = bind(build("sage", request.param), graph, request.param), NodeCentric(4)
-    return cast(call, graph, division, rows)[0], call, graph, division, rows
+    return compute_votes(call, graph, division, rows)[0], call, graph, division, rows
 
 
 def test_votes_that_are_right_do_not_differ_and_wrong_ones_do(voted):
     votes, call, graph, division, rows = voted
     everything = choose_votes(votes, np.inf, np.random.default_rng(0))
     assert len(everything) == len(rows) * 4
-    assert not differing(votes, everything, call, graph, division, rows)[0].size
+    assert not spot_check_pairs(votes, everything, call, graph, division, rows)[0].size
     wrong = replace(votes, vote=(votes.vote + 1) % votes.num_classes)
-    found, again = differing(wrong, everything, call, graph, division, rows)
+    found, again = spot_check_pairs(wrong, everything, call, graph, division, rows)
     assert found.size == votes.stable.sum()
     assert (again == votes.dense().reshape(-1)).all()
 
 
 def test_a_few_votes_are_some_dozens_at_the_price_of_few_passes(voted):
     votes, _, graph, _, rows = voted
-    pairs = choose_few(votes, graph.task == "graph", np.random.default_rng(0))
+    pairs = choose_few_subgraphs(votes, graph.task == "graph", np.random.default_rng(0))
     assert len(np.unique(pairs[:, 1])) <= 3 or graph.task == "graph"
     assert len(pairs) >= min(24, len(rows))
     assert len(np.unique(pairs, axis=0)) == len(pairs)
@@ -48,8 +48,10 @@ def test_votes_without_any_edge_can_be_cast_again():
     data = random_data(0, smallest=6, density=0.0)
     graph, division, rows = canonical(data), EdgeCentric(3), np.arange(2)
     call = bind(build("gcn", "node"), graph, "node")
-    votes = cast(call, graph, division, rows)[0]
-    assert not differing(votes, choose_few(votes, False, np.random.default_rng(0)), call, graph, division, rows)[0].size
+    votes = compute_votes(call, graph, division, rows)[0]
+    assert not spot_check_pairs(
+        votes, choose_few_subgraphs(votes, False, np.random.default_rng(0)), call, graph, division, rows
+    )[0].size
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, 11, 12, 13, 100])
@@ -67,7 +69,7 @@ def voted_alone(request):
     graph = canonical(data[0]) if request.param == "node" else canonical_set(data)
     rows = np.arange(graph.num_nodes if request.param == "node" else 3)
     call, division = bind(build("sage", request.param), graph, request.param), PerEdge()
-    return cast(call, graph, division, rows)[0], call, graph, division, rows
+    return compute_votes(call, graph, division, rows)[0], call, graph, division, rows
 
 
 def test_where_neighbours_have_groups_of_their_own_all_that_is_cast_is_cast_again(voted_alone):
@@ -79,9 +81,9 @@ def test_where_neighbours_have_groups_of_their_own_all_that_is_cast_is_cast_agai
     free = set(np.flatnonzero(votes.num_unlisted).tolist())
     assert {v for v, _ in chosen - listed} == free, "one empty group for each target that has one"
     assert len(chosen) == len(listed) + len(free)
-    assert not differing(votes, everything, call, graph, division, rows)[0].size
+    assert not spot_check_pairs(votes, everything, call, graph, division, rows)[0].size
     wrong = replace(votes, vote=(votes.vote + 1) % votes.num_classes)
-    assert differing(wrong, everything, call, graph, division, rows)[0].size == votes.stable.sum()
+    assert spot_check_pairs(wrong, everything, call, graph, division, rows)[0].size == votes.stable.sum()
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, 12, 33])
@@ -97,8 +99,8 @@ def test_some_of_them_are_mostly_votes_that_are_cast(voted_alone, number):
 def test_a_few_of_them_are_some_dozens_too(voted_alone):
     votes, _, graph, _, rows = voted_alone
     on_graphs = graph.task == "graph"
-    pairs = choose_few(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=len(rows))
+    pairs = choose_few_subgraphs(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=len(rows))
     listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
     assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(24, len(listed))
-    few = choose_few(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=10**7)
+    few = choose_few_subgraphs(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=10**7)
     assert on_graphs or len(np.unique(few[:, 1])) == 3

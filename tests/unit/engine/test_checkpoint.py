@@ -5,9 +5,10 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.engine import casting as gather
-from agnncert.engine.casting import parts_of
-from agnncert.engine.fast import EdgesByGroup, RangeVotes
+from agnncert.engine import votes as engine_votes
+from agnncert.engine.edges_by_group import EdgesByGroup
+from agnncert.engine.range_votes import RangeVotes
+from agnncert.engine.votes import ranges_to_compute
 from agnncert.graphs.targets import prepared
 
 GROUPS = 9
@@ -50,13 +51,13 @@ def test_a_vote_that_was_stopped_goes_on(model, division, tmp_path, monkeypatch)
     there = sum(int(file.stem[17:]) - int(file.stem[7:16]) for file in kept)
     assert 3 <= there < GROUPS
     cast = []
-    one = gather.cast_range
+    one = engine_votes.compute_range_votes
 
-    def counted(call, shuffle, groups, *rest):
+    def counted(call, edges_by_group, groups, *rest):
         cast.append(groups)
-        return one(call, shuffle, groups, *rest)
+        return one(call, edges_by_group, groups, *rest)
 
-    monkeypatch.setattr(gather, "cast_range", counted)
+    monkeypatch.setattr(engine_votes, "compute_range_votes", counted)
     again = ac.certify(model, data, division, checkpoint=folder)  # with another memory limit, too
     assert sum(map(len, cast)) == GROUPS - there
     whole.save(tmp_path / "whole.cert")
@@ -101,10 +102,10 @@ def test_a_file_in_place_of_the_folder(model, tmp_path) -> None:
 
 def test_parts_cover_what_is_left_once() -> None:
     chosen = prepared(a_graph(), None).targets(None)
-    shuffle = EdgesByGroup(chosen.graph, ac.EdgeCentric(GROUPS), chosen.places)
+    edges_by_group = EdgesByGroup(chosen.graph, ac.EdgeCentric(GROUPS), chosen.places)
     for kept in ([], [range(0, 2)], [range(3, 4), range(7, 9)]):
         shares = [RangeVotes(groups, None, None) for groups in kept]
         for at_least in (1, 2, 5, 100):
-            parts = parts_of(shuffle, None, shares, at_least)
+            parts = ranges_to_compute(edges_by_group, None, shares, at_least)
             assert sorted(group for part in (*parts, *kept) for group in part) == list(range(GROUPS))
             assert len(parts) >= min(at_least, GROUPS - sum(map(len, kept)))
