@@ -32,8 +32,8 @@ from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.stacked import StackedEvidence
 from agnncert.verdict import verify
 from agnncert.verifier import recount, recount_possible, recount_prices, recount_stacked
-from agnncert.verifier.extracted import Answer, ask_checker
 from agnncert.verifier.piles import sort_votes
+from formal.extracted import Answer, ask_checker
 
 PROJECT = Path(__file__).resolve().parents[1]
 STACKED = ("stacked/sum", "stacked/mean", "stacked/gated", "stacked/edges", "stacked/two-levels")

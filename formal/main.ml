@@ -1,4 +1,4 @@
-(* Reads the numbers of a certificate from standard input (agnncert/verifier/extracted.py writes them: 64-bit integers, little-endian),
+(* Reads the numbers of a certificate from standard input (extracted.py writes them: 64-bit integers, little-endian),
    asks the extracted checker about every statement, and prints how many are wrong. Not verified, and without arithmetic of its own
    but for [first_too_dear], a hint that the checker does not rely on. A number that does not fit into 63 bits stops it. *)
 open Checker

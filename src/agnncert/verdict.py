@@ -75,7 +75,6 @@ def verify(
     seed: int = 0,
     division: Any = None,
     progress: "OnProgress | None" = None,
-    extracted: bool = False,
 ) -> Verdict:
     """Checks a certificate file: from the file alone, or everything in it that follows from a graph and a model.
 
@@ -88,7 +87,6 @@ def verify(
         seed: Seed of that choice.
         division: Your own division, if the certificate was made with one; built-in ones are read from the file.
         progress: Called while votes are cast again.
-        extracted: Whether to ask the checker that is extracted from the proofs in Coq as well (``make formal``).
 
     Returns:
         A verdict, which says what was checked and what was not. From the file alone, only its arithmetic can be: anyone
@@ -96,7 +94,7 @@ def verify(
 
     Raises:
         CertificateError: There is no such file.
-        SettingsError: ``model``, ``recheck`` or ``extracted`` was given without what they need.
+        SettingsError: ``model`` or ``recheck`` was given without what they need.
         GraphError: The data cannot be used as it is.
     """
     if not isinstance(file, str | PathLike):
@@ -117,10 +115,6 @@ def verify(
         checked += [f"{stated} stated budgets"] if stated else []
         checked += ["how many targets cannot get which label"] if contents.excluded else []
         not_checked = [*_FILE_ALONE[contents.kind]]
-        if extracted:
-            from agnncert.verifier.extracted import check_extracted
-
-            wrong, checked = check_extracted(contents, wrong, checked)
         if "paths" in contents.evidence:
             not_checked.append("whether the paths to the targets are those of a graph: pass data")
         if not wrong and data is not None:

@@ -88,11 +88,7 @@ def _audit(model: Any, data: Any, defence: Any, task: Any = None) -> AuditReport
 
 
 def verify_named(
-    certificate: Path,
-    named: ModelSettings,
-    recheck: float,
-    on_progress: OnProgress | None = None,
-    extracted: bool = False,
+    certificate: Path, named: ModelSettings, recheck: float, on_progress: OnProgress | None = None
 ) -> Verdict:
     """Verifies a certificate and recomputes predictions, with the named data and model, or with those of its run.
 
@@ -109,7 +105,7 @@ def verify_named(
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
     data = load_data(named) if run is None or own_data else load_run_data(run, named.root)
     model = _model_to_check(run, named, data, own_data, recheck)
-    how: dict[str, Any] = {"recheck": recheck, "seed": named.seed, "progress": on_progress, "extracted": extracted}
+    how: dict[str, Any] = {"recheck": recheck, "seed": named.seed, "progress": on_progress}
     return verify(certificate, data=data, model=model, **how)
 
 

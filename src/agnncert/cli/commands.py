@@ -245,9 +245,6 @@ def verify(
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the outcome as JUnit XML too, for a pipeline.")
     ] = None,
-    extracted: Annotated[
-        bool, typer.Option("--extracted", help="Check with the program extracted from the Coq proofs as well.")
-    ] = False,
     seed: options.Seed = None,
     root: options.Root = None,
     set_: options.Set = None,
@@ -274,12 +271,12 @@ def verify(
     certificate, amount = _certificate_in(file), math.inf if recheck == "all" else int(recheck)
     screen = Screen(json)
     if not (amount or named.data or named.model or named.weights or _is_run(file)):
-        verdict = check(certificate, extracted=extracted)
+        verdict = check(certificate)
     else:
         from agnncert.cli.check_step import verify_named
 
         with screen.following() as on_progress:
-            verdict = verify_named(certificate, named, amount, on_progress, extracted)
+            verdict = verify_named(certificate, named, amount, on_progress)
     names = ("holds", "reasons", "warnings", "checked", "not_checked", "compared")
     there = {*verdict.compared, *(() if verdict.warnings else ("date",))}
     missing = [_MISSING[name] for name in required if verdict.holds and name not in there]

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +12,8 @@ import pytest
 from agnncert.certificates.file import read_contents
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import SettingsError
-from agnncert.verdict import verify
-from agnncert.verifier import extracted
-from formal import compare
+from agnncert.verdict import Verdict
+from formal import compare, extracted
 from formal.compare import (
     STACKED,
     Comparison,
@@ -87,12 +87,12 @@ def test_a_comparison_sees_a_difference(checker):
 
 
 def test_verify_says_which_derivations_agree(checker):
-    verdict = verify(GOLDEN / "node-centric-node.cert", extracted=True)
+    verdict = extracted.verify_extracted(GOLDEN / "node-centric-node.cert")
     assert verdict.holds
     assert any(line.endswith("all three agree") for line in verdict.checked)
-    stacked = verify(GOLDEN / "stacked-two-levels.cert", extracted=True)
+    stacked = extracted.verify_extracted(GOLDEN / "stacked-two-levels.cert")
     assert any(line.endswith("all three agree") for line in stacked.checked)
-    samples = verify(GOLDEN / "rs.cert", extracted=True)
+    samples = extracted.verify_extracted(GOLDEN / "rs.cert")
     assert samples.holds
     assert any("random samples" in line for line in samples.checked)
 
@@ -131,20 +131,23 @@ EXCLUDING = sorted(CORPUS.glob("true/*-excluded.cert"))
 @pytest.mark.parametrize("file", EXCLUDING, ids=lambda file: file.stem)
 def test_the_checker_refuses_altered_numbers_of_excluded_targets(file, checker):
     contents = read_contents(file)
-    wrong, checked = extracted.check_extracted(contents, [], [])
-    assert not wrong
-    assert checked[-1].endswith("all three agree")
+    by_recount = Verdict(True, (), ("what the recount checks",))
+    verdict = extracted.add_extracted(by_recount, contents)
+    assert verdict.holds
+    assert not verdict.reasons
+    assert verdict.checked[-1].endswith("all three agree")
     for at, each in enumerate(contents.excluded):
         for k in range(len(each)):
             for change in (-1, 1):
                 numbers = (*each[:k], each[k] + change, *each[k + 1 :])
                 altered = (*contents.excluded[:at], numbers, *contents.excluded[at + 1 :])
-                wrong, checked = extracted.check_extracted(replace(contents, excluded=altered), [], [])
-                assert len(wrong) == 1
-                assert f"the extracted checker derives {each} targets that {contents.budgets[at]} gives no" in wrong[0]
-                assert checked[-1].endswith("the extracted checker refuses its numbers")
+                verdict = extracted.add_extracted(by_recount, replace(contents, excluded=altered))
+                assert not verdict.holds
+                (wrong,) = verdict.reasons
+                assert f"the extracted checker derives {each} targets that {contents.budgets[at]} gives no" in wrong
+                assert verdict.checked[-1].endswith("the extracted checker refuses its numbers")
     short = replace(contents, excluded=tuple(each[:-1] for each in contents.excluded))
-    wrong, _ = extracted.check_extracted(short, [], [])
+    wrong = extracted.add_extracted(by_recount, short).reasons
     assert len(wrong) == sum(map(bool, contents.excluded))  # nothing is derived for a part of the classes
 
 
@@ -152,16 +155,35 @@ def test_a_false_exclusion_of_the_corpus_is_refused_by_recount_and_checker(check
     files = [f for f in CORPUS.glob("false/excluded-*.cert") if not f.stem.endswith("--rs")]
     assert len(files) >= 4
     for file in files:
-        verdict = verify(file, extracted=True)
+        verdict = extracted.verify_extracted(file)
         assert verdict.checked[-1].endswith("recount and extracted checker both refuse the file"), file.name
         assert any(text.startswith("the extracted checker derives (") for text in verdict.reasons), file.name
 
 
 def test_without_the_checker_the_error_says_how_to_build_it(monkeypatch):
-    monkeypatch.setattr(extracted, "__file__", "/elsewhere/a/b/c/d.py")
+    monkeypatch.setattr(extracted, "__file__", "/elsewhere/extracted.py")
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(SettingsError, match="make formal"):
-        verify(GOLDEN / "node-centric-node.cert", extracted=True)
+        extracted.verify_extracted(GOLDEN / "node-centric-node.cert")
+
+
+def test_the_command_prints_the_verdict_and_its_exit_status_says_it(checker, tmp_path):
+    damaged = tmp_path / "damaged.cert"
+    damaged.write_bytes(b"no certificate")
+    expected = {
+        GOLDEN / "node-centric-node.cert": (0, "all three agree"),
+        sorted(CORPUS.glob("false/excluded-*node*.cert"))[0]: (1, "recount and extracted checker both refuse the file"),
+        damaged: (1, "The certificate is refused."),
+    }
+    for file, (status, said) in expected.items():
+        done = subprocess.run(
+            [sys.executable, "-m", "formal.extracted", file], cwd=PROJECT, capture_output=True, text=True
+        )
+        assert (done.returncode, said in done.stdout) == (status, True), (file, done.stdout, done.stderr)
+    done = subprocess.run(
+        [sys.executable, "-m", "formal.extracted", tmp_path / "none.cert"], cwd=PROJECT, capture_output=True, text=True
+    )
+    assert (done.returncode, "there is no file" in done.stderr) == (2, True)
 
 
 def test_nothing_is_admitted_and_every_statement_is_listed():
