@@ -1,136 +1,176 @@
-"""Layers that were read, line by line, and are local by construction: one line of reason for each.
+"""Layers that were read, line by line, and are local by construction, with a reason for each.
 
 A model is local *by construction* if every module in it is of exactly one of these classes, with settings under which
 the reason holds, with attributes that are numbers, text and functions on a list, and if nothing that these classes call
-has been exchanged. Reasons are about code that can change: the files of PyTorch Geometric that were read are pinned by
-their digests. With another text in any of them nothing is known by construction, until somebody has read the new text
-and pinned it.
-
-Python lets anybody exchange a method, a function, or a name in a module while the program runs
-(``GCNConv.propagate``, ``gcn_norm``, ``F.relu``). So everything that the classes call is followed (``unaltered``):
-methods of the classes and of their bases, functions that these name, methods of tensors. Each must have the very
-instructions that its file compiles to, under the name that the file gives it. What cannot be followed is not known.
+has been exchanged (``original_code``). Reasons are about code that can change: the files of PyTorch Geometric that were
+read are pinned by their digests. With another text in any of them nothing is known by construction, until somebody has
+read the new text and pinned it.
 """
 
-import builtins
 import hashlib
-import operator
-import sys
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from weakref import ReferenceType
 
-import jinja2
 import torch
 import torch.nn.functional as F
 import torch_geometric
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules import module as torch_module
 from torch_geometric import nn as pyg
 from torch_geometric.inspector import Inspector
 from torch_geometric.nn import MessagePassing
-from torch_geometric.nn.conv import message_passing
 from torch_geometric.utils._trim_to_layer import TrimToLayer
 
+from agnncert.auditing.original_code import Place, is_original
 from agnncert.models import gnn
 from agnncert.models.wrappers import Fallback, Scaling
-
-Settings = Callable[[Any], bool]
 
 
 def _always(layer: Any) -> bool:
     return True
 
 
-def _forward_arcs(layer: Any) -> bool:
-    """Messages follow arcs, nothing is cached, and they are added up in a way that was read."""
-    kept = any(value is not None for name, value in vars(layer).items() if name.startswith("_cached"))
-    cached = kept or getattr(layer, "cached", False) is not False  # what was kept is used even if caching is off now
-    plain = type(layer.aggr_module) in _AGGREGATIONS and not layer.explain
-    return plain and not cached and layer.flow == "source_to_target" and layer.node_dim in (-2, 0)
+@dataclass(frozen=True)
+class KnownLayer:
+    """Why the layers of a class are local.
+
+    Attributes:
+        reason: What the class computes, in words.
+        holds_for: Whether the reason holds for a layer with its settings. Defaults to all layers of the class.
+    """
+
+    reason: str
+    holds_for: Callable[[Any], bool] = _always
 
 
-def _rows_only(layer: Any) -> bool:
+def _sends_along_arcs(layer: Any) -> bool:
+    """Returns whether messages follow arcs, nothing is cached, and they are aggregated in a way that was read."""
+    if layer.explain or type(layer.aggr_module) not in _AGGREGATIONS:
+        return False
+    if getattr(layer, "cached", False) is not False:
+        return False
+    # What was cached earlier is used even if caching is off now.
+    if any(value is not None for name, value in vars(layer).items() if name.startswith("_cached")):
+        return False
+    return layer.flow == "source_to_target" and layer.node_dim in (-2, 0)
+
+
+def _normalises_rows(layer: Any) -> bool:
     return len(layer.normalized_shape) == 1
 
 
-def _frozen(layer: Any) -> bool:
+def _has_fixed_statistics(layer: Any) -> bool:
     return bool(layer.track_running_stats) and not layer.training
 
 
-def _last_dimension(layer: Any) -> bool:
+def _works_within_rows(layer: Any) -> bool:
     return layer.dim in (1, -1)
 
 
+def _is_evaluating(layer: Any) -> bool:
+    return not layer.training
+
+
 _AGGREGATIONS = (pyg.SumAggregation, pyg.MeanAggregation, pyg.MaxAggregation, pyg.MinAggregation)
+
+# Modules and functions that work on each number by itself.
 _ENTRYWISE = (
-    nn.Identity, nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish,
-    nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Hardswish,
-)  # fmt: skip
+    nn.Identity,
+    nn.ReLU,
+    nn.ReLU6,
+    nn.LeakyReLU,
+    nn.PReLU,
+    nn.ELU,
+    nn.SELU,
+    nn.CELU,
+    nn.GELU,
+    nn.SiLU,
+    nn.Mish,
+    nn.Tanh,
+    nn.Sigmoid,
+    nn.Softplus,
+    nn.Softsign,
+    nn.Hardtanh,
+    nn.Hardswish,
+)
+_ENTRYWISE_FUNCTIONS = (
+    *[Place(torch, name) for name in ("relu", "tanh", "sigmoid", "selu", "celu")],
+    *[Place(F, name) for name in ("relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish")],
+    *[Place(F, name) for name in ("tanh", "sigmoid", "softplus", "softsign", "hardtanh", "hardswish")],
+)
 
-# Functions that work on each number by itself.
-_FUNCTIONS = [
-    *[(torch, name) for name in ("relu", "tanh", "sigmoid", "selu", "celu")],
-    *[(F, name) for name in ("relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "tanh")],
-    *[(F, name) for name in ("sigmoid", "softplus", "softsign", "hardtanh", "hardswish")],
-]
+_STACK = KnownLayer("layers, norms and activations one after the other")
+_READOUT = KnownLayer("the same, then a readout of each graph")
+_ATTENTION = KnownLayer("scores of arcs, softmax over the arcs of one head, sum by head", _sends_along_arcs)
 
-KNOWN: dict[type, tuple[str, Settings]] = {
+KNOWN: dict[type, KnownLayer] = {
     # torch
-    **dict.fromkeys(_ENTRYWISE, ("works on each number by itself", _always)),
-    nn.Linear: ("a product and a sum for each row", _always),
-    nn.Dropout: ("hands its input on in evaluation mode", lambda layer: not layer.training),
-    nn.LayerNorm: ("statistics of each row", _rows_only),
-    nn.RMSNorm: ("statistics of each row", _rows_only),
-    nn.BatchNorm1d: ("a fixed affine map in evaluation mode, with statistics that were kept", _frozen),
-    nn.Softmax: ("within each row", _last_dimension),
-    nn.LogSoftmax: ("within each row", _last_dimension),
-    nn.Sequential: ("one after the other", _always),
-    nn.ModuleList: ("is called by its owner", _always),
-    nn.ModuleDict: ("is called by its owner", _always),
-    nn.LSTM: ("is called by JumpingKnowledge only: over the layers of each node", lambda layer: layer.batch_first),
+    **dict.fromkeys(_ENTRYWISE, KnownLayer("works on each number by itself")),
+    nn.Linear: KnownLayer("a product and a sum for each row"),
+    nn.Dropout: KnownLayer("hands its input on in evaluation mode", _is_evaluating),
+    nn.LayerNorm: KnownLayer("statistics of each row", _normalises_rows),
+    nn.RMSNorm: KnownLayer("statistics of each row", _normalises_rows),
+    nn.BatchNorm1d: KnownLayer(
+        "a fixed affine map in evaluation mode, with statistics that were kept", _has_fixed_statistics
+    ),
+    nn.Softmax: KnownLayer("within each row", _works_within_rows),
+    nn.LogSoftmax: KnownLayer("within each row", _works_within_rows),
+    nn.Sequential: KnownLayer("one after the other"),
+    nn.ModuleList: KnownLayer("is called by its owner"),
+    nn.ModuleDict: KnownLayer("is called by its owner"),
+    nn.LSTM: KnownLayer(
+        "is called by JumpingKnowledge only: over the layers of each node", lambda layer: layer.batch_first
+    ),
     # PyTorch Geometric
-    pyg.SumAggregation: ("one scatter by the head of each arc", _always),
-    pyg.MeanAggregation: ("one scatter by the head of each arc, divided by its in-degree", _always),
-    pyg.MaxAggregation: ("one scatter by the head of each arc", _always),
-    pyg.MinAggregation: ("one scatter by the head of each arc", _always),
-    pyg.Linear: ("a product and a sum for each row", _always),
-    pyg.BatchNorm: ("BatchNorm1d of torch", _always),
-    pyg.LayerNorm: ("statistics of each row", lambda layer: layer.mode == "node"),
-    pyg.JumpingKnowledge: ("joins the layers of each node", _always),
-    pyg.GCNConv: ("weights are divided by in-degrees at both ends, then summed by head", _forward_arcs),
-    pyg.SGConv: ("as GCNConv, several times", _forward_arcs),
-    pyg.TAGConv: ("as GCNConv without loops, several times", _forward_arcs),
-    pyg.APPNP: ("as GCNConv, several times; drops nothing in evaluation mode", _forward_arcs),
-    pyg.SAGEConv: ("what neighbours send, aggregated by head, and the node itself", _forward_arcs),
-    pyg.GraphConv: ("what neighbours send times the weight of the edge, aggregated by head", _forward_arcs),
-    pyg.GINConv: ("the sum of neighbours and the node itself, then a network for each row", _forward_arcs),
-    pyg.GINEConv: ("as GINConv; a network for each edge", _forward_arcs),
-    pyg.GATConv: ("scores of arcs, softmax over the arcs of one head, sum by head", _forward_arcs),
-    pyg.GATv2Conv: ("scores of arcs, softmax over the arcs of one head, sum by head", _forward_arcs),
-    pyg.GCN: ("layers, norms and activations one after the other", _always),
-    pyg.GraphSAGE: ("layers, norms and activations one after the other", _always),
-    pyg.GIN: ("layers, norms and activations one after the other", _always),
-    pyg.GAT: ("layers, norms and activations one after the other", _always),
-    pyg.MLP: ("linear layers, norms and activations one after the other", _always),
-    TrimToLayer: ("does nothing unless told the sizes of a sample, which nobody does", _always),
+    pyg.SumAggregation: KnownLayer("one scatter by the head of each arc"),
+    pyg.MeanAggregation: KnownLayer("one scatter by the head of each arc, divided by its in-degree"),
+    pyg.MaxAggregation: KnownLayer("one scatter by the head of each arc"),
+    pyg.MinAggregation: KnownLayer("one scatter by the head of each arc"),
+    pyg.Linear: KnownLayer("a product and a sum for each row"),
+    pyg.BatchNorm: KnownLayer("BatchNorm1d of torch"),
+    pyg.LayerNorm: KnownLayer("statistics of each row", lambda layer: layer.mode == "node"),
+    pyg.JumpingKnowledge: KnownLayer("joins the layers of each node"),
+    pyg.GCNConv: KnownLayer("weights are divided by in-degrees at both ends, then summed by head", _sends_along_arcs),
+    pyg.SGConv: KnownLayer("as GCNConv, several times", _sends_along_arcs),
+    pyg.TAGConv: KnownLayer("as GCNConv without loops, several times", _sends_along_arcs),
+    pyg.APPNP: KnownLayer("as GCNConv, several times; drops nothing in evaluation mode", _sends_along_arcs),
+    pyg.SAGEConv: KnownLayer("what neighbours send, aggregated by head, and the node itself", _sends_along_arcs),
+    pyg.GraphConv: KnownLayer(
+        "what neighbours send times the weight of the edge, aggregated by head", _sends_along_arcs
+    ),
+    pyg.GINConv: KnownLayer(
+        "the sum of neighbours and the node itself, then a network for each row", _sends_along_arcs
+    ),
+    pyg.GINEConv: KnownLayer("as GINConv; a network for each edge", _sends_along_arcs),
+    pyg.GATConv: _ATTENTION,
+    pyg.GATv2Conv: _ATTENTION,
+    pyg.GCN: _STACK,
+    pyg.GraphSAGE: _STACK,
+    pyg.GIN: _STACK,
+    pyg.GAT: _STACK,
+    pyg.MLP: KnownLayer("linear layers, norms and activations one after the other"),
+    TrimToLayer: KnownLayer("does nothing unless told the sizes of a sample, which nobody does"),
     # this library
-    gnn.ProjectedSAGEConv: ("SAGEConv with the projection first", _forward_arcs),
-    gnn.ProjectedGINConv: ("GINConv with the first projection first", _forward_arcs),
-    gnn.RelationalConv: ("what neighbours send times shares of each head's arcs, summed by head", _forward_arcs),
-    Scaling: ("an affine map of each row by numbers that were kept", _always),
-    gnn.Dropout: ("hands its input on in evaluation mode", lambda layer: not layer.training),
-    gnn.NodeGNN: ("layers, norms and activations one after the other", _always),
-    gnn.WeightedNodeGNN: ("layers, norms and activations one after the other", _always),
-    gnn.RelationalNodeGNN: ("layers, norms and activations one after the other", _always),
-    gnn.GraphGNN: ("the same, then a readout of each graph", _always),
-    gnn.WeightedGraphGNN: ("the same, then a readout of each graph", _always),
-    gnn.RelationalGraphGNN: ("the same, then a readout of each graph", _always),
-    Fallback: ("rows of one of two models, chosen by whether the node has an incoming arc", _always),
+    gnn.ProjectedSAGEConv: KnownLayer("SAGEConv with the projection first", _sends_along_arcs),
+    gnn.ProjectedGINConv: KnownLayer("GINConv with the first projection first", _sends_along_arcs),
+    gnn.RelationalConv: KnownLayer(
+        "what neighbours send times shares of each head's arcs, summed by head", _sends_along_arcs
+    ),
+    Scaling: KnownLayer("an affine map of each row by numbers that were kept"),
+    gnn.Dropout: KnownLayer("hands its input on in evaluation mode", _is_evaluating),
+    gnn.NodeGNN: _STACK,
+    gnn.WeightedNodeGNN: _STACK,
+    gnn.RelationalNodeGNN: _STACK,
+    gnn.GraphGNN: _READOUT,
+    gnn.WeightedGraphGNN: _READOUT,
+    gnn.RelationalGraphGNN: _READOUT,
+    Fallback: KnownLayer("rows of one of two models, chosen by whether the node has an incoming arc"),
 }
 
 # sha256 of the files of PyTorch Geometric that were read.
@@ -168,313 +208,121 @@ READ: dict[str, str] = {
 }
 
 
-def by_construction(model: Any) -> bool:
-    """Whether every part of a model is on the list of what was read, as it is set, and nothing has been exchanged.
+def by_construction(model: object) -> bool:
+    """Returns whether every part of a model was read, as it is set, and nothing that it calls has been exchanged.
 
     Everything else, down to an activation that is an object of somebody's own, is audited in full.
     """
-    if not isinstance(model, nn.Module) or not sources_were_read():
-        return False
-    if any(value for name, value in vars(torch_module).items() if name.startswith("_global_") and "hook" in name):
+    if not isinstance(model, nn.Module) or not sources_were_read() or _has_global_hooks():
         return False
     layers = list(_layers(model))
     if not all(isinstance(layer, nn.Module) and _is_known(layer) for layer in layers):
         return False
-    activations = {place for layer in layers for value in vars(layer).values() if (place := _activation(value))}
-    return unaltered(frozenset(map(type, layers)), frozenset(activations))
+    return is_original(frozenset(map(type, layers)), frozenset(_activations(layers)))
+
+
+def _has_global_hooks() -> bool:
+    """Returns whether a hook is called by every module of the program."""
+    return any(value for name, value in vars(torch_module).items() if name.startswith("_global_") and "hook" in name)
 
 
 def _layers(layer: Any) -> Iterator[Any]:
-    """A module and all modules within, by their tables alone: methods of a module may be anybody's."""
+    """Yields a module and all modules within, by their tables alone: methods of a module may be anybody's."""
     yield layer
-    for part in vars(layer).get("_modules", {}).values() if isinstance(layer, nn.Module) else ():
+    if not isinstance(layer, nn.Module):
+        return
+    for part in vars(layer).get("_modules", {}).values():
         if part is not None:
             yield from _layers(part)
 
 
 def _is_known(layer: nn.Module) -> bool:
     known = KNOWN.get(type(layer))
-    return known is not None and _is_as_built(layer) and known[1](layer)
+    return known is not None and _is_as_built(layer) and known.holds_for(layer)
 
 
 _TABLES = {"_parameters", "_buffers", "_modules"}
-_OF_EVERY_MODULE = {*vars(nn.Module())}
+_ATTRIBUTES_OF_EVERY_MODULE = {*vars(nn.Module())}
 
 
 def _is_as_built(layer: nn.Module) -> bool:
-    """Whether an instance has no hooks, no strange weights, and no attribute but numbers, text and known functions."""
-    own = vars(layer)
-    if type(own) is not dict:  # a class of somebody's own could hide a name from those who look, and not from Python
+    """Returns whether a layer has no hooks, no strange weights, and only numbers, text and known functions else."""
+    attributes = vars(layer)
+    # A class of somebody's own could hide a name from those who look, and not from Python.
+    if type(attributes) is not dict:
         return False
-    if any(value and "ward" in name and name.endswith("hooks") for name, value in own.items()):
+    if any(value and "ward" in name and name.endswith("hooks") for name, value in attributes.items()):
         return False
-    if any(type(own[table]) not in (dict, OrderedDict) for table in _TABLES):
+    if any(type(attributes[table]) not in (dict, OrderedDict) for table in _TABLES):
         return False
-    weights = [*own["_parameters"].values(), *own["_buffers"].values()]
+    weights = [*attributes["_parameters"].values(), *attributes["_buffers"].values()]
     if any(type(weight) not in (nn.Parameter, torch.Tensor, type(None)) for weight in weights):
         return False
-    shadows = any(hasattr(type(layer), name) for name in own)
-    return not shadows and all(_is_harmless(layer, name) for name in own.keys() - _OF_EVERY_MODULE)
+    if any(hasattr(type(layer), name) for name in attributes):  # hides what the class has under that name
+        return False
+    return all(_is_harmless(layer, name) for name in attributes.keys() - _ATTRIBUTES_OF_EVERY_MODULE)
 
 
 def _is_harmless(layer: nn.Module, name: str) -> bool:
+    """Returns whether an attribute of a layer is of a kind that cannot change what its class computes."""
     value = vars(layer)[name]
     if isinstance(layer, nn.RNNBase) and name in ("_flat_weights", "_flat_weight_refs"):
         return all(type(weight) in (nn.Parameter, ReferenceType) for weight in value)
     if type(value) is Inspector and isinstance(layer, MessagePassing):  # not asked by code that PyG has generated
         return str(vars(type(layer))["propagate"].__globals__["__name__"]).endswith("_propagate")
-    return _is_plain(value) or (name == "act" and _activation(value) is not None)
+    if name == "act" and _activation(value) is not None:
+        return True
+    return _is_plain(value)
 
 
-def _is_plain(value: Any) -> bool:
-    if type(value) in (dict, OrderedDict):
+def _is_plain(value: object) -> bool:
+    """Returns whether a value is a number, a text, or a collection of these, of exactly Python's or torch's types."""
+    if isinstance(value, dict) and type(value) in (dict, OrderedDict):
         return all(map(_is_plain, (*value.keys(), *value.values())))
-    if type(value) in (list, tuple, set):
+    if isinstance(value, list | tuple | set) and type(value) in (list, tuple, set):
         return all(map(_is_plain, value))
     return value is None or type(value) in (bool, int, float, str, torch.dtype, torch.device)
 
 
-def _activation(value: Any) -> tuple[Any, str] | None:
-    """Where an activation stands, if it is a function that was read, or one with its numbers filled in."""
+def _activations(layers: Iterable[nn.Module]) -> Iterator[Place]:
+    """Yields the places of all functions that layers keep as activations."""
+    for layer in layers:
+        for value in vars(layer).values():
+            place = _activation(value)
+            if place is not None:
+                yield place
+
+
+def _activation(value: object) -> Place | None:
+    """Returns where an activation stands, if it is a function that was read, or one with its numbers filled in."""
     if type(value) is partial:
-        filled = not value.args and all(
-            type(v) in (int, float, bool) and n != "inplace" for n, v in value.keywords.items()
-        )
-        return _activation(value.func) if filled and type(value.func) is not partial else None
+        return _filled_activation(value)
     if not isinstance(value, types.FunctionType | types.BuiltinFunctionType):
         return None
-    return next((place for place in _FUNCTIONS if vars(place[0]).get(place[1]) is value), None)
+    for place in _ENTRYWISE_FUNCTIONS:
+        if vars(place.holder).get(place.name) is value:
+            return place
+    return None
+
+
+def _filled_activation(filled: partial[Any]) -> Place | None:
+    """Returns where the function of a ``partial`` stands, if it was read and only numbers were filled in."""
+    if filled.args or type(filled.func) is partial:
+        return None
+    for name, value in filled.keywords.items():
+        if name == "inplace" or type(value) not in (int, float, bool):
+            return None
+    return _activation(filled.func)
 
 
 def sources_were_read() -> bool:
-    """Whether PyTorch Geometric is installed with the text that the reasons are about."""
-    return bool(READ) and all(_digest(name) == digest for name, digest in READ.items())
+    """Returns whether PyTorch Geometric is installed with the text that the reasons are about."""
+    return bool(READ) and all(_file_digest(name) == digest for name, digest in READ.items())
 
 
 @cache
-def _digest(name: str) -> str:
+def _file_digest(name: str) -> str:
     path = Path(torch_geometric.__file__).parent / name
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-
-
-# Whether code is still the code that stands in its file
-
-Place = tuple[Any, str]  # a class or a module, and a name in it
-Seen = tuple[Any, ...]  # what stood there
-
-_IN_C = (
-    types.BuiltinFunctionType, types.MethodDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
-)  # fmt: skip
-_FOLLOWED = ("torch.nn.", "torch_geometric.", "agnncert.")  # all else is compared with its file, and not followed
-# What Python calls without naming it.
-_UNNAMED = (
-    "__call__", "forward", "__getattr__", "__getattribute__", "__setattr__", "__iter__", "__next__", "__len__",
-    "__getitem__", "__bool__", "__contains__", "__enter__", "__exit__",
-)  # fmt: skip
-# Functions that have another name in their file.
-_ALIASES = {
-    ("__call__", "_wrapped_call_impl"), ("forward", "_forward_unimplemented"), ("index_select", "_new_index_select"),
-    ("_old_index_select", "index_select"), ("add_self_loops_fn", "add_self_loops"), ("_orig_propagate", "propagate"),
-    ("_jinja_propagate", "propagate"),
-}  # fmt: skip
-_ABSENT = object()
-
-
-class _AlteredError(Exception):
-    """Something is not as it stands in its file."""
-
-
-_last: dict[Any, "_Trail"] = {}  # what was followed, so that a glance suffices the next time
-
-
-def unaltered(kinds: frozenset[type], functions: frozenset[Place] = frozenset()) -> bool:
-    """Whether all that the methods of some classes, and some functions, call is as it stands in its file."""
-    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
-        return False  # somebody sees every operation, and may do another
-    key = kinds, functions
-    if key in _last and _last[key].is_as_it_was():
-        return True
-    try:
-        _last[key] = _Trail(kinds, functions)
-    except _AlteredError:
-        return False
-    return True
-
-
-class _Trail:
-    """Follows what some classes call, and notes every place on the way.
-
-    Raises:
-        _AlteredError: Something is not as it stands in its file, or cannot be followed.
-    """
-
-    def __init__(self, kinds: frozenset[type], functions: frozenset[Place]) -> None:
-        self.places: dict[Place, Seen] = {}
-        self._functions: dict[int, types.FunctionType] = {}
-        self._rendered: dict[types.ModuleType, set[Any]] = {}
-        classes = dict.fromkeys(cls for kind in kinds for cls in kind.__mro__[:-1])
-        self._classes = [*classes, Tensor, torch._C.TensorBase]
-        self._orders = {kind: kind.__mro__ for kind in kinds}
-        self._names = {cls: frozenset(vars(cls)) for cls in self._classes}
-        self._generated = {f"{c.__module__}_{c.__name__}_{t}": (c, t) for c in classes for t in _TEMPLATES}
-        for cls in classes:
-            if not _is_ours(cls.__module__) or vars(sys.modules[cls.__module__]).get(cls.__name__) is not cls:
-                raise _AlteredError(cls)
-        for name in _UNNAMED:
-            self._visit_methods(name)
-        for place in functions:
-            self._visit(*place)
-
-    def is_as_it_was(self) -> bool:
-        """Whether nothing has been exchanged, added or taken away since."""
-        return (
-            all(kind.__mro__ == order for kind, order in self._orders.items())
-            and all(vars(cls).keys() == names for cls, names in self._names.items())
-            and all(all(map(operator.is_, _look(*place), seen)) for place, seen in self.places.items())
-        )
-
-    def _visit_methods(self, name: str) -> None:
-        for cls in self._classes:
-            if name in self._names[cls]:
-                self._visit(cls, name)
-
-    def _visit(self, holder: Any, name: str) -> None:
-        if (holder, name) in self.places:
-            return
-        self.places[holder, name] = seen = _look(holder, name)
-        if seen[0] is not _ABSENT:
-            self._value(holder, name, seen[0])
-        elif isinstance(holder, types.ModuleType):  # then the name means one of Python's own
-            self._visit(builtins, name)
-
-    def _value(self, holder: Any, name: str, value: Any) -> None:
-        if isinstance(value, staticmethod | classmethod):
-            value = value.__func__
-        if isinstance(value, property):
-            for function in filter(None, (value.fget, value.fset, value.fdel)):
-                self._value(holder, name, function)
-        elif isinstance(value, types.FunctionType):
-            self._function(value, name)
-        elif isinstance(value, _IN_C):
-            fine = _is_called(name, value.__name__)
-        elif isinstance(value, type):
-            fine = vars(sys.modules[value.__module__]).get(value.__name__, value) is value
-        elif isinstance(value, types.ModuleType):
-            fine = sys.modules.get(value.__name__) is value
-        else:
-            fine = not callable(value) or type(value).__module__ in ("typing", "types")
-        if not isinstance(value, property | types.FunctionType) and not fine:
-            raise _AlteredError(holder, name)
-
-    def _function(self, function: types.FunctionType, name: str) -> None:
-        if id(function) in self._functions:
-            return
-        self._functions[id(function)] = function
-        home, code = function.__globals__, function.__code__
-        module = sys.modules.get(home.get("__name__", ""))
-        if module is None or vars(module) is not home or not _is_ours(module.__name__):
-            raise _AlteredError(function)
-        generated = self._generated.get(module.__name__)
-        if generated is not None and module not in self._rendered:
-            try:
-                self._rendered[module] = {_print(part) for part in _nested(_rendered(*generated))}
-            except Exception as error:  # whatever an altered class may lead to
-                raise _AlteredError(module) from error
-        written = self._rendered[module] if generated is not None else _codes(module)
-        if _print(code) not in written:
-            raise _AlteredError(function)
-        inner = [c.cell_contents for c in function.__closure__ or () if isinstance(c.cell_contents, types.FunctionType)]
-        for wrapped in inner:
-            self._function(wrapped, name)
-        if not inner and not _is_called(name, code.co_name):
-            raise _AlteredError(function)
-        given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-        if any(callable(value) and not isinstance(value, type) for value in given):
-            raise _AlteredError(function)
-        if not module.__name__.startswith(_FOLLOWED):
-            return
-        names = {named for part in _nested(code) for named in part.co_names}
-        spaces = [value for named in names if isinstance(value := home.get(named), types.ModuleType)]
-        for named in names:
-            if named in home or hasattr(builtins, named):
-                self._visit(module, named)
-            for space in spaces:
-                if named in vars(space):
-                    self._visit(space, named)
-            self._visit_methods(named)
-
-
-def _look(holder: Any, name: str) -> Seen:
-    value = vars(holder).get(name, _ABSENT)
-    return (value, *(getattr(value, part, None) for part in ("__code__", "__defaults__", "__kwdefaults__")))
-
-
-def _is_ours(module: str) -> bool:
-    root = module.partition(".")[0]
-    return root in ("torch", "torch_geometric", "agnncert") or root in sys.stdlib_module_names
-
-
-def _is_called(name: str, own: str) -> bool:
-    return name.strip("_") == own.strip("_") or (name, own) in _ALIASES
-
-
-@cache
-def _codes(module: types.ModuleType) -> set[Any]:
-    """What the file of a module compiles to."""
-    loader: Any = module.__spec__.loader if module.__spec__ else None
-    code = loader.get_code(module.__name__) if hasattr(loader, "get_code") else None
-    return set() if code is None else {_print(part) for part in _nested(code)}
-
-
-def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _nested(constant)
-
-
-_PARTS = (
-    "co_qualname", "co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount",
-    "co_posonlyargcount", "co_kwonlyargcount", "co_flags",
-)  # fmt: skip
-
-
-def _print(code: types.CodeType) -> tuple[Any, ...]:
-    """What makes out a function: its names, instructions and constants."""
-    constants = (_print(c) if isinstance(c, types.CodeType) else (type(c), c) for c in code.co_consts)
-    return (*(getattr(code, part) for part in _PARTS), *constants)
-
-
-_TEMPLATES = ("propagate", "edge_updater")
-
-
-def _rendered(kind: Any, template: str) -> types.CodeType:
-    """The code that PyG generates for a class of layers, generated once more from the class and the template."""
-    layer = kind.__new__(kind)
-    nn.Module.__init__(layer)
-    MessagePassing.__init__(layer)
-    inspector = layer.inspector
-    if template == "propagate":
-        given = {
-            "collect_name": "collect",
-            "signature": layer._get_propagate_signature(),
-            "collect_param_dict": inspector.get_flat_param_dict(["message", "aggregate", "update"]),
-            "fuse": layer.fuse,
-            **{
-                f"{name}_args": inspector.get_param_names(name)
-                for name in ("message", "aggregate", "message_and_aggregate", "update")
-            },
-        }
-    else:
-        given = {
-            "collect_name": "edge_collect",
-            "signature": layer._get_edge_updater_signature(),
-            "collect_param_dict": inspector.get_param_dict("edge_update"),
-        }
-    text = _environment().get_template(f"{template}.jinja").render(modules=inspector._modules, **given)
-    return compile(text, template, "exec", dont_inherit=True)
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(loader=jinja2.FileSystemLoader(Path(message_passing.__file__).parent))
+    if not path.is_file():
+        return ""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -7,7 +7,7 @@ import torch
 import torch_geometric.nn as pyg
 from torch_geometric.nn.conv import gcn_conv
 
-from agnncert.auditing import known_layers, probe_graphs, probes, state
+from agnncert.auditing import known_layers, original_code, probe_graphs, probes, state
 from agnncert.auditing import model_audit as auditing
 from agnncert.auditing.model_audit import audit
 from agnncert.auditing.probes import Probe, Probes
@@ -190,7 +190,7 @@ def test_a_list_without_pins_would_trust_any_text(monkeypatch):
 
 
 def whatever_is_called(patch):
-    patch.setattr(known_layers, "unaltered", lambda kinds, functions: True)
+    patch.setattr(known_layers, "is_original", lambda classes, functions: True)
 
 
 def whatever_an_instance_has(patch):
@@ -198,12 +198,12 @@ def whatever_an_instance_has(patch):
 
 
 def any_function_of_the_name(patch):
-    patch.setattr(known_layers, "_print", lambda code: code.co_name)
-    patch.setattr(known_layers, "_codes", known_layers._codes.__wrapped__)
+    patch.setattr(original_code, "_fingerprint", lambda code: code.co_name)
+    patch.setattr(original_code, "_fingerprints_of_file", original_code._fingerprints_of_file.__wrapped__)
 
 
 def any_module(patch):
-    patch.setattr(known_layers, "_is_ours", lambda module: True)
+    patch.setattr(original_code, "_is_ours", lambda module: True)
 
 
 def another_gcn_norm(patch):

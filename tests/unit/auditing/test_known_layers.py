@@ -68,8 +68,8 @@ def test_built_in_models_are_known(kind):
 
 def test_every_class_has_a_reason_and_the_text_of_every_one_is_pinned():
     folder = pyg.__file__.rpartition("nn")[0]
-    for kind, (reason, _) in KNOWN.items():
-        assert reason
+    for kind, known in KNOWN.items():
+        assert known.reason
         for base in kind.__mro__:
             if base.__module__.startswith("torch_geometric"):
                 file = inspect.getsourcefile(base).removeprefix(folder)

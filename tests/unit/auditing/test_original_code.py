@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch_geometric.nn.conv import gcn_conv
 
 import agnncert as ac
-from agnncert.auditing import known_layers, model_audit, probes
+from agnncert.auditing import model_audit, original_code, probes
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.model_audit import audit
 from agnncert.divisions.node import NodeCentric
@@ -213,7 +213,7 @@ def test_what_was_exchanged_is_not_what_was_read(monkeypatch, name, looked_befor
     if looked_before:
         assert by_construction(model)
     else:
-        monkeypatch.setattr(known_layers, "_last", {})
+        monkeypatch.setattr(original_code, "_trails", {})
     with monkeypatch.context() as patch:
         EXCHANGED[name](patch)
         known = by_construction(model)
