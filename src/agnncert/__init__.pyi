@@ -32,6 +32,7 @@ from .models.io import pretrained as pretrained
 from .models.io import save_model as save_model
 from .models.stacked import StackedVotes as StackedVotes
 from .models.wrappers import Fallback as Fallback
+from .models.wrappers import Scaling as Scaling
 from .proving.certificate import Certificate as Certificate
 from .proving.certificate import load_certificate as load_certificate
 from .report.figures import save_figures as save_figures

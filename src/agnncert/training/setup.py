@@ -403,7 +403,7 @@ def warn_if_uneven(model: torch.nn.Module, data: Any) -> None:
         log.warning(
             "features have very different scales: column %d varies by %.3g, the median column by %.3g. Scale them "
             'within the model: build_model(..., scale="standard"), --set scale=standard, or in a module of your own '
-            "agnncert.models.Scaling.of(x).",
+            "agnncert.Scaling.of(x).",
             column, most, median,
         )  # fmt: skip
 
