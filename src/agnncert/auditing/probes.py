@@ -7,314 +7,165 @@ edges. Where shapes change, rounding may differ, and outputs are compared in dou
 model; they cannot prove that it is compatible.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from agnncert.auditing.probe_graphs import (
-    EXTRAS,
-    MOST_ROWS,
-    ProbeGraph,
-    Table,
-    brief_rows,
-    corrupt_values,
-    has_loops,
-    made_up,
-    made_up_graphs,
-    one_more,
-    own_graphs,
-    own_nodes,
-    own_subgraph,
-    path,
-)
+from agnncert.auditing.constructed_graphs import GraphBuilder
+from agnncert.auditing.evaluation import MOST_PLAIN_NUMBERS, Evaluator, Failed, Probe, relative_difference
+from agnncert.auditing.findings import ALL_ATTACKS, Finding, finding_of
+from agnncert.auditing.probe_changes import SINKS, Corruption, corrupted, with_new_sinks, with_other_sinks
+from agnncert.auditing.probe_graphs import EdgeValues, FeatureTable, ProbeGraph
 from agnncert.auditing.state import state_of
+from agnncert.auditing.user_graphs import (
+    MOST_ROWS,
+    UserGraph,
+    batch_of_graphs,
+    brief_rows,
+    is_edge_centric,
+    keeps_loops,
+    num_features,
+    one_subgraph,
+    union_of_subgraphs,
+)
 from agnncert.divisions.base import Division
 from agnncert.engine.adapter import ModelAdapter, bind
-from agnncert.engine.features import Features
 from agnncert.engine.rounding import fresh_copy
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, Task
 
 _STATE = "A certificate speaks about a model that stays as it is: keep counters and other state out of it."
-ALL_ATTACKS = ("edges", "nodes", "features")
+# The limit of plain features for models whose layers are all known: certify calls them both ways later.
+BRIEF_PLAIN_NUMBERS = 2**18
+FEW_ROWS = 64  # distinct rows: wide features are projected once for all constructed graphs
+MOST_VALUES = 4096  # of edges, from which constructed edges draw theirs
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that breaks the guarantee.
+class Comparison:
+    """A changed graph, and which outputs must be the same.
 
     Attributes:
-        where: Name of the layer, or of the probe.
-        what: The layer with the setting at fault, or what was done to the graph.
-        why: Why it breaks the guarantee.
-        remedy: What to do.
-        leaves: Attacks for which the guarantee still holds.
-        alone: Whether the fault lies only in evaluating several graphs at once, which ``engine="naive"`` does not do.
+        change: The changed graph.
+        here: Rows of these outputs before the change.
+        there: Their rows after the change.
     """
 
-    where: str
-    what: str
-    why: str
-    remedy: str
-    leaves: tuple[str, ...] = ()
-    alone: bool = False
-
-
-_ELSEWHERE = "moved the output of nodes it is not connected to"
-_MIXING = "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention)."
-_REASONS = {
-    "features": ("other features elsewhere", _ELSEWHERE, _MIXING),
-    "overflow": (
-        "infinite features elsewhere",
-        "0 times infinity is NaN: features that overflow spoil nodes they are not connected to",
-        "Multiply by a sparse adjacency matrix, or choose with torch.where instead of multiplying by zeros.",
-    ),
-    "values": (
-        "other edge values elsewhere", _ELSEWHERE,
-        "Treat edge values edge by edge or node by node: no maximum, norm, softmax or ranking over all edges.",
-    ),
-    "edges": (
-        "other edges elsewhere", _ELSEWHERE, "Remove whatever counts, ranks or sums up all edges or nodes at once.",
-    ),
-    "places": (
-        "edges at other places of the list", "moved the output of nodes whose own edges kept their order",
-        "Let nothing depend on the place of an edge in the list (edge dropout, neighbour sampling, weights by number).",
-    ),
-    "numbers": (
-        "more nodes and edges elsewhere", _ELSEWHERE,
-        "Remove whatever depends on the number or the rows of all nodes or edges (sizes, padding, positions).",
-    ),
-    "rows": (
-        "nodes and edges in another order", "the output depends on the order",
-        "Use aggregations that do not depend on order, and nothing that depends on the row of a node.",
-    ),
-    "memory": ("another graph in between", "the model remembers earlier graphs", "Switch off caching between calls."),
-    "chance": (
-        "the same graph twice", "gives two different outputs",
-        "Call model.eval(), and switch off sampling and dropout.",
-    ),
-    "alone": ("nodes without edges one by one", _ELSEWHERE, _MIXING),
-    "outgoing": (
-        "arcs that leave a node", "moved the output of the node that they leave",
-        "Use EdgeCentric, or layers that read incoming edges only.",
-    ),
-    **{
-        f"one {name}": (
-            f"one {name} more elsewhere", _ELSEWHERE,
-            "Remove whatever asks about the graph as a whole (its size, largest degree, direction, doubled edges).",
-        )
-        for name in EXTRAS
-    },
-    "batch": (
-        "other graphs in one batch", "graphs of a batch influence each other",
-        'Evaluate one graph at a time: certify(..., engine="naive").',
-    ),
-    "not finite": (
-        "the graph as it is", "gives scores that are not finite (NaN or infinite), so there is no best class",
-        "Look for overflow, logarithms of 0 and divisions by 0 in forward, or scale the features.",
-    ),
-}  # fmt: skip
-
-
-def finding(reason: str, leaves: tuple[str, ...] = (), alone: bool = False) -> Finding:
-    """The finding for a reason, with its description and remedy."""
-    return Finding("behaviour", *_REASONS[reason], leaves, alone)
-
-
-# Above this many numbers, features are passed as LazyRows, as in the fast engine.
-MOST_PLAIN_NUMBERS = 2**20
-BRIEF_PLAIN_NUMBERS = 2**18  # the same limit for models whose layers are all known: certify calls them both ways later
-SINKS = 120  # nodes that only receive
-
-
-class Failed(ModelContractError):  # noqa: N818 - it is caught and becomes a finding
-    """The model cannot be run on a graph that an attack could produce."""
-
-    def __init__(self, graph: ProbeGraph, error: Exception) -> None:
-        self.what = f"a graph of {len(graph.rows)} nodes and {graph.edge_index.size(1)} edges"
-        self.why = f"makes the model fail: {type(error).__name__}: {error}"
-        super().__init__(f"{self.what} {self.why}")
-
-    def finding(self) -> Finding:
-        """The finding that describes the failure."""
-        remedy = "Subgraphs and attacked graphs can have any number of nodes and edges: the model must accept them."
-        return Finding("behaviour", self.what, self.why, remedy)
-
-
-class Evaluator:
-    """Evaluates a model on probe graphs whose features are rows of one table, in the precision of the model."""
-
-    def __init__(self, call: ModelAdapter, table: Tensor, most_plain: int = MOST_PLAIN_NUMBERS) -> None:
-        self.call, self.most_plain, self.table = call, most_plain, table.to(call.dtype)
-
-    @cached_property
-    def features(self) -> Features:
-        """The table as ``Features``, which keep their products with weights of first layers."""
-        return Features(self.table)
-
-    def logits(self, graph: ProbeGraph, model: Any = None) -> Tensor:
-        """Logits of all nodes, or of all graphs in the graph task.
-
-        Raises:
-            Failed: The model fails on a graph that an attack could produce.
-        """
-        return self.logits_of_each([graph], model)[0]
-
-    def logits_of_each(self, graphs: Sequence[ProbeGraph], model: Any = None) -> list[Tensor]:
-        """The same of several graphs, which are evaluated one after the other."""
-        call, found = self.call if model is None else replace(self.call, model=model), []
-        for graph in graphs:
-            plain = graph.rows.numel() * self.table.size(1) <= self.most_plain
-            x = self.table.index_select(0, graph.rows) if plain else self.features.rows(graph.rows)
-            batch = graph.place if call.task == "graph" else None
-            try:
-                found.append(call(x, graph.edge_index, graph.values, batch))  # the model gets copies
-            except ModelContractError as error:
-                if not isinstance(error.__cause__, Exception):  # not an exception that the model raised
-                    raise
-                raise Failed(graph, error.__cause__) from error
-        return found
-
-    def perturbed(self) -> "Evaluator":
-        """The same evaluator with features perturbed by about one unit of rounding."""
-        sign = torch.randint(-1, 2, self.table.shape, generator=torch.Generator().manual_seed(3))
-        return Evaluator(self.call, self.table * (1 + sign * torch.finfo(self.call.dtype).eps))
-
-
-class Probe:
-    """One probe graph, its logits, and the largest difference that rounding explains."""
-
-    def __init__(
-        self, evaluator: Evaluator, double: Callable[[], ModelAdapter | None], table: Table, graph: ProbeGraph
-    ) -> None:
-        self.table, self.graph, self.evaluator = table, graph, evaluator
-        self._double_call = double
-        self.deviation = 0.0
-
-    @cached_property
-    def base(self) -> Tensor:
-        """Logits of the unchanged graph."""
-        return self.evaluator.logits(self.graph)
-
-    @cached_property
-    def finite(self) -> bool:
-        """Whether all logits of the unchanged graph are finite."""
-        return bool(torch.isfinite(self.base).all())
-
-    @cached_property
-    def double(self) -> tuple[Evaluator, Tensor, float] | None:
-        """An evaluator in double precision, its logits, and the largest difference that rounding explains."""
-        call = self._double_call()
-        if call is None:
-            return None
-        evaluator, eps = Evaluator(call, self.table.x), torch.finfo(self.evaluator.call.dtype).eps
-        try:
-            base = evaluator.logits(self.graph)
-            noise = apart(base, evaluator.perturbed().logits(self.graph))
-        except ModelContractError:
-            return None
-        exact = self.evaluator.call.dtype == torch.float64
-        least = 1000 * eps if exact else 1e-9
-        return (evaluator, base, min(max(least, 1000 * noise), max(1e-9, 1000 * eps))) if noise < torch.inf else None
-
-    def moved(
-        self, change: ProbeGraph, here: Tensor | None = None, there: Tensor | None = None, bits: bool = False
-    ) -> bool:
-        """Whether outputs that must stay the same differ after a change.
-
-        Args:
-            change: The changed graph.
-            here: Rows of the outputs to compare. Defaults to all.
-            there: Their rows after the change. Defaults to ``here``.
-            bits: Whether shapes are unchanged, so that outputs must be equal bit for bit.
-        """
-        here = torch.arange(len(self.base)) if here is None else here
-        there = here if there is None else there
-        if bits or self.double is None:
-            before, after = self.base[here], self.evaluator.logits(change)[there]
-            if torch.equal(before, after):
-                return False
-            if self.double is None:
-                return self.exceeds_rounding(apart(before, after))
-        assert self.double is not None
-        # A model that drops edges does not keep shapes. Double precision tells whether the difference is rounding.
-        evaluator, base, bound = self.double
-        return apart(base[here], evaluator.logits(change)[there]) > bound
-
-    def is_stateless(self, again: Tensor | None = None) -> bool:
-        """Whether a second call gives the same logits for the unchanged graph; ``again`` if they are known."""
-        again = self.evaluator.logits(self.graph) if again is None else again
-        if torch.equal(self.base, again):
-            return True
-        if self.exceeds_rounding(apart(self.base, again)):
-            return False
-        if self.double is None:
-            return True
-        evaluator = self.double[0]  # another order of sums, or small random changes: double precision tells
-        return apart(evaluator.logits(self.graph), evaluator.logits(self.graph)) <= 1e-9
-
-    def differs(self, change: ProbeGraph, here: Tensor, there: Tensor) -> bool:
-        """As ``moved``, but compared in the precision of the model first, and in double precision only if needed."""
-        before, after = self.base[here], self.evaluator.logits(change)[there]
-        return self.exceeds_rounding(apart(before, after)) and (self.double is None or self.moved(change, here, there))
-
-    def exceeds_rounding(self, distance: float) -> bool:
-        """Whether a difference is larger than rounding explains; a smaller one is recorded in ``deviation``."""
-        if distance > 1000 * torch.finfo(self.evaluator.call.dtype).eps:
-            return True
-        self.deviation = max(self.deviation, distance)
-        return False
-
-
-def apart(a: Tensor, b: Tensor) -> float:
-    """Largest difference, relative to the size of the logits; infinite if not comparable."""
-    if not a.numel():
-        return 0.0
-    distance = float(((a - b).abs() / a.abs().amax(dim=1, keepdim=True).clamp(min=1.0)).max())
-    return distance if distance < torch.inf else torch.inf  # NaN, too: of logits that are NaN or infinite
+    change: ProbeGraph
+    here: Tensor
+    there: Tensor
 
 
 class Probes:
     """All probes of a model, on the user's graph and on constructed graphs.
 
     Args:
-        model: The module.
+        model: The module, or a function.
         task: "node" or "graph".
-        data: The user's graph or graphs, if there are any.
+        data: The user's graph or graphs. ``None`` for generated features.
         division: The division that will be used. ``None`` means the strictest requirements.
         brief: Whether only ``is_as_expected`` will be asked: a small part of the user's graph suffices.
     """
 
-    def __init__(self, model: Any, task: Task, data: Any, division: Division | None, brief: bool = False) -> None:
-        self.task, self.division, self.loops = task, division, has_loops(division)
-        self.most_plain = BRIEF_PLAIN_NUMBERS if brief else MOST_PLAIN_NUMBERS
+    def __init__(
+        self,
+        model: nn.Module | Callable[..., Tensor],
+        task: Task,
+        data: Data | Sequence[Data] | None,
+        division: Division | None,
+        brief: bool = False,
+    ) -> None:
+        self.task = task
+        self.division = division
         self.generator = torch.Generator().manual_seed(1)
-        own = self.own = None
+        self.most_plain = BRIEF_PLAIN_NUMBERS if brief else MOST_PLAIN_NUMBERS
+        self.plain_graph: UserGraph | None = None  # of the user's nodes as they are
+        user = None
         if data is None:
-            x = torch.randn(64, _num_features(model), generator=self.generator)
-            self.values = {"edge_weight": torch.rand(64, generator=self.generator) + 0.5}
+            x = torch.randn(FEW_ROWS, _first_width(model), generator=self.generator)
+            values = {"edge_weight": torch.rand(FEW_ROWS, generator=self.generator) + 0.5}
         else:
-            piece = own_nodes if task == "node" else own_graphs
-            x, own = piece(data, division, self.generator, brief_rows(_width(data)) if brief else MOST_ROWS)
-            self.own = None if brief else own_subgraph(data, division, self.generator) if task == "node" else (x, own)
-            self.values = {n: _some(v, self.generator) for n, v in own.values.items()}
+            user = self._of_user(data, brief)
+            x = user.x
+            values = {name: _some(value, self.generator) for name, value in user.graph.values.items()}
+        self.builder = GraphBuilder(self.generator, values, keeps_loops(division))
         self.untouched = model if brief else fresh_copy(model)  # a copy that no probe calls
-        few = x[:64]  # few distinct rows: wide features are projected once for all constructed graphs
         self.width = x.size(1)
-        whole = x if x.dtype == torch.float64 else few  # bind checks all numbers that the model's type may not hold
-        none = torch.empty(2, 0, dtype=torch.int64)
-        weight, attr = (self.values.get(name) for name in EDGE_VALUES)
-        self.call = bind(model, CanonicalGraph(whole, none, torch.arange(len(whole)), weight, attr), task)
+        self.num_rows = min(FEW_ROWS, len(x))
+        self.adapter = self._bind(model, x, values)
         # The constructed graph comes first: it is small and finds most faults.
-        made = self._made_up(len(few))
-        self.probes = [] if own is not None and brief else [self._probe(few, made)]
-        self.probes += [] if own is None else [self._probe(x, self._with_made_up(own, len(few)))]
+        constructed = self._constructed(self.num_rows)
+        self.probes = []
+        if user is None or not brief:
+            self.probes.append(self._probe(x[:FEW_ROWS], constructed))
+        if user is not None:
+            self.probes.append(self._probe(x, self._with_constructed(user.graph)))
         self.small = self.probes[0]
+
+    # Setting up
+
+    def _of_user(self, data: Data | Sequence[Data], brief: bool) -> UserGraph:
+        """Returns a part of the user's data; sets ``plain_graph`` unless a brief look is enough."""
+        most = brief_rows(num_features(data)) if brief else MOST_ROWS
+        if isinstance(data, Data):  # node task
+            user = union_of_subgraphs(data, self.division, self.generator, most)
+            if not brief:
+                self.plain_graph = one_subgraph(data, self.division, self.generator)
+            return user
+        user = batch_of_graphs(data, self.division, self.generator, most)
+        if not brief:
+            self.plain_graph = user
+        return user
+
+    def _bind(self, model: nn.Module | Callable[..., Tensor], x: Tensor, values: EdgeValues) -> ModelAdapter:
+        # bind checks all numbers that the model's type may not hold, which are those of float64.
+        checked = x if x.dtype == torch.float64 else x[:FEW_ROWS]
+        no_edge = torch.empty(2, 0, dtype=torch.int64)
+        weight, attr = (values.get(name) for name in EDGE_VALUES)
+        graph = CanonicalGraph(checked, no_edge, torch.arange(len(checked)), weight, attr)
+        return bind(model, graph, self.task)
+
+    def _constructed(self, num_rows: int) -> ProbeGraph:
+        return self.builder.graph(num_rows) if self.task == "node" else self.builder.graphs(num_rows)
+
+    def _with_constructed(self, graph: ProbeGraph) -> ProbeGraph:
+        """Returns the user's graph together with a constructed graph."""
+        constructed = self._constructed(self.num_rows)
+        behind = replace(constructed, position=constructed.position + (graph.position.max() + 1))
+        both = graph.joined(behind)
+        if self.task == "node":
+            return both
+        return replace(both, side=both.position % 2)
+
+    def _probe(self, x: Tensor, graph: ProbeGraph) -> Probe:
+        return self._probe_of_table(FeatureTable.of(x, self.generator), graph)
+
+    def _probe_of_table(self, table: FeatureTable, graph: ProbeGraph) -> Probe:
+        evaluator = Evaluator(self.adapter, table.x, self.most_plain)
+        return Probe(evaluator, lambda: self._double_adapter, table, graph)
+
+    @cached_property
+    def _double_adapter(self) -> ModelAdapter | None:
+        """The model in double precision, or ``None`` if it cannot be converted."""
+        if not isinstance(self.untouched, nn.Module):
+            return None
+        try:
+            model = fresh_copy(self.untouched).double()
+            adapter = replace(self.adapter, model=model, dtype=torch.float64)
+            logits = Evaluator(adapter, torch.zeros(1, self.width)).logits(self._constructed(num_rows=1))
+        except Exception:
+            return None
+        return adapter if logits.dtype == torch.float64 else None
+
+    @property
+    def _edge_centric(self) -> bool:
+        return is_edge_centric(self.division)
+
+    # What is asked of the probes
 
     @property
     def deviation(self) -> float:
@@ -322,41 +173,21 @@ class Probes:
         return max(probe.deviation for probe in self.probes)
 
     def is_as_expected(self) -> bool:
-        """Whether a model that is known to be local shows it: all changes at once move nothing.
+        """Returns whether a model that is known to be local shows it: all changes at once move nothing.
 
         If not, ``findings`` says why. Nothing but a model whose every part was read may be asked this alone.
         """
         probe = self.small
-        change, here, there = self._all_changes(probe)
+        comparison = self._all_changes(probe)
         try:
-            probe.base, after, again = probe.evaluator.logits_of_each([probe.graph, change, probe.graph])
-            unmoved = probe.finite and not probe.exceeds_rounding(apart(probe.base[here], after[there]))
-            return unmoved and probe.is_stateless(again)
+            probe.base, after, again = probe.evaluator.logits_of_each([probe.graph, comparison.change, probe.graph])
+            difference = relative_difference(probe.base[comparison.here], after[comparison.there])
+            return probe.finite and not probe.exceeds_rounding(difference) and probe.is_stateless(again)
         except Failed:
             return False
 
-    def _all_changes(self, probe: Probe) -> tuple[ProbeGraph, Tensor, Tensor]:
-        """A graph in which all that may differ does, and the outputs that must be the same, before and after."""
-        change = self._corrupted(probe, 1, finite=False)
-        if self.task == "graph":
-            kept = change.selected(((change.side == 0) | (change.place % 4 == 1)).nonzero().view(-1))
-            _, place = torch.unique_consecutive(kept.place, return_inverse=True)
-            here = torch.arange(0, int(probe.graph.place[-1]) + 1, 2)
-            there = torch.unique_consecutive(place[kept.side == 0])
-            return replace(kept, place=place), here, there
-        here = (change.side == 0).nonzero().view(-1)
-        change = self._rewired(change, 1)
-        if not self._edge_centric:
-            change = self._with_sinks(change, probe.table.large(SINKS, self.generator))
-        change = self._behind(change, 1)
-        return change, here, here + len(change.rows) - len(probe.graph.rows) - (0 if self._edge_centric else SINKS)
-
-    @property
-    def _edge_centric(self) -> bool:
-        return self.division is not None and self.division.family == "edge-centric"
-
     def findings(self) -> Iterator[Finding]:
-        """All findings of the probes."""
+        """Yields all findings of the probes."""
         try:
             yield from self._findings()
         except Failed as failed:
@@ -364,295 +195,264 @@ class Probes:
 
     def _findings(self) -> Iterator[Finding]:
         if self.small.finite and not self.small.is_stateless():
-            yield finding("chance")  # the outputs of a random model show nothing else
+            yield finding_of("chance")  # the outputs of a random model show nothing else
             return
         yield from self._changes_of_state()
         if not all(probe.finite for probe in self.probes):
-            yield finding("not finite")
+            yield finding_of("not finite")
             return
-        reasons = [*self._common()]
-        yield from (finding(reason) for reason in reasons)
-        if self.task == "graph":
-            if any(self._batch_moves()):
-                yield finding("batch", ALL_ATTACKS, alone=True)
-        else:
-            reason = next(self._elsewhere(), None)
-            if reason is not None:
-                yield finding(reason, ("edges",) if self._edge_centric else ())
-            elif not self._edge_centric and any(self._outgoing_moves()):
-                yield finding("outgoing")
+        reasons = [*self._common_reasons()]
+        yield from (finding_of(reason) for reason in reasons)
+        yield from self._findings_of_graphs() if self.task == "graph" else self._findings_of_nodes()
         if "memory" not in reasons and not all(probe.is_stateless() for probe in self.probes):
-            yield finding("memory")  # of the graphs evaluated in between
+            yield finding_of("memory")  # of the graphs evaluated in between
+
+    def _findings_of_nodes(self) -> Iterator[Finding]:
+        reason = next(self._reasons_elsewhere(), None)
+        if reason is not None:
+            yield finding_of(reason, ("edges",) if self._edge_centric else ())
+        elif not self._edge_centric and any(self._outgoing_moves()):
+            yield finding_of("outgoing")
+
+    def _findings_of_graphs(self) -> Iterator[Finding]:
+        if any(self._batch_moves()):
+            yield finding_of("batch", ALL_ATTACKS, alone=True)
+
+    # All changes at once
+
+    def _all_changes(self, probe: Probe) -> Comparison:
+        """Returns a graph in which all that may differ does."""
+        corruption = Corruption(side=1, finite=False, rewire=self.task == "node")
+        change = corrupted(probe.graph, probe.table, corruption, self.generator)
+        if self.task == "graph":
+            return _without_some_graphs(change)
+        here = change.nodes_of(0)
+        num_behind = 0
+        if not self._edge_centric:
+            change = with_new_sinks(change, probe.table.draw_large(SINKS, self.generator), self.generator)
+            num_behind = SINKS
+        change = self._after_others(change, scale=1)
+        num_before = change.num_nodes - probe.graph.num_nodes - num_behind
+        return Comparison(change, here, here + num_before)
+
+    def _after_others(self, graph: ProbeGraph, scale: int) -> ProbeGraph:
+        """Returns a graph of many unconnected nodes, followed by the given graph."""
+        others = self.builder.graph(1, scale, sides=1)
+        return others.joined(graph).sorted()
 
     # Faults that break every guarantee
 
     def _changes_of_state(self) -> Iterator[Finding]:
-        """What the same graph, seen once more, changes in all that the model could remember."""
-        before = state_of(self.call.model)
+        """Yields the first thing that the same graph, seen once more, changes in all that the model could remember."""
+        before = state_of(self.adapter.model)
         self.small.evaluator.logits(self.small.graph)
-        after = state_of(self.call.model)
+        after = state_of(self.adapter.model)
         for name in before | after:
-            if before.get(name) != after.get(name):
-                then, now = before.get(name, "not there"), after.get(name, "gone")
-                why = f"the model changes: {name} was {then}, now it is {now}"
-                yield Finding("behaviour", "the same graph twice", why, _STATE)
-                return
+            if before.get(name) == after.get(name):
+                continue
+            then = before.get(name, "not there")
+            now = after.get(name, "gone")
+            why = f"the model changes: {name} was {then}, now it is {now}"
+            yield Finding("behaviour", "the same graph twice", why, _STATE)
+            return
 
-    def _common(self) -> Iterator[str]:
-        graph = self.small.graph
-        values = {n: v[::3] for n, v in graph.values.items()}
-        other = replace(graph, edge_index=graph.edge_index[:, ::3], values=values)
-        fresh = self.small.evaluator.logits(other, self.untouched)
-        if self.small.exceeds_rounding(apart(fresh, self.small.evaluator.logits(other))):
+    def _common_reasons(self) -> Iterator[str]:
+        """Yields reasons why a model is unfit in both tasks."""
+        if self._remembers_graphs():
             yield "memory"
+        if self._depends_on_order():
+            yield "rows"
+
+    def _remembers_graphs(self) -> bool:
+        """Returns whether another graph gives other outputs than in a model that has seen none."""
+        other = self.small.graph.with_edges(slice(None, None, 3))
+        fresh = self.small.evaluator.logits(other, self.untouched)
+        return self.small.exceeds_rounding(relative_difference(fresh, self.small.evaluator.logits(other)))
+
+    def _depends_on_order(self) -> bool:
+        """Returns whether outputs depend on the order of nodes; in the graph task, on that within each graph."""
+        graph = self.small.graph
         if self.task == "node":
-            order = torch.randperm(len(graph.rows), generator=self.generator)
-            here, there = order, torch.arange(len(order))
-        else:  # another order of nodes within each graph
-            order = torch.argsort(graph.place + torch.rand(len(graph.rows), generator=self.generator))
+            order = torch.randperm(graph.num_nodes, generator=self.generator)
+            here = order
+            there = torch.arange(len(order))
+        else:
+            order = torch.argsort(graph.position + torch.rand(graph.num_nodes, generator=self.generator))
             here = there = torch.arange(len(self.small.base))
         shuffled = graph.selected(order)
-        if self.small.differs(shuffled, here, there) or self.small.moved(shuffled, here, there):
-            yield "rows"
+        return self.small.differs(shuffled, here, there) or self.small.moved(shuffled, here, there)
 
     # Node task
 
-    def _elsewhere(self) -> Iterator[str]:
-        """Reasons why the output of a node depends on nodes or edges that are not connected to it."""
+    def _reasons_elsewhere(self) -> Iterator[str]:
+        """Yields reasons why the output of a node depends on nodes or edges that are not connected to it."""
         for probe in self.probes:
-            for side in (0, 1):  # each node is corrupted once and compared once
-                watched = (probe.graph.side != side).nonzero().view(-1)
-                if self._corruption_moves(probe, side, watched, finite=side == 0, rewired=side == 1):
-                    yield from self._corruption_reasons(probe, side, watched)
+            # Each node is corrupted once and compared once.
+            for corruption in (Corruption(side=0, finite=True), Corruption(side=1, finite=False, rewire=True)):
+                here = probe.graph.nodes_of(1 - corruption.side)
+                if self._corruption_moves(probe, corruption, here):
+                    yield from self._reasons_of_corruption(probe, corruption.side, here)
                     yield "edges"
-        yield from self._resized()
-        yield from self._one_by_one()
-        yield from self._one_more()
+        yield from self._reasons_of_size()
+        if self._differ_one_by_one():
+            yield "alone"
+        yield from self._reasons_of_one_more()
 
-    def _corruption_reasons(self, probe: Probe, side: int, watched: Tensor) -> Iterator[str]:
-        """Which part of a corruption changes outputs."""
-        for finite in (True, False):
-            for part in ("features", "values"):
-                if self._corruption_moves(probe, side, watched, finite, only=part):
-                    yield part if finite or part == "values" else "overflow"
+    def _reasons_of_corruption(self, probe: Probe, side: int, here: Tensor) -> Iterator[str]:
+        """Yields which part of a corruption changes outputs."""
+        if self._corruption_moves(probe, Corruption(side, finite=True, values=False), here):
+            yield "features"
+        if self._corruption_moves(probe, Corruption(side, finite=True, features=False), here):
+            yield "values"
+        if self._corruption_moves(probe, Corruption(side, finite=False, values=False), here):
+            yield "overflow"
+        if self._corruption_moves(probe, Corruption(side, finite=False, features=False), here):
+            yield "values"
 
-    def _corruption_moves(
-        self, probe: Probe, side: int, watched: Tensor, finite: bool, only: str = "", rewired: bool = False
-    ) -> bool:
-        change = self._corrupted(probe, side, finite, only)
-        change = self._rewired(change, side) if rewired else change
-        mild = torch.where(change.side == side, probe.table.borrowed(len(change.rows), self.generator), change.rows)
-        return _first_to_run(probe, (change, replace(change, rows=mild, values=probe.graph.values)), watched, bits=True)
+    def _corruption_moves(self, probe: Probe, corruption: Corruption, here: Tensor) -> bool:
+        """Returns whether a corruption of one side changes outputs of the other, whose rows are ``here``."""
+        change = corrupted(probe.graph, probe.table, corruption, self.generator)
+        ordinary = probe.table.draw_ordinary(change.num_nodes, self.generator)
+        mild_rows = torch.where(change.side == corruption.side, ordinary, change.rows)
+        mild = replace(change, rows=mild_rows, values=probe.graph.values)
+        return probe.first_that_runs_moves((change, mild), here, bits=True)
 
-    def _corrupted(self, probe: Probe, side: int, finite: bool, only: str = "") -> ProbeGraph:
-        """The graph with corrupt features and edge values on one side."""
-        graph = probe.graph
-        rows, values = graph.rows, graph.values
-        if only != "values":
-            rows = torch.where(graph.side == side, probe.table.corrupt(len(rows), finite, self.generator), rows)
-        if only != "features":
-            there = graph.edges_of(side)
-            values = {n: v.clone() for n, v in values.items()}
-            for value in values.values():
-                value[there] = corrupt_values(value[there], finite, self.generator)
-        return replace(graph, rows=rows, values=values)
-
-    def _rewired(self, graph: ProbeGraph, side: int) -> ProbeGraph:
-        """The graph with other edges on one side: half of them at one hub, the others at random."""
-        there = graph.edges_of(side).nonzero().view(-1)
-        nodes = (graph.side == side).nonzero().view(-1)
-        if not len(there) or len(nodes) < 2:
-            return graph
-        ends = nodes[torch.randint(1, len(nodes), (2, len(there)), generator=self.generator)]
-        ends[1, ::2] = nodes[0]
-        ends[0, ::2] = nodes[1 + torch.arange(len(there))[::2] % (len(nodes) - 1)]
-        edge_index = graph.edge_index.clone()
-        edge_index[:, there] = ends
-        return replace(graph, edge_index=edge_index)
-
-    def _resized(self) -> Iterator[str]:
-        """Other numbers of unconnected nodes and edges, before and between those that are compared."""
+    def _reasons_of_size(self) -> Iterator[str]:
+        """Yields reasons why other numbers of unconnected nodes and edges, before and between others, matter."""
         for probe in self.probes:
             graph = probe.graph
-            kept = (graph.side == 0).nonzero().view(-1)
-            near = graph.selected(kept)
-            scale = 2 if probe is self.small else 1 + len(graph.rows) // 1000
-            change = self._behind(near, scale)
-            there = torch.arange(len(change.rows) - len(kept), len(change.rows))
-            compare = probe.moved if probe is self.small else probe.differs
-            if compare(change, kept, there):
-                yield "places" if self._places_matter() else "numbers"
+            kept = graph.nodes_of(0)
+            scale = 2 if probe is self.small else 1 + graph.num_nodes // 1000
+            change = self._after_others(graph.selected(kept), scale)
+            there = torch.arange(change.num_nodes - len(kept), change.num_nodes)
+            if self._moves(probe, change, kept, there):
+                yield "places" if self._positions_matter() else "numbers"
 
-    def _places_matter(self) -> bool:
-        """Whether outputs depend on the positions of other nodes' edges in the edge list."""
+    def _moves(self, probe: Probe, change: ProbeGraph, here: Tensor, there: Tensor) -> bool:
+        """Returns whether outputs differ; in double precision at once if the graph is small."""
+        if probe.table is self.small.table:
+            return probe.moved(change, here, there)
+        return probe.differs(change, here, there)
+
+    def _positions_matter(self) -> bool:
+        """Returns whether outputs depend on the positions of other nodes' edges in the edge list."""
         graph = self.small.graph
-        order = torch.argsort((~graph.edges_of(1)).long(), stable=True)
-        values = {n: v[order] for n, v in graph.values.items()}
-        return self.small.moved(replace(graph, edge_index=graph.edge_index[:, order], values=values))
+        others_first = torch.argsort((~graph.edges_of(1)).long(), stable=True)
+        return self.small.moved(graph.with_edges(others_first))
 
-    def _behind(self, near: ProbeGraph, scale: int) -> ProbeGraph:
-        """A graph of many unconnected nodes, followed by the given nodes."""
-        far = made_up(self.generator, 1, self.values, self.loops, scale, sides=1)
-        return far.joined(near).sorted()
-
-    def _one_by_one(self) -> Iterator[str]:
-        """Compares nodes without edges, evaluated together and one by one."""
+    def _differ_one_by_one(self) -> bool:
+        """Returns whether nodes without edges, evaluated together and one by one, have different outputs."""
         graph = self.small.graph
-        nodes = torch.arange(0, len(graph.rows), 200)
-        bare = replace(graph, edge_index=graph.edge_index[:, :0], values={n: v[:0] for n, v in graph.values.items()})
-        bare = bare.selected(nodes)
+        nodes = torch.arange(0, graph.num_nodes, 200)
+        bare = graph.with_edges(slice(0)).selected(nodes)
         together = self.small.evaluator.logits(bare)
-        each = torch.cat([self.small.evaluator.logits(bare.selected(torch.tensor([k]))) for k in range(len(nodes))])
-        if self.small.exceeds_rounding(apart(together, each)):
-            yield "alone"
+        each = [self.small.evaluator.logits(bare.selected(torch.tensor([k]))) for k in range(len(nodes))]
+        return self.small.exceeds_rounding(relative_difference(together, torch.cat(each)))
 
-    def _one_more(self) -> Iterator[str]:
-        """Reasons why one thing more, in a graph that has nothing of the kind, moves an output.
+    def _reasons_of_one_more(self) -> Iterator[str]:
+        """Yields reasons why one thing more, in a graph that has nothing of the kind, moves an output.
 
-        Graphs made up of everything hide what a model asks about the graph as a whole: is there a hub, are there
-        parallel edges, does every edge lead both ways, how many nodes are there?
+        Constructed graphs have everything, which hides what a model asks about the graph as a whole: is there a hub,
+        are there parallel edges, does every edge lead both ways, how many nodes are there?
         """
-        for probe in filter(lambda probe: probe.finite, self._plain_probes()):
-            graph, compare = probe.graph, probe.moved if probe.table is self.small.table else probe.differs
+        for probe in self._plain_probes():
+            if not probe.finite:
+                continue
             everyone = torch.arange(len(probe.base))
-            for name, change in one_more(graph, probe.table, self.values, self.loops, self.task, self.generator):
-                if compare(change, everyone, everyone):
+            for name, change in self.builder.one_more(probe.graph, probe.table, self.task):
+                if self._moves(probe, change, everyone, everyone):
                     yield f"one {name}"
-            lone = torch.ones(len(graph.rows), dtype=torch.bool)
-            lone[graph.edge_index.flatten()] = False
-            kept = (~lone | (torch.cumsum(lone, 0) > 1)).nonzero().view(-1)
-            fewer = self.task == "node" and len(kept) < len(graph.rows)
-            if fewer and compare(graph.selected(kept), kept, torch.arange(len(kept))):
+            if self.task == "node" and self._one_less_moves(probe):
                 yield "numbers"
 
+    def _one_less_moves(self, probe: Probe) -> bool:
+        """Returns whether the output of a node depends on one lone node elsewhere."""
+        graph = probe.graph
+        is_lone = torch.ones(graph.num_nodes, dtype=torch.bool)
+        is_lone[graph.edge_index.flatten()] = False
+        is_first_lone = is_lone & (torch.cumsum(is_lone, 0) == 1)
+        kept = (~is_first_lone).nonzero().view(-1)
+        if len(kept) == graph.num_nodes:
+            return False
+        return self._moves(probe, graph.selected(kept), kept, torch.arange(len(kept)))
+
     def _plain_probes(self) -> Iterator[Probe]:
-        """Graphs without hubs, parallel edges, lone nodes: a path both ways, a path one way, and the user's own."""
-        table, evaluator = self.small.table, self.small.evaluator
+        """Yields graphs without hubs, parallel edges, lone nodes: a path both ways, one one way, and the user's own."""
+        table = self.small.table
         for both_ways in (True, False):
-            graph = path(table, self.values, both_ways, self.generator)
-            graph = graph if self.task == "node" else replace(graph, place=graph.place * 0)
-            yield Probe(evaluator, lambda: self._double_call, table, graph)
-        if self.own is not None:
-            x, graph = self.own
-            plain = Table(x, len(x))
-            yield Probe(Evaluator(self.call, x, self.most_plain), lambda: self._double_call, plain, graph)
+            graph = self.builder.path(table, both_ways)
+            if self.task == "graph":
+                graph = replace(graph, position=torch.zeros_like(graph.position))
+            yield Probe(self.small.evaluator, lambda: self._double_adapter, table, graph)
+        if self.plain_graph is not None:
+            x = self.plain_graph.x
+            yield self._probe_of_table(FeatureTable(x, len(x)), self.plain_graph.graph)
 
     def _outgoing_moves(self) -> Iterator[bool]:
-        """Whether the output of a node depends on its outgoing edges."""
+        """Yields, for several changes, whether the output of a node depends on its outgoing edges."""
         for probe in self.probes:
-            speaks = torch.zeros(len(probe.graph.rows), dtype=torch.bool)
-            speaks[probe.graph.edge_index[0]] = True
-            watched = speaks.nonzero().view(-1)
-            if len(watched):
-                yield _first_to_run(probe, self._other_sinks(probe, speaks), watched, bits=True)
-        table, graph = self.small.table, self.small.graph
-        sinks = (table.large(SINKS, self.generator), table.borrowed(SINKS, self.generator))
-        changes = (self._with_sinks(graph, rows) for rows in sinks)
-        yield _first_to_run(self.small, changes, torch.arange(len(self.small.base)))
-
-    def _other_sinks(self, probe: Probe, speaks: Tensor) -> Iterator[ProbeGraph]:
-        """The graph with other features for nodes without outgoing edges, and other sources of their edges."""
-        graph, senders = probe.graph, speaks.nonzero().view(-1)
-        unheard = ~speaks[graph.edge_index[1]]
-        edge_index, values = graph.edge_index.clone(), {n: v.clone() for n, v in graph.values.items()}
-        edge_index[0, unheard] = senders[(torch.arange(int(unheard.sum())) ** 2) % len(senders)]
-        for value in values.values():
-            value[unheard] = corrupt_values(value[unheard], True, self.generator)
-        count = len(graph.rows)
-        for rows in (probe.table.corrupt(count, True, self.generator), probe.table.borrowed(count, self.generator)):
-            yield replace(graph, rows=torch.where(speaks, graph.rows, rows), edge_index=edge_index, values=values)
-
-    def _with_sinks(self, graph: ProbeGraph, rows: Tensor) -> ProbeGraph:
-        """The graph with new nodes that only receive: one, three or a hundred edges from some nodes."""
-        count, new = len(graph.rows), len(rows)
-        leaving = torch.tensor([1, 0, 3, 0])[torch.arange(count) % 4]
-        leaving[::70] = 100
-        source = torch.repeat_interleave(torch.arange(count), leaving)
-        arcs = torch.stack([source, count + torch.arange(len(source)) % new])
-        picked = torch.arange(len(source)) % graph.edge_index.size(1)
-        return ProbeGraph(
-            torch.cat([graph.rows, rows]),
-            torch.cat([graph.edge_index, arcs], dim=1),
-            {n: torch.cat([v, v[picked]]) for n, v in graph.values.items()},
-            torch.cat([graph.side, torch.full((new,), 2)]),
-            torch.cat([graph.place, torch.rand(new, generator=self.generator)]),
-        ).sorted()
+            is_sender = torch.zeros(probe.graph.num_nodes, dtype=torch.bool)
+            is_sender[probe.graph.edge_index[0]] = True
+            senders = is_sender.nonzero().view(-1)
+            if len(senders):
+                changes = with_other_sinks(probe.graph, probe.table, is_sender, self.generator)
+                yield probe.first_that_runs_moves(changes, senders, bits=True)
+        table = self.small.table
+        sinks = (table.draw_large(SINKS, self.generator), table.draw_ordinary(SINKS, self.generator))
+        changes = (with_new_sinks(self.small.graph, rows, self.generator) for rows in sinks)
+        yield self.small.first_that_runs_moves(changes, torch.arange(len(self.small.base)))
 
     # Graph task
 
     def _batch_moves(self) -> Iterator[bool]:
-        """Whether graphs of one batch influence each other."""
+        """Yields, for several changes, whether graphs of one batch influence each other."""
         for probe in self.probes:
             graphs = torch.arange(len(probe.base))
-            for side in (0, 1):
-                watched = graphs[graphs % 2 != side]
-                yield self._corruption_moves(probe, side, watched, finite=side == 0)
-            kept = probe.graph.selected((probe.graph.side == 0).nonzero().view(-1))
-            alone = replace(kept, place=kept.place // 2)
-            compare = probe.moved if probe is self.small else probe.differs
-            yield compare(alone, graphs[::2], torch.arange(len(graphs[::2])))
-        yield next(self._one_more(), None) is not None
+            for corruption in (Corruption(side=0, finite=True), Corruption(side=1, finite=False)):
+                yield self._corruption_moves(probe, corruption, graphs[graphs % 2 != corruption.side])
+            kept = probe.graph.selected(probe.graph.nodes_of(0))
+            alone = replace(kept, position=kept.position // 2)
+            yield self._moves(probe, alone, graphs[::2], torch.arange(len(graphs[::2])))
+        yield next(self._reasons_of_one_more(), None) is not None
+        yield self._differ_graph_by_graph()
+
+    def _differ_graph_by_graph(self) -> bool:
+        """Returns whether the first eight graphs, evaluated in a batch and one by one, have different outputs."""
         graph = self.small.graph
-        each = (graph.selected((graph.place == g).nonzero().view(-1)) for g in range(8))
-        separate = torch.cat([self.small.evaluator.logits(replace(one, place=one.place * 0)) for one in each])
-        yield self.small.exceeds_rounding(apart(self.small.base[:8], separate))
-
-    # Setting up
-
-    def _made_up(self, few: int) -> ProbeGraph:
-        make = made_up if self.task == "node" else made_up_graphs
-        return make(self.generator, few, self.values, self.loops)
-
-    def _with_made_up(self, own: ProbeGraph, few: int) -> ProbeGraph:
-        """The user's graph together with a constructed graph."""
-        extra = self._made_up(few)
-        both = own.joined(replace(extra, place=extra.place + (own.place.max() + 1)))
-        return both if self.task == "node" else replace(both, side=both.place % 2)
-
-    def _probe(self, x: Tensor, graph: ProbeGraph) -> Probe:
-        table = Table.of(x, self.generator)
-        return Probe(Evaluator(self.call, table.x, self.most_plain), lambda: self._double_call, table, graph)
-
-    @cached_property
-    def _double_call(self) -> ModelAdapter | None:
-        """The model in double precision, or ``None`` if it cannot be converted."""
-        if not isinstance(self.untouched, torch.nn.Module):
-            return None
-        call = self.call
-        try:
-            call = replace(call, model=fresh_copy(self.untouched).double(), dtype=torch.float64)
-            logits = Evaluator(call, torch.zeros(1, self.width)).logits(self._made_up(1))
-        except Exception:
-            return None
-        return call if logits.dtype == torch.float64 else None
+        logits = []
+        for number in range(8):
+            single = graph.selected((graph.position == number).nonzero().view(-1))
+            first = replace(single, position=torch.zeros_like(single.position))
+            logits.append(self.small.evaluator.logits(first))
+        return self.small.exceeds_rounding(relative_difference(self.small.base[:8], torch.cat(logits)))
 
 
-def _first_to_run(probe: Probe, changes: Iterable[ProbeGraph], watched: Tensor, bits: bool = False) -> bool:
-    """Whether outputs differ after the first change, or after the second if the model fails on the first.
+def _without_some_graphs(graph: ProbeGraph) -> Comparison:
+    """Returns a batch without half of the graphs of side 1, compared at the graphs of side 0."""
+    kept = graph.selected(((graph.side == 0) | (graph.position % 4 == 1)).nonzero().view(-1))
+    _, position = torch.unique_consecutive(kept.position, return_inverse=True)
+    here = torch.arange(0, int(graph.position[-1]) + 1, 2)
+    there = torch.unique_consecutive(position[kept.side == 0])
+    return Comparison(replace(kept, position=position), here, there)
 
-    A model may read features as category numbers and fail on others; the second change uses features of other nodes.
+
+def _first_width(model: object) -> int:
+    """Returns the number of features that the first layer of a module takes.
+
+    Raises:
+        ModelContractError: No layer says how many it takes.
     """
-    first, second = changes
-    try:
-        return probe.moved(first, watched, bits=bits)
-    except Failed:
-        return probe.moved(second, watched, bits=bits)
-
-
-def _num_features(model: Any) -> int:
-    for layer in model.modules() if isinstance(model, torch.nn.Module) else ():
+    layers = model.modules() if isinstance(model, nn.Module) else ()
+    for layer in layers:
         for attribute in ("in_channels", "in_features"):
-            if isinstance(width := getattr(layer, attribute, None), int) and width > 0:
+            width = getattr(layer, attribute, None)
+            if isinstance(width, int) and width > 0:
                 return width
     raise ModelContractError("cannot tell how many features the model takes: pass data= to audit.")
 
 
-def _width(data: Any) -> int:
-    """Number of features of a graph, or of the first of several graphs; 1 if there are no features."""
-    x = getattr(data if isinstance(data, Data) else data[0] if len(data) else None, "x", None)
-    return int(x.size(1)) if isinstance(x, Tensor) and x.dim() == 2 else 1
-
-
 def _some(value: Tensor, generator: torch.Generator) -> Tensor:
-    """Up to 4,096 of the edge values, or random values of that shape if there is no edge."""
-    return value[:4096] if value.size(0) else torch.rand(64, *value.shape[1:], generator=generator).to(value.dtype)
+    """Returns some of the edge values, or random values of that shape if there is no edge."""
+    if value.size(0):
+        return value[:MOST_VALUES]
+    return torch.rand(FEW_ROWS, *value.shape[1:], generator=generator).to(value.dtype)

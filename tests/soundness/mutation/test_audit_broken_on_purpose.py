@@ -7,10 +7,12 @@ import torch
 import torch_geometric.nn as pyg
 from torch_geometric.nn.conv import gcn_conv
 
-from agnncert.auditing import known_layers, original_code, probe_graphs, probes, state
+from agnncert.auditing import constructed_graphs, known_layers, original_code, probe_changes, probes, state, user_graphs
 from agnncert.auditing import model_audit as auditing
+from agnncert.auditing.evaluation import Probe
 from agnncert.auditing.model_audit import audit
-from agnncert.auditing.probes import Probe, Probes
+from agnncert.auditing.probe_graphs import FeatureTable
+from agnncert.auditing.probes import Comparison, Probes
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
@@ -32,35 +34,35 @@ def is_refused(name: str, division: Division) -> bool:
 
 def harmless_corruption(patch):
     patch.setattr(
-        probe_graphs.Table, "corrupt", lambda table, count, finite, generator: table.borrowed(count, generator)
+        FeatureTable, "draw_corrupt", lambda table, count, finite, generator: table.draw_ordinary(count, generator)
     )
 
 
 def no_finite_corruption(patch):
-    corrupt = probe_graphs.Table.corrupt
+    corrupt = FeatureTable.draw_corrupt
     patch.setattr(
-        probe_graphs.Table, "corrupt", lambda table, count, finite, generator: corrupt(table, count, False, generator)
+        FeatureTable, "draw_corrupt", lambda table, count, finite, generator: corrupt(table, count, False, generator)
     )
-    patch.setattr(probe_graphs.Table, "large", probe_graphs.Table.borrowed)
+    patch.setattr(FeatureTable, "draw_large", FeatureTable.draw_ordinary)
 
 
 def nothing_more(patch):
-    patch.setattr(Probes, "_one_more", lambda probe: iter(()))
+    patch.setattr(Probes, "_reasons_of_one_more", lambda probes: iter(()))
 
 
 def values_left_as_they_are(patch):
-    patch.setattr(probes, "corrupt_values", lambda value, finite, generator: value)
+    patch.setattr(probe_changes, "corrupt_values", lambda value, finite, generator: value)
     nothing_more(patch)
 
 
 def edges_left_as_they_are(patch):
-    patch.setattr(Probes, "_rewired", lambda probe, graph, side: graph)
-    patch.setattr(Probes, "_behind", lambda probe, near, scale: near)
+    patch.setattr(probe_changes, "rewired", lambda graph, side, generator: graph)
+    patch.setattr(Probes, "_after_others", lambda probes, graph, scale: graph)
     nothing_more(patch)
 
 
 def nothing_added(patch):
-    patch.setattr(Probes, "_resized", lambda probe: iter(()))
+    patch.setattr(Probes, "_reasons_of_size", lambda probes: iter(()))
     nothing_more(patch)
 
 
@@ -69,18 +71,18 @@ def no_arcs_that_leave(patch):
 
 
 def same_arcs_for_everybody(patch):
-    patch.setattr(Probes, "_other_sinks", lambda probes, probe, speaks: iter((probe.graph, probe.graph)))
-    patch.setattr(Probes, "_with_sinks", lambda probes, graph, rows: graph)
+    patch.setattr(probes, "with_other_sinks", lambda graph, table, is_sender, generator: iter((graph, graph)))
+    patch.setattr(probes, "with_new_sinks", lambda graph, rows, generator: graph)
 
 
 def only_small_graphs(patch):
     patch.setattr(probes, "MOST_ROWS", 50)
-    patch.setattr(probe_graphs, "LEAST_ROWS", 50)
+    patch.setattr(user_graphs, "LEAST_ROWS", 50)
     nothing_more(patch)
 
 
 def no_more_digits(patch):
-    patch.setattr(Probes, "_double_call", None)
+    patch.setattr(Probes, "_double_adapter", None)
 
 
 def rounding_forgives(patch):
@@ -115,12 +117,13 @@ def no_chance(patch):
 
 
 def only_made_up_graphs(patch):
-    patch.setattr(probes, "own_subgraph", lambda *given: None)
+    patch.setattr(probes, "one_subgraph", lambda *given: None)
 
 
 def without(extra):
     def mistake(patch):
-        patch.setattr(probe_graphs, "EXTRAS", {n: e for n, e in probe_graphs.EXTRAS.items() if n not in extra})
+        kept = {name: component for name, component in constructed_graphs.EXTRAS.items() if name not in extra}
+        patch.setattr(constructed_graphs, "EXTRAS", kept)
 
     mistake.__name__ = f"without {extra[0]}"
     return mistake
@@ -128,7 +131,12 @@ def without(extra):
 
 def one_look_is_enough(patch):
     patch.setattr(auditing, "by_construction", lambda model: True)
-    patch.setattr(Probes, "_all_changes", lambda self, probe: (probe.graph, *[torch.arange(len(probe.base))] * 2))
+
+    def unchanged(probes, probe):
+        everyone = torch.arange(len(probe.base))
+        return Comparison(probe.graph, everyone, everyone)
+
+    patch.setattr(Probes, "_all_changes", unchanged)
 
 
 def extreme(x, hidden, edge_index):

@@ -13,8 +13,8 @@ import agnncert as ac
 from agnncert import certifier
 from agnncert import recompute as replay
 from agnncert import verdict as verdicts
+from agnncert.auditing.findings import Finding
 from agnncert.auditing.model_audit import AuditReport
-from agnncert.auditing.probes import Finding
 from agnncert.certificates import claim as claims
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.verifier import check

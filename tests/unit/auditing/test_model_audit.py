@@ -11,8 +11,8 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.auditing.model_audit import ALL_ATTACKS, AuditReport, audit
-from agnncert.auditing.probes import finding as finding_of
+from agnncert.auditing.findings import ALL_ATTACKS, finding_of
+from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import ModelContractError

@@ -1,0 +1,84 @@
+"""Columns of features that follow the number of a node's edges, or the sum of their values.
+
+Whoever adds an edge changes such a column in every subgraph, which no certificate covers.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from agnncert.auditing.findings import Finding
+from agnncert.graphs.graph import EDGE_VALUES
+
+LEAST_DISTINCT = 5  # distinct values of a column that is compared
+SAMPLED = 24  # nodes on which all columns are compared first
+
+
+def inspect_features(data: object) -> Iterator[Finding]:
+    """Yields a finding for each column that rises or falls with the number of edges, or the sum of their values.
+
+    However the column is scaled, it is found. Graphs of the graph task are not looked at.
+    """
+    x = getattr(data, "x", None)
+    edge_index = getattr(data, "edge_index", None)
+    if not isinstance(x, Tensor) or x.layout != torch.strided or x.dim() != 2 or len(x) < SAMPLED:
+        return
+    if not isinstance(edge_index, Tensor) or not edge_index.numel():
+        return
+    reported: set[int] = set()
+    for what, value in _values_to_sum(data, edge_index.size(1)):
+        for column in _following_columns(x, _totals(edge_index, value, len(x))):
+            if column in reported:
+                continue
+            reported.add(column)
+            why = f"follows the {what} of each node, so whoever adds an edge changes it"
+            yield Finding("data.x", f"column {column}", why, "Leave the column out; edges can vote instead.")
+
+
+def _values_to_sum(data: object, num_edges: int) -> Iterator[tuple[str, Tensor]]:
+    """Yields what a sum over the edges of a node is called, and the number that each edge adds to it."""
+    yield "number of edges", torch.ones(num_edges)
+    for name in EDGE_VALUES:
+        values = getattr(data, name, None)
+        if isinstance(values, Tensor) and values.is_floating_point() and len(values) == num_edges:
+            for column in values.detach().reshape(num_edges, -1).T:
+                yield "sum of the values of edges", column
+
+
+def _totals(edge_index: Tensor, value: Tensor, num_nodes: int) -> list[Tensor]:
+    """Returns, for each node, the sums over its outgoing edges, its incoming edges, and both."""
+    outgoing, incoming = (
+        torch.zeros(num_nodes, dtype=torch.float64).index_add(0, end, value.double()) for end in edge_index.cpu()
+    )
+    return [outgoing, incoming, outgoing + incoming]
+
+
+def _following_columns(x: Tensor, totals: list[Tensor]) -> Iterator[int]:
+    """Yields the columns that follow one of the totals; several times if they follow several."""
+    orders = torch.stack([torch.argsort(total) for total in totals])
+    sample = orders[:, torch.linspace(0, len(x) - 1, SAMPLED).long()]
+    for which, column in _monotone(x[sample]).tolist():  # columns that pass on a few nodes are compared on all
+        order = orders[which]
+        if len(_monotone(x[order, column : column + 1], totals[which][order])):
+            yield column
+
+
+def _monotone(rows: Tensor, total: Tensor | None = None) -> Tensor:
+    """Returns the columns with several values that only rise, or only fall, from row to row.
+
+    Args:
+        rows: Rows of features, shape ``[..., num_rows, num_columns]``.
+        total: A number for each row. Between rows with the same number a column must not change.
+
+    Returns:
+        Positions of the columns, one per row, as ``Tensor.nonzero`` returns them.
+    """
+    rows = rows.double()
+    steps = rows.diff(dim=-2)
+    slack = 1e-6 * rows.abs().amax(dim=-2, keepdim=True)
+    follows = (steps >= -slack).all(dim=-2) | (steps <= slack).all(dim=-2)
+    if total is not None:
+        follows &= (steps[total.diff() == 0].abs() <= slack).all(dim=-2)
+    num_steps = (steps.abs() > slack).sum(dim=-2)
+    return (follows & (num_steps >= LEAST_DISTINCT - 1)).nonzero()
