@@ -7,7 +7,7 @@ thousandth. No test of its outputs would see that, so what it can remember is co
 import hashlib
 import random
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import _lru_cache_wrapper, partial
 from typing import Any
 
@@ -15,57 +15,96 @@ import numpy as np
 import torch
 from torch import Tensor
 
-MOST = 100_000  # things that are looked at
-_OTHERS = ("torch", "torch_geometric", "numpy", "scipy", "agnncert", "builtins", "typing", "collections", "functools")
+MOST = 100_000  # objects that are looked at
+# Packages whose functions and classes keep nothing for a model.
+_LIBRARIES = (
+    "torch",
+    "torch_geometric",
+    "numpy",
+    "scipy",
+    "agnncert",
+    "builtins",
+    "typing",
+    "collections",
+    "functools",
+)
 _HOLDERS = (dict, list, tuple, set)  # most of what has parts
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic, torch.dtype)
+# Objects around a function, and the attributes that hold it, its arguments and its owner.
+_WRAPPERS: dict[type, tuple[str, ...]] = {
+    partial: ("func", "args", "keywords"),
+    types.MethodType: ("__self__", "__func__"),
+    property: ("fget", "fset"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+}
+NamedPart = tuple[str, Any]  # what a part is called, to be appended to the name of its owner, and the part
 
 
-def state_of(model: Any) -> dict[str, str]:
-    """What a model could remember, by name: its attributes, those of its parts, and variables that its code names."""
-    found = {"torch's random numbers": _digest(torch.get_rng_state())}
-    found["Python's random numbers"] = str(hash(random.getstate()))
-    found["numpy's random numbers"] = _digest(np.random.get_state()[1])  # type: ignore[index]
-    seen: dict[int, Any] = {}
-    waiting: list[tuple[str, Any]] = [("model", model)]
+def state_of(model: object) -> dict[str, str]:
+    """Returns what a model could remember, by name.
+
+    These are its attributes, those of its parts, variables that its code names, and the states of random numbers. At
+    most ``MOST`` objects are looked at.
+    """
+    state = {
+        "torch's random numbers": _digest(torch.get_rng_state()),
+        "Python's random numbers": str(hash(random.getstate())),
+        "numpy's random numbers": _digest(np.random.get_state()[1]),  # type: ignore[index]
+    }
+    seen: dict[int, Any] = {}  # objects by id(); they are kept, so that no other object gets the id
+    waiting: list[NamedPart] = [("model", model)]
     while waiting and len(seen) < MOST:
         name, value = waiting.pop()
-        text = None if id(value) in seen or isinstance(value, _HOLDERS) else _text(value)
+        if id(value) in seen:
+            continue
+        text = None if isinstance(value, _HOLDERS) else _text(value)
         if text is not None:
-            found[name if name not in found else f"{name} ({len(found)})"] = text
-        elif id(value) not in seen:
-            seen[id(value)] = value  # kept, so that no other object gets its number
-            waiting += [(f"{name}{key}", part) for key, part in _parts(value) if id(part) not in seen]
-    return found
+            state[f"{name} ({len(state)})" if name in state else name] = text
+            continue
+        seen[id(value)] = value
+        for part_name, part in _parts(value):
+            if id(part) not in seen:
+                waiting.append((name + part_name, part))
+    return state
 
 
 def _text(value: Any) -> str | None:
-    """A value without parts, written out; ``None`` if it has parts."""
+    """Returns a value without parts as text; ``None`` if it has parts."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, Tensor):
-        return f"{_digest(value)} {_around(value)}"
+        return f"{_digest(value)} {_tensor_facts(value)}"
     if isinstance(value, np.ndarray):
         return f"{_digest(value)} {value.shape} {value.strides}"
+    return _generator_state(value)
+
+
+def _generator_state(value: object) -> str | None:
+    """Returns the state of a generator of random numbers as text; ``None`` if it is something else."""
     if isinstance(value, torch.Generator):
         return _digest(value.get_state())
     if isinstance(value, random.Random):
         return str(hash(value.getstate()))
-    return repr(value.bit_generator.state) if isinstance(value, np.random.Generator) else None
+    if isinstance(value, np.random.Generator):
+        return repr(value.bit_generator.state)
+    return None
 
 
-def _around(value: Tensor) -> str:
-    """What a tensor is beside its numbers: where they lie, how often they were written, gradient and attributes."""
+def _tensor_facts(value: Tensor) -> str:
+    """Returns what a tensor is beside its numbers: memory layout, count of writes, gradient and attributes."""
     if value.layout != torch.strided:
         return ""
-    written = "" if value.is_inference() else value._version
+    layout = (*value.shape, *value.stride(), value.storage_offset())
+    num_writes = "" if value.is_inference() else value._version
+    attributes = {name: _text(part) for name, part in vars(value).items()}
     gradient = value.grad if value.is_leaf else None
-    kept = {name: _text(part) for name, part in vars(value).items()}
-    place = (*value.shape, *value.stride(), value.storage_offset())
-    return f"{place} {written} {kept or ''} {'' if gradient is None else _text(gradient)}"
+    gradient_text = "" if gradient is None else _text(gradient)
+    return f"{layout} {num_writes} {attributes or ''} {gradient_text}"
 
 
 def _digest(value: Any) -> str:
+    """Returns a short digest of the numbers of a tensor or array; of a tensor without numbers, its type and shape."""
     if isinstance(value, Tensor):
         if value.is_meta or value.layout != torch.strided or type(value) not in (Tensor, torch.nn.Parameter):
             return f"{type(value).__name__} {tuple(value.shape)}"
@@ -73,65 +112,97 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What an object holds, with the names of the parts."""
+def _parts(value: Any) -> Iterator[NamedPart]:
+    """Yields what an object holds, with the names of the parts."""
     if isinstance(value, (dict, Mapping)):  # a dictionary is quickly told
-        yield from ((f"[{key!r:.40}]", part) for key, part in value.items())
+        for key, part in value.items():
+            yield f"[{key!r:.40}]", part
     elif isinstance(value, (list, tuple, set, frozenset)) or type(value).__name__ == "deque":
-        yield ("'s length", len(value))
-        yield from ((f"[{k}]", part) for k, part in enumerate(value))
-    elif isinstance(value, partial):
-        yield from (("", value.func), ("", value.args), ("", value.keywords))
-    elif isinstance(value, types.MethodType):
-        yield from (("", value.__self__), ("", value.__func__))
-    elif isinstance(value, types.FunctionType):
-        yield from _of_function(value)
+        yield "'s length", len(value)
+        for k, part in enumerate(value):
+            yield f"[{k}]", part
     elif isinstance(value, type):
-        yield ("'s bases", len(value.__mro__))
-        if value.__module__.partition(".")[0] not in _OTHERS:
-            yield from ((f".{name}", part) for name, part in vars(value).items() if not name.startswith("__w"))
-    elif isinstance(value, (property, staticmethod, classmethod)):
-        yield from (("", getattr(value, name, None)) for name in ("fget", "fset", "__func__"))
+        yield from _parts_of_class(value)
+    elif isinstance(value, types.FunctionType):
+        yield from _parts_of_function(value)
+    elif isinstance(value, tuple(_WRAPPERS)):
+        yield from _parts_of_wrapper(value)
     elif not isinstance(value, types.ModuleType):
-        yield from _as_copied(value)  # first, since what comes last is looked at, and named, first
-        slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
-        yield from ((f".{name}", part) for name, part in dict.items(getattr(value, "__dict__", {})))
-        yield from ((f".{name}", getattr(value, name, None)) for name in slots if isinstance(name, str))
-        yield from (("", cls) for cls in type(value).__mro__)
+        yield from _parts_of_object(value)
 
 
-def _as_copied(value: Any) -> Iterator[tuple[str, Any]]:
-    """What Python itself takes along when it copies an object: the place of an iterator, the bytes of a stream."""
+def _unnamed(parts: Iterable[Any]) -> Iterator[NamedPart]:
+    """Yields parts that go by the name of their owner."""
+    for part in parts:
+        yield "", part
+
+
+def _parts_of_wrapper(value: Any) -> Iterator[NamedPart]:
+    for kind, names in _WRAPPERS.items():
+        if isinstance(value, kind):
+            yield from _unnamed(getattr(value, name) for name in names)
+
+
+def _parts_of_class(cls: type) -> Iterator[NamedPart]:
+    yield "'s bases", len(cls.__mro__)
+    if _is_of_library(cls.__module__):
+        return
+    for name, part in vars(cls).items():
+        if not name.startswith("__w"):  # such as __weakref__
+            yield f".{name}", part
+
+
+def _parts_of_object(value: Any) -> Iterator[NamedPart]:
+    yield from _parts_of_copy(value)  # first, since what comes last is looked at, and named, first
+    for name, part in dict.items(getattr(value, "__dict__", {})):
+        yield f".{name}", part
+    for cls in type(value).__mro__:
+        for name in getattr(cls, "__slots__", ()):
+            if isinstance(name, str):
+                yield f".{name}", getattr(value, name, None)
+    yield from _unnamed(type(value).__mro__)
+
+
+def _parts_of_copy(value: Any) -> Iterator[NamedPart]:
+    """Yields what Python itself takes along when it copies an object: the place of an iterator, bytes of a stream."""
     if isinstance(value, _lru_cache_wrapper):
-        yield ("'s size", value.cache_info().currsize)
+        yield "'s size", value.cache_info().currsize
     try:
         parts = value.__reduce_ex__(4)
-    except Exception:  # cannot be copied, which ``Caller`` says of a model
+    except Exception:  # cannot be copied, which ``bind`` says of a model
         return
-    yield from ((f"'s copy {k}", part) for k, part in enumerate(parts if isinstance(parts, tuple) else ()))
+    if isinstance(parts, tuple):
+        for k, part in enumerate(parts):
+            yield f"'s copy {k}", part
 
 
-def _of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """What a function of somebody's own keeps: attributes, defaults, variables around it and global ones."""
-    if function.__module__ is None or function.__module__.partition(".")[0] in _OTHERS:
+def _parts_of_function(function: types.FunctionType) -> Iterator[NamedPart]:
+    """Yields what a function of somebody's own keeps: attributes, defaults, variables around it and global ones."""
+    if function.__module__ is None or _is_of_library(function.__module__):
         return
-    yield from ((f".{name}", part) for name, part in vars(function).items())
-    yield ("", function.__defaults__)
+    for name, part in vars(function).items():
+        yield f".{name}", part
+    yield "", function.__defaults__
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield (f" {name}", _contents(cell))
+        yield f" {name}", _contents(cell)
     for name in _names(function.__code__):
         if name in function.__globals__:
-            yield (f" {name}", function.__globals__[name])
+            yield f" {name}", function.__globals__[name]
+
+
+def _is_of_library(module: str) -> bool:
+    return module.partition(".")[0] in _LIBRARIES
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
+    """Yields all names in some code and in the code inside."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names(constant)
 
 
-def _contents(cell: Any) -> Any:
+def _contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet

@@ -109,7 +109,7 @@ def tensors_are_not_state(patch):
 
 
 def only_attributes_are_state(patch):
-    patch.setattr(state, "_of_function", lambda function: iter(()))
+    patch.setattr(state, "_parts_of_function", lambda function: iter(()))
 
 
 def no_chance(patch):
