@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agnncert.proving.certificate import SHOWN_ROWS
+from agnncert.proving.printed import SHOWN_ROWS
 from tests.support.synthetic import made_up_certificate
 
 pytestmark = pytest.mark.browser

@@ -412,12 +412,12 @@ class LiveGraph:
             reference, slot = self._reference(since), self._slot(target)
             core = self._core
             name = core.id_of(slot)
-            if name not in since.place:
+            if name not in since.position:
                 raise IdError(f"the reference has no target {name!r:.60}: it came later.")
             node = (slot, 0) if self.task == "graph" else (0, name)
             votes = None
             if not core.store.cells.own_groups:
-                votes = dense_votes(since, since.place[name]), core.votes(slot)
+                votes = dense_votes(since, since.position[name]), core.votes(slot)
             return spent_by(reference, since, node, name, int(core.answers.label[slot]), votes)
 
     def follows(self, since: Certificate) -> bool:

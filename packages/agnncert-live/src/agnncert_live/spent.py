@@ -266,7 +266,7 @@ def spent_by(
         label: Its label now.
         votes: Its dense votes then and now; None where these cannot be compared.
     """
-    place = certificate.place[target]
+    place = certificate.position[target]
     evidence = certificate.evidence
     assert isinstance(evidence, VoteEvidence)
     facts, on_graphs = THEOREMS[evidence.theorem], certificate.claim.task == "graph"

@@ -1,0 +1,119 @@
+"""What a certificate looks like: in words and a few numbers, and in a notebook."""
+
+import html
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agnncert.certificates.votes import FloatArray, IntArray
+from agnncert.proving.measures import rare_class
+from agnncert.storage import visible
+
+if TYPE_CHECKING:
+    from agnncert.proving.certificate import Certificate, Decision
+
+SHOWN_ROWS = 8  # in a notebook
+
+
+def in_words(certificate: "Certificate") -> str:
+    """Returns a certificate in words and a few numbers, for ``print``."""
+    claim = certificate.claim
+    made_by = f"{claim.method}, {claim.division}" if claim.division else claim.method
+    plural = "" if certificate.num_targets == 1 else "s"
+    targets = f"{certificate.num_targets:,} {claim.task}{plural}"
+    lines = [f"Certificate of {targets} in {certificate.counts.shape[1]} classes ({made_by})"]
+    entries = [("guarantee", _guarantee(certificate))]
+    if certificate.num_targets:
+        entries += _accuracy(certificate)
+        entries += _radii(certificate)
+    lines += [f"  {title:<15} {text}" for title, text in entries]
+    return "\n".join([*lines, str(claim)])
+
+
+def _guarantee(certificate: "Certificate") -> str:
+    claim = certificate.claim
+    if claim.alpha is None:
+        return "deterministic: no attack within the budget can change a certified label"
+    return f"probabilistic: wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
+
+
+def _accuracy(certificate: "Certificate") -> list[tuple[str, str]]:
+    """Returns titles and texts about correct labels. There are none if no true class is known."""
+    num_labelled = int(certificate.labelled.sum())
+    if not num_labelled:
+        return []
+    which = "the targets"
+    if num_labelled < certificate.num_targets:
+        which = f"the {num_labelled:,} targets whose class is known"
+    clean = certificate.measures(at=-1)
+    warning = f"; {clean.warning}" if clean.warning else ""
+    accuracy = f"{clean.accuracy:.1%} of {which}, by the true classes in the certificate{warning}"
+    rare = rare_class(clean.support)
+    if rare is None:
+        return [("accuracy", accuracy)]
+    certified = certificate.measures(at=1)
+    share = clean.support[rare] / num_labelled
+    recall = f"recall {clean.recall[rare]:.1%}, certified at size 1 {certified.recall[rare]:.1%}"
+    return [("accuracy", accuracy), ("rarest", f"class {rare}, {share:.1%} of them: {recall}")]
+
+
+def _radii(certificate: "Certificate") -> list[tuple[str, str]]:
+    """Returns titles and texts about what is certified."""
+    entries = [("radius", _spread(certificate.radius))]
+    unproved = int((certificate.radius < 0).sum())
+    if unproved:
+        entries.append(("unproved", f"{unproved:,} of them: too close to a tie to be sure of the label itself"))
+    if (certificate.new_neighbours >= 0).any():
+        rest = "with any deletions and any features of other nodes"
+        entries.append(("new neighbours", f"{_spread(certificate.new_neighbours)}, {rest}"))
+    return entries
+
+
+def _spread(values: IntArray | FloatArray) -> str:
+    low, middle, high = np.sort(values)[[0, (len(values) - 1) // 2, -1]]
+    return f"median {_amount(middle)}, smallest {_amount(low)}, largest {_amount(high)}"
+
+
+def _amount(value: float) -> str:
+    if np.isinf(value):
+        return "any number"
+    if value < 0:
+        return "none"
+    return f"{value:,.0f}"
+
+
+def in_html(certificate: "Certificate") -> str:
+    """Returns what a notebook shows: what the certificate is about, and its first ``SHOWN_ROWS`` targets."""
+    names = ["target", "label", "truth", "radius", "votes"]
+    if certificate.truth is None:
+        names.remove("truth")
+    targets = certificate.target[:SHOWN_ROWS].tolist()
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join(_html_row(certificate[target], names) for target in targets)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    rest = certificate.num_targets - len(targets)
+    more = f"<p>… and {rest:,} more: <code>to_pandas()</code>, <code>certificate[id]</code></p>" if rest else ""
+    about = str(certificate).split("\nOne step")[0]
+    lines = html.escape(about).replace("\n", "<br>")
+    no_formulas = 'class="tex2jax_ignore mathjax_ignore"'  # a formula can hold a link
+    return f"<div {no_formulas}><p>{lines}</p>{table}{more}</div>"
+
+
+def _html_row(decision: "Decision", names: list[str]) -> str:
+    texts = {
+        "target": str(decision.target),
+        "label": str(decision.label),
+        "truth": _truth(decision),
+        "radius": "none" if decision.radius < 0 else f"{decision.radius:,}",
+        "votes": " : ".join(map(str, decision.votes.tolist())),
+    }
+    cells = [f"<td>{html.escape(visible(texts[name]))}</td>" for name in names]
+    return "<tr>" + "".join(cells) + "</tr>"
+
+
+def _truth(decision: "Decision") -> str:
+    if decision.truth is None:
+        return "–"
+    if decision.truth == decision.label:
+        return str(decision.truth)
+    return f"{decision.truth} ✗"
