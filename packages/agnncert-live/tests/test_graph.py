@@ -57,7 +57,7 @@ def follow(live, seed, steps=5, size=3):
     return live
 
 
-@pytest.mark.parametrize(("number", "division"), enumerate(NODE), ids=map(str, NODE))
+@pytest.mark.parametrize(("number", "division"), list(enumerate(NODE)), ids=map(str, NODE))
 def test_nodes_are_as_certified_from_scratch(number, division):
     model = [node_model(), layered(), node_model(SAGEConv)][number % 3]
     live = agnncert_live.LiveGraph(
@@ -66,7 +66,7 @@ def test_nodes_are_as_certified_from_scratch(number, division):
     assert_current(follow(live, seed=number))
 
 
-@pytest.mark.parametrize(("number", "division"), enumerate(GRAPH), ids=map(str, GRAPH))
+@pytest.mark.parametrize(("number", "division"), list(enumerate(GRAPH)), ids=map(str, GRAPH))
 def test_graphs_are_as_certified_from_scratch(number, division):
     targets = [2, 0] if number % 2 else None
     live = agnncert_live.LiveGraph(

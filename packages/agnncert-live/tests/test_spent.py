@@ -13,7 +13,7 @@ from tests.support.small_graphs import graph_model, plain_model, random_graph
 DIVISIONS = [ac.EdgeCentric(15), ac.GatedNodeCentric(10), ac.PerNeighbour()]
 
 
-@pytest.mark.parametrize(("number", "division"), enumerate(DIVISIONS), ids=map(str, DIVISIONS))
+@pytest.mark.parametrize(("number", "division"), list(enumerate(DIVISIONS)), ids=map(str, DIVISIONS))
 def test_within_means_that_the_label_is_what_it_was(number, division):
     voting_rule = [None, ac.VotingRule("abstain", [0, 2, 1]), ac.VotingRule("abstain", 3)][number]
     live = agnncert_live.LiveGraph(plain_model(), random_graph(14, 22), division, voting_rule=voting_rule)

@@ -118,7 +118,7 @@ def unanimous():
     return ac.certify(AlwaysOne(), [path()], GNNCertEN(4, 4))
 
 
-@pytest.mark.parametrize(("edges", "nodes"), itertools.product(range(5), range(5)))
+@pytest.mark.parametrize(("edges", "nodes"), list(itertools.product(range(5), range(5))))
 def test_a_budget_of_edges_and_nodes_is_charged_the_union(edges, nodes, unanimous):
     """All votes agree, so the label holds exactly up to half of the grid."""
     certificate = unanimous

@@ -86,7 +86,7 @@ def test_the_graphs_have_ties_isolated_nodes_and_directed_edges(division: str) -
         edges = set(map(tuple, data.edge_index.t().tolist()))
         assert any((v, u) not in edges for u, v in edges)
         assert any(u == v for u, v in edges)
-        assert data.contains_isolated_nodes()
+        assert data.has_isolated_nodes()
     assert tied
 
 
