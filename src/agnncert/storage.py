@@ -18,6 +18,7 @@ import secrets
 import struct
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Sequence[P
     """Writes a file so that a crash leaves the old file or the new one, never half of either.
 
     The content goes to a draft beside the file (``.NAME.….part``), which then takes the file's place. If anything
-    goes wrong, the draft is removed.
+    goes wrong, the draft is removed. When the call returns, the file is on the disk under its name.
 
     Args:
         path: The file; its folder must exist.
@@ -60,8 +61,22 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Sequence[P
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+        flush_folder(path.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def flush_folder(folder: Path) -> None:
+    """Flushes the names of a folder's files to the disk, where the file system can.
+
+    A file system that cannot flush a folder, or does not let it be opened, is no reason to call a written file lost.
+    """
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_sealed(

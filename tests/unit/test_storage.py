@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import stat
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from safetensors.numpy import save, save_file
 
 from agnncert.errors import CertificateError, SettingsError
 from agnncert.storage import read_sealed, write_atomic, write_sealed
+from tests.support.flushes import inode, noted_flushes
 
 HEADER = {"format": "test", "version": 1, "told": "ä"}
 ARRAYS = {"table": np.arange(6).reshape(2, 3).T, "number": np.array(3.5), "none": np.zeros((0, 2), dtype=np.int16)}
@@ -31,6 +33,46 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_draft(tmp_path, monkeypat
         write_atomic(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_place_and_so_is_its_name_in_the_end(tmp_path, monkeypatch):
+    calls = noted_flushes(monkeypatch)
+    write_atomic(tmp_path / "file", b"new")
+    file, folder = inode(tmp_path / "file"), inode(tmp_path)
+    assert calls == [("flush", file), ("rename", file), ("flush", folder)]
+
+
+def test_a_sealed_file_is_on_the_disk_when_it_has_been_written(tmp_path, monkeypatch):
+    calls = noted_flushes(monkeypatch)
+    write_sealed(tmp_path / "file", HEADER, ARRAYS)
+    file, folder = inode(tmp_path / "file"), inode(tmp_path)
+    assert calls == [("flush", file), ("rename", file), ("flush", folder)]
+
+
+def test_all_that_was_written_is_flushed_and_not_a_part_of_it(tmp_path, monkeypatch):
+    """What Python still holds back when the file is flushed would be lost with the power."""
+    sizes, fsync = [], os.fsync
+
+    def note_size(handle):
+        sizes.append(os.fstat(handle).st_size)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note_size)
+    write_atomic(tmp_path / "file", [b"a" * 10_000, b"b" * 7])
+    assert sizes[0] == 10_007
+
+
+def test_a_folder_that_cannot_be_flushed_does_not_undo_the_file(tmp_path, monkeypatch):
+    fsync = os.fsync
+
+    def files_only(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(22, "Invalid argument")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", files_only)
+    write_atomic(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
 
 
 def test_a_new_file_has_the_usual_permissions(tmp_path):

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert_large import disk
+from tests.support.flushes import inode, noted_flushes
 from tests.support.labelled import labelled_graph
 from tests.support.mutations import edited
 
@@ -90,6 +91,20 @@ def test_a_certificate_of_an_opened_graph_is_that_of_the_graph(tmp_path):
             files.append((tmp_path / f"{name}.cert").read_bytes())
             assert ac.verify(tmp_path / f"{name}.cert", data=opened, model=model).holds
         assert files[0] == files[1]
+
+
+def test_every_file_is_on_the_disk_before_the_folder_takes_its_place(tmp_path, monkeypatch):
+    calls = noted_flushes(monkeypatch)
+    ac.write_graph(everything(), tmp_path / "g")
+    folder = calls.index(("rename", inode(tmp_path / "g")))
+    files = list((tmp_path / "g").glob("*.npy"))
+    assert len(files) > 5
+    for file in files:
+        mapped, flushed = calls.index(("flush map", inode(file))), calls.index(("flush", inode(file)))
+        assert mapped < flushed < folder
+    assert calls.index(("flush", inode(tmp_path / "g" / disk.MANIFEST))) < folder
+    assert calls[folder - 1] == ("flush", inode(tmp_path / "g"))  # the names of the files in it
+    assert calls[folder:] == [("rename", inode(tmp_path / "g")), ("flush", inode(tmp_path))]
 
 
 def test_nothing_is_left_of_a_folder_that_could_not_be_written(tmp_path):

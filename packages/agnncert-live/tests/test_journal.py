@@ -2,9 +2,12 @@
 
 import os
 import random
+import re
+import shutil
 import signal
 import sqlite3
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +16,13 @@ import torch
 import agnncert as ac
 import agnncert_live
 from agnncert_live import JournalError
+from tests.support import programs
 from tests.support.live import assert_same, random_batch
+from tests.support.paths import PROJECT
 from tests.support.small_graphs import graph_model, plain_model, random_graph
 
 DIVISION = ac.EdgeCentric(5)
+FULL = 2  # how SQLite calls it
 
 
 def begin(path, **changes):
@@ -89,6 +95,53 @@ def test_ten_kills_lose_nothing(tmp_path):
             assert live.apply(batch, id=f"batch {number}").repeated == (number < before)
         assert live.number == states[-1][0]
         assert_same(live.certificate(), ac.certify(plain_model(), live.data(), DIVISION))
+
+
+def test_the_database_in_use_flushes_whatever_it_commits(tmp_path):
+    """Anew and again, before and after a batch and a snapshot: settings are those of a connection, not of the file."""
+    for _ in range(2):
+        with begin(tmp_path / "j", snapshot_every=1) as live:
+            for value in (1.0, 2.0):
+                live.apply(agnncert_live.Event("change_features", live.targets.tolist()[0], value=[value] * 5))
+                asked = [live._journal._database.execute(f"PRAGMA {name}") for name in ("synchronous", "journal_mode")]
+                assert [rows.fetchone()[0] for rows in asked] == [FULL, "persist"]
+
+
+def can_trace() -> bool:
+    """Whether this machine lets a test look at the system calls of a program."""
+    return shutil.which("strace") is not None and programs.run("strace", "-e", "trace=none", "true").returncode == 0
+
+
+APPLIES_A_BATCH = """
+import os, sys
+from pathlib import Path
+
+sys.path.insert(0, {tests!r})
+from test_journal import agnncert_live, begin
+
+with begin(Path({journal!r})) as live:
+    os.write(1, b"begun")
+    live.apply(agnncert_live.Event("change_features", live.targets.tolist()[0], value=[1.0] * 5))
+    os.write(1, b"acknowledged")
+"""
+CALL = re.compile(r'(?P<name>\w+)\((?P<handle>\d+)<(?P<path>[^>]*)>(, "(?P<text>\w+))?')
+
+
+@pytest.mark.slow
+def test_a_batch_is_on_the_disk_when_it_is_acknowledged(tmp_path):
+    """Seen from outside: for each file, the last call between the batch and its acknowledgement flushes it."""
+    if not can_trace():
+        pytest.skip("strace is missing, or may not be used here (Debian: apt-get install strace)")
+    script = APPLIES_A_BATCH.format(tests=str(Path(__file__).parent), journal=str(tmp_path / "j"))
+    traced = ["strace", "-f", "-y", "-o", tmp_path / "calls", "-e", "trace=write,pwrite64,ftruncate,fsync,fdatasync"]
+    path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
+    done = programs.run(*traced, programs.PYTHON, "-c", script, environment={"PYTHONPATH": path})
+    assert done.returncode == 0, done.stderr
+    calls = [found for line in (tmp_path / "calls").read_text().splitlines() if (found := CALL.search(line))]
+    said = {call["text"]: place for place, call in enumerate(calls) if call["name"] == "write"}
+    last = {call["path"]: call["name"] for call in calls[said["begun"] : said["acknowledged"]]}
+    for name in ("j", "j-journal"):
+        assert last[str(tmp_path / name)] in ("fsync", "fdatasync"), name
 
 
 def test_snapshots_keep_the_journal_small_and_a_restart_needs_no_data(tmp_path):

@@ -37,7 +37,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
 from agnncert.graphs.graph import exact_ids
-from agnncert.storage import write_atomic
+from agnncert.storage import flush_folder, write_atomic
 
 FORMAT = "agnncert-graph"
 VERSION = 1
@@ -131,6 +131,7 @@ def new_graph(folder: PathLike) -> Iterator[GraphWriter]:
         yield writer
         writer.finish()
         os.replace(draft, place)
+        flush_folder(place.parent)
     except OSError as reason:
         raise GraphError(f"cannot write {place}: {reason.strerror or reason}.") from reason
     finally:
