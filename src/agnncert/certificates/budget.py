@@ -1,4 +1,4 @@
-"""Budget: what an attacker may do, stated field by field. Zero unless said otherwise."""
+"""Holds what an attacker may do (:class:`Budget`) and what it costs him (:class:`Prices`), field by field."""
 
 import math
 from dataclasses import dataclass, fields, replace
@@ -16,14 +16,12 @@ COUNTS = (
     "delete_nodes",
     "change_features",
 )
-
-
 PRICED = tuple(name for name in COUNTS if name != "edges_per_injected")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The most an attacker may change; ``math.inf`` means any number.
+    """The most an attacker may change. Every field is zero by default, and ``math.inf`` means any number.
 
     An *edge* is an unordered pair of nodes: one or both directions, and any number of copies, count once.
 
@@ -58,8 +56,8 @@ class Budget:
             if isinstance(value, Integral) and not isinstance(value, int):  # numpy's integers
                 value = int(value)
                 object.__setattr__(self, name, value)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not value >= 0 or (value != math.inf and value != int(value)):  # NaN is not >= 0
+            is_whole = _is_price(value) and (value == math.inf or value == int(value))
+            if not is_whole:
                 raise BudgetError(
                     f"Budget({name}={value!r}): expected a whole number from 0 on, or math.inf for any number."
                 )
@@ -67,11 +65,15 @@ class Budget:
             raise BudgetError(f"Budget(target_features={self.target_features!r}): expected True or False.")
 
     def __repr__(self) -> str:
-        shown = (f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default)
-        return f"Budget({', '.join(shown)})"
+        return _shown(self)
 
     def but(self, **changes: Any) -> "Budget":
-        """This budget with some fields replaced; the error for an unknown field suggests the nearest one."""
+        """Returns this budget with some fields replaced.
+
+        Raises:
+            BudgetError: A field is unknown, or its value is not a whole number from 0 on. The message about an unknown
+                field suggests the nearest one.
+        """
         for name in changes:
             if name not in self.__dataclass_fields__:
                 raise BudgetError(f'unknown budget field "{name}": {did_you_mean(name, self.__dataclass_fields__)}')
@@ -79,27 +81,30 @@ class Budget:
 
     @property
     def injected_edges(self) -> float:
-        """All edges of injected nodes together; 0 without injected nodes, also if each may bring infinitely many."""
-        return self.inject_nodes * self.edges_per_injected if self.inject_nodes and self.edges_per_injected else 0
+        """All edges of injected nodes together: 0 without injected nodes, also if each may bring infinitely many."""
+        if self.inject_nodes == 0 or self.edges_per_injected == 0:
+            return 0
+        return self.inject_nodes * self.edges_per_injected
 
 
 @dataclass(frozen=True)
 class Prices:
     """What each kind of change costs an attacker, in any unit of money or effort.
 
-    ``math.inf`` (the default) means that the attacker cannot do it, 0 that it costs nothing, in any number.
+    ``math.inf`` means that the attacker cannot do it, 0 that it costs nothing, in any number. All prices are infinite
+    by default but that of the edges of new nodes, which is 0.
 
     Attributes:
         add_edges: Price of each pair that gains a direction.
         delete_edges: Price of each pair that is separated.
         change_edges: Price of each joined pair that is given another value, or loses one of two directions.
         inject_nodes: Price of each new node.
-        injected_edges: Price of each edge of a new node, in addition to that of the node; nothing by default.
+        injected_edges: Price of each edge of a new node, in addition to that of the node.
         delete_nodes: Price of each node that is removed.
         change_features: Price of each node whose features change, the target not counted.
         target_features: Price of changing the target's own features.
-        total: What the attacker can spend at most; only needed to ask for a budget
-            (``certificate.holds_against(prices)``).
+        total: What the attacker can spend at most. It is None by default. Only ``certificate.holds_against(prices)``
+            needs it.
 
     Example:
         >>> Prices(add_edges=1, inject_nodes=20, total=50)
@@ -121,13 +126,24 @@ class Prices:
             value = getattr(self, field.name)
             if field.name == "total" and value is None:
                 continue
-            number = isinstance(value, (int, float, Integral)) and not isinstance(value, bool)
-            if not number or not value >= 0:  # NaN is not >= 0
+            if not _is_price(value):
                 raise BudgetError(
                     f"Prices({field.name}={value!r}): expected a number from 0 on, or math.inf for what an attacker "
                     "cannot do."
                 )
 
     def __repr__(self) -> str:
-        shown = (f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default)
-        return f"Prices({', '.join(shown)})"
+        return _shown(self)
+
+
+def _is_price(value: Any) -> bool:
+    """Tells whether a value is a number from 0 on, infinity included. NaN is not >= 0."""
+    is_number = isinstance(value, (int, float, Integral)) and not isinstance(value, bool)
+    return is_number and bool(value >= 0)
+
+
+def _shown(amounts: Budget | Prices) -> str:
+    """Returns how a budget or prices print: the fields that differ from their defaults."""
+    values = {field.name: getattr(amounts, field.name) for field in fields(amounts)}
+    shown = [f"{field.name}={values[field.name]}" for field in fields(amounts) if values[field.name] != field.default]
+    return f"{type(amounts).__name__}({', '.join(shown)})"

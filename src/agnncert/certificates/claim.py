@@ -1,4 +1,4 @@
-"""Claim: what a certificate proves, in words, with everything that it rests on.
+"""Writes what a certificate proves in words, with everything that it rests on.
 
 The words depend on a few plain facts alone, so a verifier can write them again (:func:`make_claim`) and compare.
 """
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from agnncert import __version__
-from agnncert.certificates.theorem_facts import THEOREMS, TheoremFacts, why_not
+from agnncert.certificates.theorem_facts import THEOREMS, TheoremFacts, theorem_mismatch
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import CertificateError
 
@@ -20,23 +20,24 @@ class Claim:
     Attributes:
         task: ``"node"`` or ``"graph"``.
         method: Name of the defence, such as ``"agnncert"`` or ``"bi-rs"``.
-        division: The division with its settings, as printed; empty if the method divides nothing.
-        num_groups: Number of subgraphs, hence votes per target; 0 if the method divides nothing.
+        division: The division with its settings, as printed. It is empty if the method divides nothing.
+        num_groups: Number of subgraphs, hence votes per target. It is 0 if the method divides nothing.
         guarantee: ``"deterministic"`` or ``"probabilistic"``.
         unit: What one step of the radius counts.
         covers: Changes that the statements speak about.
         assumes: What must be true for the statements to hold.
         not_proved: What a reader might expect, but is not proved.
         ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
-        tolerance: Relative rounding error of a logit; votes within twice this of a tie count for the rival.
-        alpha: Error probability of a probabilistic guarantee, else None.
-        alpha_scope: What ``alpha`` is spent on: ``"each target"`` or ``"all targets together"``; else empty.
+        tolerance: Relative rounding error of a logit. Votes within twice this of a tie count for the rival.
+        alpha: Error probability of a probabilistic guarantee. It is None for a deterministic one.
+        alpha_scope: What ``alpha`` is spent on: ``"each target"`` or ``"all targets together"``. It is empty for a
+            deterministic guarantee.
         digests: SHA-256 of the graph, the model, the division and, if features were made from a table, of its
             encoding, by name.
         notes: Further remarks of the author of the certificate.
         library_version: Version of the library that made it.
-        locality: How it is known that the model looks along edges only: by ``"construction"`` or by ``"test"``; empty
-            if nothing of the kind is assumed.
+        locality: How it is known that the model looks along edges only: by ``"construction"`` or by ``"test"``. It is
+            empty if nothing of the kind is assumed.
     """
 
     task: str
@@ -59,34 +60,40 @@ class Claim:
 
     def __str__(self) -> str:
         lines = [f"One step of the radius: {self.unit}."]
-        for title, sentences in (
-            ("Covered:", self.covers),
-            ("Assumed:", self.assumes),
-            ("Not proved:", self.not_proved),
-            ("Notes:", self.notes),
-        ):
-            lines += [title, *(f"  - {sentence}" for sentence in sentences)] if sentences else []
+        lists = {
+            "Covered:": self.covers,
+            "Assumed:": self.assumes,
+            "Not proved:": self.not_proved,
+            "Notes:": self.notes,
+        }
+        for title, sentences in lists.items():
+            if sentences:
+                lines.append(title)
+                lines += [f"  - {sentence}" for sentence in sentences]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """This claim in JSON's terms; :meth:`from_json` is the way back."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+        """Returns this claim in JSON's terms. :meth:`from_json` is the way back."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, stored: Any) -> "Claim":
-        """The claim that :meth:`to_json` described.
+        """Returns the claim that :meth:`to_json` described. What is stored is not trusted.
 
         Raises:
             CertificateError: A field is missing, unknown, or of a wrong type.
         """
-        expected = {f.name for f in fields(cls)}
-        if not isinstance(stored, dict) or set(stored) != expected:
-            given = sorted(stored) if isinstance(stored, dict) else type(stored).__name__
-            raise CertificateError(f"the claim has the fields {given}: expected {sorted(expected)}.")
+        expected = sorted(field.name for field in fields(cls))
+        if not isinstance(stored, dict):
+            raise CertificateError(f"the claim is a {type(stored).__name__}: expected the fields {expected}.")
+        if sorted(stored) != expected:
+            raise CertificateError(f"the claim has the fields {sorted(stored)}: expected {expected}.")
         for name, value in stored.items():
             if not _FITS[name](value):
                 raise CertificateError(f'the claim\'s "{name}" is {value!r}, which makes no sense.')
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+        }
         return cls(**values)
 
 
@@ -129,19 +136,21 @@ def make_claim(
     locality: str = "",
     notes: tuple[str, ...] = (),
 ) -> Claim:
-    """The claim that belongs to votes.
+    """Returns the claim that belongs to votes.
 
     Args:
-        votes: The votes, with their rule.
+        record: The votes, with their theorem.
         division: The division with its settings, as printed.
-        tolerance: How far apart two evaluations of a score may lie.
-        digests: SHA-256 by name; ``"model"`` is quoted in the assumptions.
-        locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
+        tolerance: How far apart two evaluations of a score may lie. 0 by default.
+        digests: SHA-256 by name, none by default. That of ``"model"`` is quoted in the assumptions.
+        locality: How it is known that the model looks along edges only. It is left out where the theorem does not
+            assume this.
         notes: Further remarks, stored as they are.
     """
     digests = dict(digests or {})
     facts = THEOREMS[record.theorem]
-    locality = locality if facts.division.whole_graph else ""
+    if not facts.division.whole_graph:
+        locality = ""
     words = _Words(facts, record, tolerance, digests, locality)
     return Claim(
         task=facts.task,
@@ -163,19 +172,19 @@ def make_claim(
 
 
 def expected_claim(claim: Claim, record: VoteRecord) -> Claim:
-    """The claim that the votes of a file allow, about the same division, model and tolerance as the stated one.
+    """Returns the claim that the votes of a file allow, about the same division, model and tolerance as the stated one.
 
     Raises:
-        CertificateError: The votes are counted by a rule that does not belong to the division that is named.
+        CertificateError: The votes are counted by a theorem that does not belong to the division that is named.
     """
-    reason = why_not(record.theorem, claim.division, record.votes.num_groups, dict(record.parameters))
-    if reason:
-        raise CertificateError(reason)
-    given: dict[str, Any] = {name: getattr(claim, name) for name in ("tolerance", "digests", "locality")}
-    return make_claim(record, claim.division, **given)
+    mismatch = theorem_mismatch(record.theorem, claim.division, record.votes.num_groups, record.parameters)
+    if mismatch:
+        raise CertificateError(mismatch)
+    return make_claim(record, claim.division, tolerance=claim.tolerance, digests=claim.digests, locality=claim.locality)
 
 
-_PRICE_NAMES = {
+# Fields of a budget -> what one unit of them is.
+_CHANGES = {
     "add_edges": "an added edge",
     "delete_edges": "a deleted edge",
     "change_edges": "a changed edge",
@@ -187,6 +196,7 @@ _PRICE_NAMES = {
 }
 
 
+# Task, and whether votes belong to pairs -> where every neighbour has a vote of its own, what that is.
 _OWN_VOTES = {
     ("node", False): "One vote is cast for each neighbour that sends the target messages, from both nodes alone.",
     ("node", True): "One vote is cast for each edge of the target, from its two ends alone.",
@@ -197,7 +207,7 @@ _OWN_VOTES = {
 
 @dataclass(frozen=True)
 class _Words:
-    """The sentences of a claim about votes; fields as in :func:`make_claim`."""
+    """Writes the sentences of a claim about votes. The fields are those of :func:`make_claim`."""
 
     facts: TheoremFacts
     record: VoteRecord
@@ -207,9 +217,11 @@ class _Words:
 
     @property
     def target_features(self) -> bool:
-        """Whether the target's own features are covered; if the target is a graph, those of all its nodes are."""
-        priced = not self.facts.prices or "target_features" in self.record.parameters
-        return self.facts.task == "graph" or (self.facts.target_features and priced)
+        """Whether the target's own features are covered. If the target is a graph, those of all its nodes are."""
+        if self.facts.task == "graph":
+            return True
+        is_priced = not self.facts.prices or "target_features" in self.record.parameters
+        return self.facts.target_features and is_priced
 
     @property
     def needs_ids(self) -> bool:
@@ -217,20 +229,20 @@ class _Words:
         return self.record.ids == "row" and not self.facts.per_neighbour
 
     def covers(self) -> Iterator[str]:
-        """The changes that are covered."""
+        """Yields the changes that are covered."""
         if self.facts.division.whole_graph:
             yield from all_changes(self.record.ids == "row", self.needs_ids)
         elif self.facts.division.covers:
             yield self.facts.division.covers
+        elif self.record.parameters:
+            prices = self.record.parameters
+            stated = [f"{words} changes at most {prices[name]}" for name, words in _CHANGES.items() if name in prices]
+            yield f"Number of votes: {', '.join(stated)}."
         else:
-            stated = self.record.parameters
-            prices = [
-                f"{words} changes at most {stated[name]}" for name, words in _PRICE_NAMES.items() if name in stated
-            ]
-            yield f"Number of votes: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
+            yield "Nothing beyond the unchanged graph."
 
     def assumes(self) -> Iterator[str]:
-        """What must be true."""
+        """Yields what must be true."""
         if self.facts.task == "node":
             yield "The target is not deleted and keeps its id."
         if not self.target_features:
@@ -239,7 +251,12 @@ class _Words:
         yield from about_encoding(self.digests)
         named = f" with SHA-256 {self.digests['model']}" if "model" in self.digests else ""
         yield f"The model{named} and the division are the ones that cast these votes, in evaluation mode."
-        yield from self.about_vote()
+        yield from self.about_voting_rule()
+        yield from self.about_division()
+        yield from self.about_rounding()
+
+    def about_division(self) -> Iterator[str]:
+        """Yields what is assumed about the division, and about what the model sees of a subgraph."""
         if self.facts.prices:
             yield "The division states correctly how many votes each change can alter."
         elif self.facts.division.whole_graph:
@@ -249,6 +266,9 @@ class _Words:
             yield f"On this graph and on every attacked one, the model {local}{LOCALITY[self.locality]}."
         if self.facts.task == "node" and self.facts.target_features and self.facts.division.whole_graph:
             yield "No weight or attribute of an edge is computed beforehand from the features of the target."
+
+    def about_rounding(self) -> Iterator[str]:
+        """Yields how exactly predictions are assumed to be repeated."""
         if self.tolerance > 0:
             yield (
                 "Recomputing a subgraph on any machine, or the part around the target in any attacked graph, changes "
@@ -259,23 +279,15 @@ class _Words:
         else:
             yield "Evaluating the same subgraph again gives the same vote, on any machine and in any attacked graph."
 
-    def about_vote(self) -> Iterator[str]:
-        """How votes are added up, unless that is as usual."""
-        voting_rule, unusual = self.record.voting_rule, self.record.voting_rule.empty != self.facts.empty[0]
+    def about_voting_rule(self) -> Iterator[str]:
+        """Yields how votes are added up, unless that is as usual."""
+        voting_rule = self.record.voting_rule
         if self.facts.per_neighbour:
             yield _OWN_VOTES[self.facts.task, self.facts.one_way]
             yield "An edge that loses one of two directions, or some of its copies, counts as changed, not as deleted."
-        if unusual and self.facts.per_neighbour:
-            yield (
-                f"A group without edges counts for class {voting_rule.empty}. There can be any number of such groups, "
-                "so each vote that is cast takes one vote from that class."
-            )
-        elif unusual:
-            empty = "where the target has no edge that brings it a message"
-            if self.facts.task == "graph":
-                empty = f"without {'an edge' if self.facts.uses_reach else 'a node'}"
-            cast = "no vote" if voting_rule.empty == "abstain" else f"a vote for class {voting_rule.empty}"
-            yield f"A subgraph {empty} casts {cast}, whatever the model predicts."
+        is_unusual = voting_rule.empty != self.facts.empty[0]
+        if is_unusual:
+            yield self.about_empty_groups()
         if voting_rule.no_edge_prior:
             yield (
                 f"The votes of a target are added to {voting_rule.no_edge_prior:,} votes for its prediction without "
@@ -283,14 +295,30 @@ class _Words:
                 "prediction is too close to a tie, these votes are counted for the rival."
             )
         elif voting_rule.class_prior:
-            given = [f"{number:,} for class {k}" for k, number in enumerate(voting_rule.class_prior) if number]
-            listed = ", ".join(given[:20]) + (f", and so on for {len(given)} classes" if len(given) > 20 else "")
+            added = [f"{number:,} for class {k}" for k, number in enumerate(voting_rule.class_prior) if number]
+            listed = ", ".join(added[:20])
+            if len(added) > 20:
+                listed += f", and so on for {len(added)} classes"
             yield f"The votes of every target are added to fixed votes, which no attack changes: {listed}."
-        if voting_rule.prior or unusual:
+        if voting_rule.prior or is_unusual:
             yield "The division, the added votes and what empty groups cast were fixed before any vote was cast."
 
+    def about_empty_groups(self) -> str:
+        """Returns what empty groups vote for."""
+        empty = self.record.voting_rule.empty
+        if self.facts.per_neighbour:
+            return (
+                f"A group without edges counts for class {empty}. There can be any number of such groups, so each vote "
+                "that is cast takes one vote from that class."
+            )
+        which = "where the target has no edge that brings it a message"
+        if self.facts.task == "graph":
+            which = "without an edge" if self.facts.uses_reach else "without a node"
+        vote = "no vote" if empty == "abstain" else f"a vote for class {empty}"
+        return f"A subgraph {which} casts {vote}, whatever the model predicts."
+
     def not_proved(self) -> Iterator[str]:
-        """What is not proved."""
+        """Yields what is not proved."""
         yield "That the label is correct: only that it stays the same."
         yield "Robustness against attacks on the training data: the model is taken as given."
         if not self.target_features:
@@ -307,17 +335,24 @@ class _Words:
 
 
 def all_changes(by_row: bool, keeps_nodes: bool) -> Iterator[str]:
-    """The changes that are covered where all of the graph is divided."""
-    injected = "Nodes injected with any features, each with as many edges as the budget allows, or with any number."
+    """Yields the changes that are covered where all of the graph is divided.
+
+    Args:
+        by_row: Whether row numbers stand in for ids.
+        keeps_nodes: Whether no node may be deleted.
+    """
     yield "Edges added or deleted anywhere, and edges given another weight, attribute or number of copies."
-    yield injected + (" They are appended after the existing rows." if by_row else "")
-    deleted = "" if keeps_nodes else "Nodes deleted with all their edges, and features"
-    yield f"{deleted or 'Features'} of other nodes changed to anything."
+    injected = "Nodes injected with any features, each with as many edges as the budget allows, or with any number."
+    yield f"{injected} They are appended after the existing rows." if by_row else injected
+    if keeps_nodes:
+        yield "Features of other nodes changed to anything."
+    else:
+        yield "Nodes deleted with all their edges, and features of other nodes changed to anything."
     yield "Any mix of these in one attack: ask holds_against(Budget(...))."
 
 
 def about_ids(by_row: bool, keeps_nodes: bool) -> Iterator[str]:
-    """What is assumed about edges and ids."""
+    """Yields what is assumed about edges and ids. The arguments are those of :func:`all_changes`."""
     yield "An edge is an unordered pair of nodes; a new direction of an old pair counts as an added edge."
     if keeps_nodes:
         yield "Row numbers are the ids of the nodes: injected nodes come last, and no node is deleted."
@@ -331,7 +366,7 @@ def about_ids(by_row: bool, keeps_nodes: bool) -> Iterator[str]:
 
 
 def about_encoding(digests: Mapping[str, str]) -> Iterator[str]:
-    """What is assumed if features were made from the columns of a table."""
+    """Yields what is assumed if features were made from the columns of a table."""
     if "encoding" in digests:
         yield (
             f"Features were made from a table, row by row, by the encoding with SHA-256 {digests['encoding']}, which "

@@ -1,11 +1,12 @@
-"""What a node id is: an integer or a text of any length, in one canonical form; knows no graph and no torch.
+"""Brings node ids, which are integers or texts of any length, into one canonical form.
 
 Identity is decided here, on the ids themselves: never on a 64-bit key, which two ids may share, never on an array of
-numpy text, which loses trailing NULs, and never on floats, which stand for many integers at once.
+numpy text, which loses trailing NULs, and never on floats, which stand for many integers at once. This module knows no
+graph and no torch.
 
-The canonical form of an id is an integer if it is one, or the plain decimal text of one (``"7"`` is the id ``7``, but
-``"07"``, ``"+7"`` and ``"7 "`` are ids of their own); else its text. So two ids are one node if and only if their
-canonical forms are equal, and if and only if these are equal as text.
+The canonical form of an id is an integer if the id is one, or the plain decimal text of one: ``"7"`` is the id ``7``,
+but ``"07"``, ``"+7"`` and ``"7 "`` are ids of their own. The canonical form of any other id is its text. So two ids are
+one node if and only if their canonical forms are equal, and if and only if these are equal as text.
 """
 
 import re
@@ -27,17 +28,17 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,1233}")  # longer ones have more bits t
 
 
 def encode_ids(ids: Ids) -> EncodedIds:
-    """Ids in canonical form: two ids are the same node if and only if their canonical forms are equal.
+    """Returns ids in canonical form: two ids are the same node if and only if their canonical forms are equal.
 
     Args:
         ids: Integers or strings, in a sequence or an array of one dimension.
 
     Returns:
-        An int64 array if every id is an integer of that range, or the plain decimal text of one; else a list
-        of integers and, for all other ids, strings.
+        An int64 array if every id is an integer of that range, or the plain decimal text of one. Otherwise it is a
+        list of integers and, for all other ids, strings.
 
     Raises:
-        IdError: An id is of another type (float, bool, None, bytes, …); the message tells which.
+        IdError: An id is of another type (float, bool, None, bytes, …). The message tells which.
 
     Example:
         >>> encode_ids(["1", 2])
@@ -45,9 +46,9 @@ def encode_ids(ids: Ids) -> EncodedIds:
         >>> encode_ids(["1", 2, "01", str(2**63)])
         [1, 2, '01', 9223372036854775808]
     """
-    fast = _int64_array(ids)
-    if fast is not None:
-        return fast
+    integers = _int64_array(ids)
+    if integers is not None:
+        return integers
     encoded = [_canonical(row, value) for row, value in enumerate(_one_per_node(ids))]
     if all(isinstance(value, int) and value in INT64 for value in encoded):
         return np.array(encoded, dtype=np.int64)
@@ -55,7 +56,7 @@ def encode_ids(ids: Ids) -> EncodedIds:
 
 
 def encode_id(value: Any) -> Id:
-    """One id in canonical form.
+    """Returns one id in canonical form.
 
     Example:
         >>> encode_id("7"), encode_id("07")
@@ -65,7 +66,7 @@ def encode_id(value: Any) -> Id:
 
 
 def id_array(ids: Ids) -> npt.NDArray[Any]:
-    """Ids in canonical form as an array that loses nothing: of int64 if that holds all of them, else of objects.
+    """Returns ids in canonical form as an array that loses nothing: of int64 if that holds all, else of objects.
 
     Raises:
         IdError: As in :func:`encode_ids`.
@@ -79,15 +80,17 @@ def id_array(ids: Ids) -> npt.NDArray[Any]:
 
 
 def order_of(value: Id) -> tuple[bool, Id]:
-    """By this, ids in canonical form can be sorted: integers first."""
+    """Returns a key by which ids in canonical form can be sorted: integers first."""
     return isinstance(value, str), value
 
 
 def _int64_array(ids: Ids) -> npt.NDArray[np.int64] | None:
-    """The common case, without a loop in Python: everything is an integer of the int64 range."""
+    """Returns ids that are all integers of the int64 range, else None. This common case needs no loop in Python."""
     if isinstance(ids, np.ndarray):
-        fits = ids.ndim == 1 and ids.dtype.kind in "iu" and (ids.size == 0 or int(ids.max()) in INT64)
-        return np.array(ids, dtype=np.int64) if fits else None
+        is_row_of_integers = ids.ndim == 1 and ids.dtype.kind in "iu"
+        if is_row_of_integers and (ids.size == 0 or int(ids.max()) in INT64):
+            return np.array(ids, dtype=np.int64)
+        return None
     if isinstance(ids, (list, tuple, range)) and all(type(value) is int for value in ids):
         try:
             return np.fromiter(ids, dtype=np.int64, count=len(ids))
@@ -97,6 +100,7 @@ def _int64_array(ids: Ids) -> npt.NDArray[np.int64] | None:
 
 
 def _one_per_node(ids: Ids) -> Iterable[Any]:
+    """Returns ids in order, one for each node; raises IdError for what has no order or is one text."""
     if isinstance(ids, np.ndarray):
         if ids.ndim != 1:
             raise IdError(f"node ids must have one dimension, one entry per node; found shape {ids.shape}.")
@@ -108,15 +112,9 @@ def _one_per_node(ids: Ids) -> Iterable[Any]:
 
 
 def _canonical(row: int, value: Any) -> Id:
+    """Returns the id of a row in canonical form."""
     if isinstance(value, str):
-        text = str.__str__(value)  # what it holds, also where a kind of text of its own prints something else
-        if text[-1:].isdigit() and _DECIMAL.fullmatch(text) and (number := int(text)).bit_length() <= _LONGEST_INTEGER:
-            return number
-        try:
-            text.isascii() or text.encode()
-        except UnicodeEncodeError as error:
-            raise IdError(f"the node id in row {row}, {text!r:.60}, is not valid Unicode: {error.reason}.") from None
-        return text
+        return _canonical_text(row, value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         number = int(value)
         if number.bit_length() <= _LONGEST_INTEGER:
@@ -127,3 +125,18 @@ def _canonical(row: int, value: Any) -> Id:
         f"the node id in row {row} is {shown}; ids must be integers or strings, because only those "
         "read the same on every machine. Convert them, and give every node one."
     )
+
+
+def _canonical_text(row: int, value: str) -> Id:
+    text = str.__str__(value)  # what it holds, also where a subclass of str prints something else
+    if text[-1:].isdigit() and _DECIMAL.fullmatch(text):
+        number = int(text)
+        if number.bit_length() <= _LONGEST_INTEGER:
+            return number
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise IdError(f"the node id in row {row}, {text!r:.60}, is not valid Unicode: {error.reason}.") from None
+    return text

@@ -1,14 +1,14 @@
-"""Facts about the theorems by which votes are counted.
+"""Holds facts about the theorems by which votes are counted.
 
-``THEOREMS`` has one name per division and task, with the facts that everyone may use. They say what a theorem speaks
-about, not what it proves: ``proving.theorems`` proves with it, ``verifier.recount`` counts again in separate code, and
-files, claims and reports read the facts from here.
+``THEOREMS`` has one entry for each division and task, with facts that everyone may use. They say what a theorem speaks
+about, not what it proves: ``proving.theorems`` proves with it, and ``verifier.limits`` states it again in other code.
+Files, claims and reports read the facts from here.
 """
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from agnncert.certificates.budget import COUNTS
 
@@ -25,7 +25,7 @@ class DivisionFacts:
         method: Name of the defence that it belongs to.
         unit: What one step of the radius counts.
         whole_graph: Whether it divides edges, nodes and features, so that changes of all of them are covered.
-        covers: A sentence that says what is covered; empty where ``whole_graph`` or the stated prices decide that.
+        covers: A sentence that says what is covered. It is empty where ``whole_graph`` or stated prices decide that.
         by_pair: Whether edges are divided by their pair of nodes.
     """
 
@@ -38,7 +38,7 @@ class DivisionFacts:
 
 @dataclass(frozen=True)
 class TheoremFacts:
-    """What is known about a rule in addition to its theorem.
+    """What is known about a theorem, in addition to what it proves.
 
     Attributes:
         task: ``"node"`` or ``"graph"``.
@@ -46,10 +46,11 @@ class TheoremFacts:
         by_neighbours: Whether every vote beyond the reached ones costs a new neighbour of the target.
         target_features: Whether changes of the target's own features are covered.
         uses_reach: Whether votes come with a reach table: how many of them the worst k nodes reach.
-        most_unreached: How many of a target's listed votes may be ones that the graph does not reach; None for any.
+        most_unreached: How many of a target's listed votes may be ones that the graph does not reach, None for any
+            number.
         parameters: Names of the whole numbers that the theorem needs.
         prices: Budget fields for which a user's own division may state how many votes one unit moves.
-        empty: What empty groups may cast, the usual first: ``"no_edge"``, ``"abstain"``, ``"class"``.
+        empty: What empty groups may vote for, the default first: ``"no_edge"``, ``"abstain"``, ``"class"``.
         no_edge_prior: Whether a prior may follow the prediction without edges of each target.
         per_neighbour: Whether every neighbour (or pair, or node) has its own group, so that votes come and go with
             them, and no ids are needed to tell groups.
@@ -113,74 +114,105 @@ _NODES = DivisionFacts(
 )
 
 _GRID = ("edge_groups", "feature_groups")
-_ANY_VOTE: dict[str, Any] = {"empty": ("no_edge", "abstain", "class"), "no_edge_prior": True}
-_OWN: dict[str, Any] = {"per_neighbour": True, "most_unreached": 0}
-_ALL_CAST: dict[str, Any] = {"empty": ("abstain",)}  # no group is known to be empty
+_ANYTHING = ("no_edge", "abstain", "class")  # what empty groups may vote for
+_NOTHING = ("abstain",)  # no group is known to be empty
 
 THEOREMS = {
     "edge-centric/node": TheoremFacts(
-        "node", _EDGE, by_neighbours=True, uses_reach=True, most_unreached=0, **_ANY_VOTE
+        "node", _EDGE, by_neighbours=True, uses_reach=True, most_unreached=0, empty=_ANYTHING, no_edge_prior=True
     ),
-    "node-centric/node": TheoremFacts("node", _NODE, by_neighbours=True, most_unreached=0, **_ANY_VOTE),
+    "node-centric/node": TheoremFacts(
+        "node", _NODE, by_neighbours=True, most_unreached=0, empty=_ANYTHING, no_edge_prior=True
+    ),
     "gated/node": TheoremFacts("node", _GATED, by_neighbours=True, target_features=True, most_unreached=1),
     "edge-centric/graph": TheoremFacts("graph", _EDGE, uses_reach=True, most_unreached=0),
     "node-centric/graph": TheoremFacts("graph", _NODE),
-    "gnncert-e/node": TheoremFacts("node", _GNNCERT_E, **_ALL_CAST),
-    "gnncert-n/node": TheoremFacts("node", _GNNCERT_N, target_features=True, **_ALL_CAST),
-    "gnncert-en/node": TheoremFacts("node", _GNNCERT_EN, target_features=True, parameters=_GRID, **_ALL_CAST),
-    "gnncert-e/graph": TheoremFacts("graph", _GNNCERT_E, **_ALL_CAST),
-    "gnncert-n/graph": TheoremFacts("graph", _GNNCERT_N, **_ALL_CAST),
-    "gnncert-en/graph": TheoremFacts("graph", _GNNCERT_EN, parameters=_GRID, **_ALL_CAST),
+    "gnncert-e/node": TheoremFacts("node", _GNNCERT_E, empty=_NOTHING),
+    "gnncert-n/node": TheoremFacts("node", _GNNCERT_N, target_features=True, empty=_NOTHING),
+    "gnncert-en/node": TheoremFacts("node", _GNNCERT_EN, target_features=True, parameters=_GRID, empty=_NOTHING),
+    "gnncert-e/graph": TheoremFacts("graph", _GNNCERT_E, empty=_NOTHING),
+    "gnncert-n/graph": TheoremFacts("graph", _GNNCERT_N, empty=_NOTHING),
+    "gnncert-en/graph": TheoremFacts("graph", _GNNCERT_EN, parameters=_GRID, empty=_NOTHING),
     "custom/node": TheoremFacts(
-        "node", _CUSTOM, target_features=True, prices=(*COUNTS, "target_features"), **_ALL_CAST
+        "node", _CUSTOM, target_features=True, prices=(*COUNTS, "target_features"), empty=_NOTHING
     ),
-    "custom/graph": TheoremFacts("graph", _CUSTOM, prices=COUNTS, **_ALL_CAST),
-    "per-neighbour/node": TheoremFacts("node", _NODE, by_neighbours=True, no_edge_prior=True, **_OWN),
-    "per-pair/node": TheoremFacts("node", _NEIGHBOURS, by_neighbours=True, no_edge_prior=True, **_OWN),
-    "per-neighbour/graph": TheoremFacts("graph", _NODES, **_OWN),
-    "per-pair/graph": TheoremFacts("graph", _PAIRS, uses_reach=True, **_OWN),
+    "custom/graph": TheoremFacts("graph", _CUSTOM, prices=COUNTS, empty=_NOTHING),
+    "per-neighbour/node": TheoremFacts(
+        "node", _NODE, by_neighbours=True, most_unreached=0, no_edge_prior=True, per_neighbour=True
+    ),
+    "per-pair/node": TheoremFacts(
+        "node", _NEIGHBOURS, by_neighbours=True, most_unreached=0, no_edge_prior=True, per_neighbour=True
+    ),
+    "per-neighbour/graph": TheoremFacts("graph", _NODES, most_unreached=0, per_neighbour=True),
+    "per-pair/graph": TheoremFacts("graph", _PAIRS, uses_reach=True, most_unreached=0, per_neighbour=True),
 }
 
 # What an edge-centric division proves for a model that mixes nodes: one changed pair moves one vote, and no more.
 EDGES_ONLY = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
 
+# How built-in divisions print: those with a fixed number of groups, and those with one for each neighbour.
 _PRINTED = re.compile(
-    r"(edge-centric|node-centric|gnncert-e|gnncert-n|gnncert-en)\(T=([1-9]\d{0,18})(?:x([1-9]\d{0,18}))?, "
-    r"hash=(?:md5|sha1|sha256|blake2b), key=u64le(, gated features)?(?:, self-loops kept)?(, edges only)?\)"
+    r"(?P<name>edge-centric|node-centric|gnncert-e|gnncert-n|gnncert-en)"
+    r"\(T=(?P<rows>[1-9]\d{0,18})(?:x(?P<columns>[1-9]\d{0,18}))?, "
+    r"hash=(?:md5|sha1|sha256|blake2b), key=u64le"
+    r"(?P<gated>, gated features)?(?:, self-loops kept)?(?P<edges_only>, edges only)?\)"
 )
+_PRINTED_PER_NEIGHBOUR = {
+    "edge-centric(T=inf)": "per-pair",
+    "edge-centric(T=inf, self-loops kept)": "per-pair",
+    "node-centric(T=inf)": "per-neighbour",
+}
 
 
-_PRINTED_OWN = re.compile(r"(edge|node)-centric\(T=inf(, self-loops kept)?\)")
+def theorem_mismatch(theorem: str, division: str, num_groups: int, parameters: Mapping[str, int]) -> str:
+    """Returns why a theorem does not belong to a division that prints as ``division``. It is empty if it does.
 
-
-def why_not(theorem: str, division: str, num_groups: int, parameters: dict[str, Any]) -> str:
-    """Why a rule does not belong to a division that prints as ``division``; empty if it does.
-
-    A built-in division has one theorem per task. Anything else that prints in another way is somebody's own, and all
-    that is known about it are the prices that it states.
+    A built-in division has one theorem for each task. Whatever prints in another way is somebody's own division, and
+    all that is known about it are the prices that it states.
 
     Example:
-        >>> why_not("gated/node", "node-centric(T=60, hash=md5, key=u64le)", 60, {})
+        >>> theorem_mismatch("gated/node", "node-centric(T=60, hash=md5, key=u64le)", 60, {})
         'the division node-centric(T=60, hash=md5, key=u64le) has the theorem "node-centric/node", not "gated/node"'
     """
-    task, printed = THEOREMS[theorem].task, _PRINTED.fullmatch(division)
-    own = _PRINTED_OWN.fullmatch(division)
-    if own is not None and not (own[1] == "node" and own[2]):
-        right = f"{'per-pair' if own[1] == 'edge' else 'per-neighbour'}/{task}"
-        return "" if theorem == right else f'the division {division} has the theorem "{right}", not "{theorem}"'
-    if printed is None:
-        any_other = f"custom/{task}"
-        wrong = f'only the theorem "{any_other}" goes with a division that is not built in: {division!r:.99}'
-        return "" if theorem == any_other else wrong
-    name, *sides = printed.groups()[:3]
-    numbers = [int(side) for side in sides if side]
-    right = "gated" if printed[4] and task == "node" else name
-    if theorem == f"custom/{task}" and name == "edge-centric" and printed[5]:
-        wanted = EDGES_ONLY
-    elif not printed[5] and theorem == f"{right}/{task}":
-        wanted = dict(zip(_GRID, numbers, strict=False)) if name == "gnncert-en" else {}
-    else:
-        return f'the division {division} has the theorem "{right}/{task}", not "{theorem}"'
-    if parameters != wanted or math.prod(numbers) != num_groups or len(numbers) != (2 if name == "gnncert-en" else 1):
-        return f"the division {division} does not have {num_groups} groups and the parameters {parameters}"
+    task = THEOREMS[theorem].task
+    if division in _PRINTED_PER_NEIGHBOUR:
+        return _name_mismatch(theorem, division, f"{_PRINTED_PER_NEIGHBOUR[division]}/{task}")
+    printed = _PRINTED.fullmatch(division)
+    if printed is not None:
+        return _printed_mismatch(theorem, division, printed, num_groups, parameters)
+    if theorem == f"custom/{task}":
+        return ""
+    return f'only the theorem "custom/{task}" goes with a division that is not built in: {division!r:.99}'
+
+
+def _name_mismatch(theorem: str, division: str, expected: str) -> str:
+    if theorem == expected:
+        return ""
+    return f'the division {division} has the theorem "{expected}", not "{theorem}"'
+
+
+def _printed_mismatch(
+    theorem: str, division: str, printed: re.Match[str], num_groups: int, parameters: Mapping[str, int]
+) -> str:
+    """As :func:`theorem_mismatch`, for a division that prints as a built-in one with a fixed number of groups."""
+    task = THEOREMS[theorem].task
+    name = printed["name"]
+    sides = [int(side) for side in (printed["rows"], printed["columns"]) if side is not None]
+    expected_sides = 2 if name == "gnncert-en" else 1
+    expected = f"{name}/{task}"
+    expected_parameters: Mapping[str, int] = {}
+    if (printed["gated"] and name != "node-centric") or (printed["edges_only"] and name != "edge-centric"):
+        return f"no built-in division prints as {division}"
+    if printed["gated"] and task == "node":
+        expected = "gated/node"
+    if printed["edges_only"]:
+        expected = f"custom/{task}"
+        expected_parameters = EDGES_ONLY
+    if name == "gnncert-en":
+        expected_parameters = dict(zip(_GRID, sides, strict=False))
+    mismatch = _name_mismatch(theorem, division, expected)
+    if mismatch:
+        return mismatch
+    if parameters != expected_parameters or math.prod(sides) != num_groups or len(sides) != expected_sides:
+        return f"the division {division} does not have {num_groups} groups and the parameters {dict(parameters)}"
     return ""

@@ -1,4 +1,4 @@
-"""How votes are added up: what an empty group votes for, and how many votes each class starts with.
+"""Holds how votes are added up: what an empty group votes for, and how many votes each class starts with.
 
 A voting rule is fixed before any vote is seen and stands in the certificate, so no attack can move it.
 """
@@ -17,14 +17,15 @@ LARGEST_CLASS = 2**15 - 2
 
 @dataclass(frozen=True)
 class VotingRule:
-    """How votes are added up; ``VotingRule()`` is the plain vote.
+    """How votes are added up. ``VotingRule()`` counts one vote for each group, and nothing else.
 
     Attributes:
-        empty: What a group casts in which no edge brings the target a message (graph task: which has no edge or no
-            node): ``"no_edge"`` for the prediction without edges, ``"abstain"``, or a class number. Defaults to
-            ``"no_edge"`` in the node task, and to ``"abstain"`` in the graph task and where features are gated.
-        prior: Votes added before counting: a whole number, for the target's prediction without edges, or a list with
-            one number per class. Negative numbers are allowed.
+        empty: What an empty group votes for: ``"no_edge"`` for the prediction without edges, ``"abstain"`` for nothing,
+            or a class number. In the node task a group is empty if no edge of it brings the target a message, in the
+            graph task if it has no edge or no node. The default None means ``"no_edge"`` in the node task, and
+            ``"abstain"`` in the graph task and where features are gated.
+        prior: Votes that are there before any are counted: one whole number, for the target's prediction without
+            edges, or one number for each class. Negative numbers are allowed. The default is 0.
 
     Example:
         >>> VotingRule(empty="abstain", prior=5)
@@ -42,88 +43,105 @@ class VotingRule:
 
     @property
     def no_edge_prior(self) -> int:
-        """Votes for the prediction without edges; 0 if the prior is the same for all targets."""
+        """Votes for the prediction without edges. It is 0 if the prior is the same for all targets."""
         return self.prior if isinstance(self.prior, int) else 0
 
     @property
     def class_prior(self) -> tuple[int, ...]:
-        """Votes for each class, the same for all targets; empty if there are none."""
+        """Votes for each class, the same for all targets. It is empty if the prior follows the prediction."""
         return self.prior if isinstance(self.prior, tuple) else ()
 
     @property
     def constant(self) -> int | None:
-        """The class, or -1 for nothing, that empty groups cast for all targets; None if it is the one without edges."""
-        return None if self.empty in (None, "no_edge") else -1 if self.empty == "abstain" else int(self.empty)
+        """The class that empty groups of all targets vote for, -1 if they abstain, None if it depends on the target."""
+        if self.empty in (None, "no_edge"):
+            return None
+        if self.empty == "abstain":
+            return -1
+        return int(self.empty)
 
     def under(self, theorem: str, num_classes: int) -> "VotingRule":
-        """The same voting rule with its defaults filled in.
+        """Returns the same voting rule with its defaults filled in.
 
         Args:
-            rule: A key of :data:`~agnncert.certificates.theorem_facts.RULES`.
+            theorem: A key of :data:`~agnncert.certificates.theorem_facts.THEOREMS`.
             num_classes: Number of classes.
 
         Raises:
-            SettingsError: The division of ``rule`` cannot vote in this way.
+            SettingsError: Votes cannot be added up in this way under the theorem.
         """
-        facts = THEOREMS[theorem]
-        empty = facts.empty[0] if self.empty is None else self.empty
-        prior = 0 if isinstance(self.prior, tuple) and not any(self.prior) else self.prior
-        if ("class" if isinstance(empty, int) else empty) not in facts.empty:
+        empty = THEOREMS[theorem].empty[0] if self.empty is None else self.empty
+        prior = 0 if self.class_prior and not any(self.class_prior) else self.prior
+        filled = replace(self, empty=empty, prior=prior)
+        filled._check_empty(theorem, num_classes)
+        filled._check_prior(theorem, num_classes)
+        return filled
+
+    def _check_empty(self, theorem: str, num_classes: int) -> None:
+        """Raises SettingsError if empty groups cannot vote in this way."""
+        kind = "class" if isinstance(self.empty, int) else self.empty
+        if kind not in THEOREMS[theorem].empty:
+            raise SettingsError(f"VotingRule(empty={self.empty!r}): {_why_not_empty(theorem)}")
+        if isinstance(self.empty, int) and self.empty >= num_classes:
+            raise SettingsError(f"VotingRule(empty={self.empty}): the classes are 0 to {num_classes - 1}.")
+
+    def _check_prior(self, theorem: str, num_classes: int) -> None:
+        """Raises SettingsError if there cannot be such a prior."""
+        if self.class_prior and len(self.class_prior) != num_classes:
             raise SettingsError(
-                f"VotingRule(empty={empty!r}): {_WHY_NOT_EMPTY.get(theorem, _USUAL_REASON[facts.task])}"
+                f"VotingRule(prior=…) has {len(self.class_prior)} numbers: expected one for each of {num_classes} "
+                "classes."
             )
-        if isinstance(empty, int) and empty >= num_classes:
-            raise SettingsError(f"VotingRule(empty={empty}): the classes are 0 to {num_classes - 1}.")
-        if isinstance(prior, tuple) and len(prior) != num_classes:
+        if self.no_edge_prior and not THEOREMS[theorem].no_edge_prior:
             raise SettingsError(
-                f"VotingRule(prior=…) has {len(prior)} numbers: expected one for each of {num_classes} classes."
+                f"VotingRule(prior={self.no_edge_prior}): {_why_not_prior(theorem)} Pass one number per class."
             )
-        if isinstance(prior, int) and prior and not facts.no_edge_prior:
-            raise SettingsError(
-                f"VotingRule(prior={prior}): {_WHY_NOT_PRIOR.get(theorem, _NO_NO_EDGE)} Pass one number per class."
-            )
-        return replace(self, empty=empty, prior=prior)
 
     def to_json(self) -> dict[str, Any]:
-        """This vote in JSON's terms; :meth:`from_json` is the way back."""
+        """Returns this voting rule in JSON's terms. :meth:`from_json` is the way back."""
         return {"empty": self.empty, "prior": self.prior if isinstance(self.prior, int) else list(self.prior)}
 
     @classmethod
     def from_json(cls, stored: Any, theorem: str, num_classes: int) -> "VotingRule":
-        """The vote that a file describes, which is not trusted.
+        """Returns the voting rule that a file describes. The file is not trusted.
 
         Raises:
-            CertificateError: It is not how this library writes a vote under this rule.
+            CertificateError: It is not how this library writes a voting rule under this theorem.
         """
         try:
             if not isinstance(stored, dict) or set(stored) != {"empty", "prior"}:
                 raise SettingsError('expected "empty" and "prior".')
             voting_rule = cls(**stored).under(theorem, num_classes)
-            if voting_rule.to_json() != stored or any(isinstance(value, bool) for value in _values(stored)):
+            if voting_rule.to_json() != stored or _has_bool(stored):
                 raise SettingsError("it is not spelled out.")
         except SettingsError as error:
-            raise CertificateError(f"the vote {reprlib.repr(stored)} makes no sense: {error}") from error
+            raise CertificateError(f"the voting rule {reprlib.repr(stored)} makes no sense: {error}") from error
         return voting_rule
 
 
-_NO_NO_EDGE = "there is no prediction without edges of a graph, or in a division of which only the votes are known."
-_WHY_NOT_PRIOR = {"gated/node": "it would follow the target's own features, which this division protects."}
-_USUAL_REASON = {
-    "node": "with one group per neighbour all other groups are empty, and nothing outweighs them. Let them abstain, "
-    "and give a prior.",
-    "graph": "a graph has no prediction without edges: use a class, or let empty groups abstain.",
-}
-_WHY_NOT_EMPTY = {
-    "gated/node": "groups that hide the target's features cannot cast what follows from them: use a class, or abstain.",
-    **{
-        theorem: "no group of this division counts as empty: all votes are cast. Leave it out."
-        for theorem in THEOREMS
-        if theorem.startswith(("gnncert", "custom"))
-    },
-}
+def _why_not_empty(theorem: str) -> str:
+    """Returns why empty groups cannot vote as they are asked to."""
+    if theorem.startswith(("gnncert", "custom")):
+        return "no group of this division counts as empty: all votes are cast. Leave it out."
+    if theorem == "gated/node":
+        return "groups that hide the target's features cannot cast what follows from them: use a class, or abstain."
+    if THEOREMS[theorem].task == "graph":
+        return "a graph has no prediction without edges: use a class, or let empty groups abstain."
+    return (
+        "with one group per neighbour all other groups are empty, and nothing outweighs them. Let them abstain, and "
+        "give a prior."
+    )
+
+
+def _why_not_prior(theorem: str) -> str:
+    """Returns why a prior cannot follow the prediction without edges."""
+    if theorem == "gated/node":
+        return "it would follow the target's own features, which this division protects."
+    return "there is no prediction without edges of a graph, or in a division of which only the votes are known."
 
 
 def _empty(empty: Any) -> str | int | None:
+    """Returns what a user passes as ``empty``, checked."""
     if isinstance(empty, Integral) and not isinstance(empty, bool) and 0 <= int(empty) <= LARGEST_CLASS:
         return int(empty)
     if empty is None or (isinstance(empty, str) and empty in ("no_edge", "abstain")):
@@ -132,10 +150,12 @@ def _empty(empty: Any) -> str | int | None:
 
 
 def _prior(prior: Any) -> int | tuple[int, ...]:
+    """Returns what a user passes as ``prior``, checked."""
     if _is_whole(prior):
         return int(prior)
-    numbers = list(prior) if hasattr(prior, "__iter__") and not isinstance(prior, (str, bytes, dict)) else None
-    if numbers is None or not numbers or not all(map(_is_whole, numbers)):
+    is_list = hasattr(prior, "__iter__") and not isinstance(prior, (str, bytes, dict))
+    numbers = list(prior) if is_list else []
+    if not numbers or not all(map(_is_whole, numbers)):
         raise SettingsError(
             f"VotingRule(prior={prior!r:.60}): expected a whole number, or a list with one for each class, none beyond "
             f"{LARGEST_PRIOR:,}."
@@ -147,6 +167,8 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) <= LARGEST_PRIOR
 
 
-def _values(stored: dict[str, Any]) -> list[Any]:
+def _has_bool(stored: dict[str, Any]) -> bool:
+    """Tells whether a value is a bool, which compares equal to 0 or 1 but is not how a number is written."""
     prior = stored["prior"]
-    return [stored["empty"], *(prior if isinstance(prior, list) else [prior])]
+    numbers = prior if isinstance(prior, list) else [prior]
+    return any(isinstance(value, bool) for value in (stored["empty"], *numbers))

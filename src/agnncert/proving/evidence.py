@@ -550,7 +550,7 @@ class VoteEvidence(VoteRecord, Evidence):
         no_defaults = np.zeros(votes.num_targets, dtype=bool)
         return replace(
             facts,
-            one_way=votes.tally(one_way, no_defaults),
+            one_way=votes.count_by_class(one_way, no_defaults),
             one_way_size=np.bincount(votes.owner[one_way], minlength=votes.num_targets),
         )
 

@@ -556,7 +556,7 @@ def count_arrays(summary: Summary) -> dict[str, Array]:
         arrays["votes_unreached"] = unreached.ravel()
     if evidence.one_way is not None:
         one_way = votes.stable & evidence.one_way
-        arrays["one_way_votes"] = votes.tally(one_way, np.zeros(votes.num_targets, dtype=bool)).ravel()
+        arrays["one_way_votes"] = votes.count_by_class(one_way, np.zeros(votes.num_targets, dtype=bool)).ravel()
         arrays["one_way_size"] = np.bincount(votes.owner[one_way], minlength=votes.num_targets)
     known = {name: getattr(evidence, name) for name in ("no_edge", "no_edge_stable", "targets_per_node")}
     return arrays | {name: array for name, array in known.items() if array is not None}

@@ -82,7 +82,7 @@ class VoteTable:
         unstable = np.bincount(votes.owner[~votes.stable], minlength=votes.num_targets)
         table = cls(
             num_groups=votes.num_groups,
-            counts=votes.tally(votes.stable, unlisted),
+            counts=votes.count_by_class(votes.stable, unlisted),
             empty=votes.num_unlisted,
             conceded=unstable.astype(np.int64),
             truth=np.asarray(truth, dtype=np.int64),
@@ -95,7 +95,7 @@ class VoteTable:
         twos = table.counts
         if against == "structure":  # a second direction of a pair that has one counts as an added edge
             turned = np.zeros_like(votes.stable) if record.one_way is None else votes.stable & record.one_way
-            twos = votes.tally(turned, unlisted)
+            twos = votes.count_by_class(turned, unlisted)
         if record.no_edge is None or record.no_edge_stable is None:
             return replace(table, twos=twos)
         no_edge = record.no_edge.astype(np.int64)

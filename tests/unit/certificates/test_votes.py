@@ -40,13 +40,13 @@ def test_owners_and_unlisted_votes(votes):
 
 def test_a_tally_counts_only_what_it_is_asked_to(votes):
     nothing = np.zeros(8, dtype=bool)
-    assert votes.tally(votes.stable, np.zeros(3, dtype=bool)).tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 2]]
-    assert votes.tally(nothing, np.ones(3, dtype=bool)).tolist() == [[0, 0, 3], [0, 0, 0], [0, 0, 0]]
-    assert votes.tally(nothing, np.array([False, True, True])).sum() == 0
+    assert votes.count_by_class(votes.stable, np.zeros(3, dtype=bool)).tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 2]]
+    assert votes.count_by_class(nothing, np.ones(3, dtype=bool)).tolist() == [[0, 0, 3], [0, 0, 0], [0, 0, 0]]
+    assert votes.count_by_class(nothing, np.array([False, True, True])).sum() == 0
 
 
 def test_several_votes_of_one_target_for_one_class_all_count(votes):
-    assert votes.tally()[2].tolist() == [0, 2, 2], "repeated indices are added up, not overwritten"
+    assert votes.count_by_class()[2].tolist() == [0, 2, 2], "repeated indices are added up, not overwritten"
 
 
 def test_random_tables_survive_being_stored_as_exceptions():

@@ -184,7 +184,7 @@ def test_the_recount_shares_no_code_with_the_rules():
         assert not named & {f"agnncert.proving.{name}" for name in ("theorems", "evidence", "certificate")}
         calls = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         if module in counting:
-            assert not calls & {"label_and_radius", "holds_each", "tally", "count_votes", "counts"}
+            assert not calls & {"label_and_radius", "holds_each", "tally", "count_votes", "count_by_class", "counts"}
 
 
 def test_a_class_without_votes_that_empty_groups_cast_is_a_rival():
