@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError, SettingsError, did_you_mean
@@ -12,18 +13,10 @@ from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import class_numbers, graph_classes
 from agnncert.models import gnn, stacked
 from agnncert.models import wrappers as fallback
-from agnncert.models.gnn import GNN, ModelConfig
+from agnncert.models.gnn import ARCHITECTURES, GNN, ModelConfig
 from agnncert.models.wrappers import SCALES, Fallback, Scaling, training_rows
 
-MODELS = {
-    "gcn": "graph convolutional network",
-    "sage": "GraphSAGE with mean aggregation",
-    "gat": "graph attention network",
-    "gin": "graph isomorphism network",
-    "resgcn": "residual GCN, 6 layers",
-    "rgcn": "relational GCN: a linear map for each column of edge_attr",
-    "mlp": "no graph: each node by itself (a bag of nodes for graphs)",
-}
+MODELS = {name: architecture.about for name, architecture in ARCHITECTURES.items()}
 
 
 def build_model(
@@ -49,18 +42,18 @@ def build_model(
         name: ``"gcn"``, ``"sage"``, ``"gat"``, ``"gin"``, ``"resgcn"``, ``"rgcn"`` or ``"mlp"``.
         data: A ``Data`` for node classification, or a list of ``Data`` for graph classification.
         hidden_channels: Width of the hidden layers.
-        num_layers: Number of message-passing layers, hence of hops; 3, or 6 for ``"resgcn"``.
+        num_layers: Number of message-passing layers, hence of hops. Defaults to 3, or 6 for ``"resgcn"``.
         dropout: Dropout after every hidden layer while training.
         act: Activation: ``"relu"``, ``"elu"``, ``"gelu"``, ``"leaky_relu"`` or ``"tanh"``.
         norm: ``None``, ``"batch_norm"`` (frozen in eval mode) or ``"layer_norm"`` (per node).
         jk: Jumping knowledge: ``None``, ``"last"``, ``"cat"`` or ``"max"`` of all layers' outputs, and a linear head.
         heads: Attention heads of ``"gat"``.
         readout: ``"mean"``, ``"sum"`` or ``"max"`` over the nodes of a graph.
-        scale: ``None``, or ``"standard"``: features get mean 0 and deviation 1 on the training rows of ``data``; these
-            numbers are stored in the model, like weights.
+        scale: ``None``, or ``"standard"``: features get mean 0 and deviation 1 on the training rows of ``data``. Means
+            and deviations are stored in the model, like weights.
         task: ``"node"`` or ``"graph"``. Defaults to the task of ``data``.
         out_channels: Number of classes. Defaults to that of ``data``.
-        seed: Seed of the initial weights; torch's global random state is not changed.
+        seed: Seed of the initial weights. Torch's global random state is not changed.
 
     Returns:
         A module called as ``model(x, edge_index)`` or ``model(x, edge_index, batch)``, in training mode.
@@ -75,23 +68,40 @@ def build_model(
         >>> model(data.x, data.edge_index).shape
         torch.Size([4, 3])
     """
-    task = task or infer_task(data)
-    depth = num_layers if num_layers is not None else 6 if name == "resgcn" else 3
+    _one_of("model", name, MODELS)
+    architecture = ARCHITECTURES[name]
     model = _assemble(
         ModelConfig(
-            name=name, task=task, in_channels=_num_features(data), hidden_channels=hidden_channels, num_layers=depth,
-            out_channels=count_classes(data) if out_channels is None else out_channels, dropout=dropout, act=act,
-            norm=norm, jk=jk, heads=heads, readout=readout, seed=seed, scale=scale,
-            edge_channels=_edge_channels(data) if name == "rgcn" else None,
+            name=name,
+            task=task or infer_task(data),
+            in_channels=_num_features(data),
+            out_channels=count_classes(data) if out_channels is None else out_channels,
+            hidden_channels=hidden_channels,
+            num_layers=architecture.num_layers if num_layers is None else num_layers,
+            dropout=dropout,
+            act=act,
+            norm=norm,
+            jk=jk,
+            heads=heads,
+            readout=readout,
+            seed=seed,
+            scale=scale,
+            edge_channels=_num_edge_channels(data) if architecture.reads == "attr" else None,
         )
-    )  # fmt: skip
+    )
     if scale is not None:
         model.scaling = Scaling.of(training_rows(data))
     return model
 
 
 def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) -> GNN:
-    """Builds a model that always votes for ``label``: a control whose vote depends on the size only."""
+    """Builds a model that always votes for ``label``, as a control.
+
+    Args:
+        data: Graphs that the model accepts.
+        label: The class of every vote.
+        num_classes: Number of classes.
+    """
     model = build_model("mlp", data, hidden_channels=1, num_layers=1, readout="sum", out_channels=num_classes)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -102,12 +112,13 @@ def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) ->
 
 
 def build_from_config(config: Mapping[str, Any]) -> GNN | Fallback | stacked.StackedModel:
-    """Builds the untrained model that ``config`` describes, a dictionary like ``model.config``."""
+    """Builds the untrained model that ``config`` describes, a dictionary like ``model.config``.
+
+    Raises:
+        SettingsError: Something in it is missing, unknown or not valid.
+    """
     if config.get("name") == fallback.NAME:
-        parts = [config.get(name) for name in ("model", "without_edges")]
-        if len(config) != 3 or not all(isinstance(part, Mapping) for part in parts):
-            raise SettingsError(f"a fallback is described by its model and without_edges, not by {dict(config)}.")
-        return Fallback(*(build_from_config(part) for part in parts if part is not None))
+        return _fallback_from_config(config)
     if config.get("name") == stacked.NAME:
         return stacked.StackedModel.from_config(config, build_from_config)
     valid = [field.name for field in fields(ModelConfig)]
@@ -120,16 +131,24 @@ def build_from_config(config: Mapping[str, Any]) -> GNN | Fallback | stacked.Sta
     return _assemble(ModelConfig(**config))
 
 
+def _fallback_from_config(config: Mapping[str, Any]) -> Fallback:
+    model = config.get("model")
+    without_edges = config.get("without_edges")
+    if len(config) != 3 or not isinstance(model, Mapping) or not isinstance(without_edges, Mapping):
+        raise SettingsError(f"a fallback is described by its model and without_edges, not by {dict(config)}.")
+    return Fallback(build_from_config(model), build_from_config(without_edges))
+
+
 def _assemble(settings: ModelConfig) -> GNN:
     _check(settings)
-    reads = "attr" if settings.name == "rgcn" else "weight" if settings.name in gnn.WEIGHTED else ""
-    cls = gnn.CLASSES[settings.task, reads]
+    cls = gnn.CLASSES[settings.task, ARCHITECTURES[settings.name].reads]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         return cls(settings)
 
 
 def _check(settings: ModelConfig) -> None:
+    """Raises SettingsError if a setting is not valid."""
     _one_of("model", settings.name, MODELS)
     _one_of("task", settings.task, ("node", "graph"))
     _one_of("act", settings.act, gnn.ACTIVATIONS)
@@ -137,11 +156,10 @@ def _check(settings: ModelConfig) -> None:
     _one_of("norm", settings.norm, gnn.NORMS, optional=True)
     _one_of("scale", settings.scale, SCALES, optional=True)
     _one_of("jk", settings.jk, gnn.JUMPS, optional=True)
-    counts = ("in_channels", "hidden_channels", "num_layers", "heads", *["edge_channels"] * (settings.name == "rgcn"))
-    for key in counts:
-        value = getattr(settings, key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise SettingsError(f"{key} is {value!r}: expected a whole number of at least 1.")
+    for key in ("in_channels", "hidden_channels", "num_layers", "heads"):
+        _at_least_one(key, getattr(settings, key))
+    if ARCHITECTURES[settings.name].reads == "attr":
+        _at_least_one("edge_channels", settings.edge_channels)
     if settings.out_channels < 2:
         raise SettingsError(f"there are {settings.out_channels} class(es): a classifier needs at least two.")
     if not (isinstance(settings.dropout, int | float) and 0 <= settings.dropout < 1):
@@ -154,35 +172,56 @@ def _check(settings: ModelConfig) -> None:
 
 
 def _one_of(what: str, value: object, valid: Iterable[str], optional: bool = False) -> None:
-    if value not in list(valid) and not (optional and value is None):
+    if optional and value is None:
+        return
+    if value not in list(valid):
         raise SettingsError(f'no {what} is called "{value}": {did_you_mean(str(value), valid)}')
 
 
+def _at_least_one(key: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise SettingsError(f"{key} is {value!r}: expected a whole number of at least 1.")
+
+
+def _first_graph(data: Data | Sequence[Data]) -> Data:
+    return data if isinstance(data, Data) else data[0]
+
+
 def _num_features(data: Data | Sequence[Data]) -> int:
-    graph = data if isinstance(data, Data) else data[0]
-    if graph.x is None:
+    x = _first_graph(data).x
+    if x is None:
         raise GraphError("the graph has no node features x: give every node a feature row, if only of ones.")
-    return int(graph.x.size(1))
+    return int(x.size(1))
 
 
-def _edge_channels(data: Data | Sequence[Data]) -> int:
-    graph = data if isinstance(data, Data) else data[0]
-    given = getattr(graph, "edge_attr", None)
-    if given is None or given.dim() != 2 or not given.is_floating_point():
+def _num_edge_channels(data: Data | Sequence[Data]) -> int:
+    edge_attr = getattr(_first_graph(data), "edge_attr", None)
+    if edge_attr is None or edge_attr.dim() != 2 or not edge_attr.is_floating_point():
         raise GraphError(
             "rgcn reads edge_attr, a float matrix with a row for each edge, which the graph does not have: one column "
             "per relation, 1 where the edge is of that relation. ac.from_hetero makes it of a HeteroData."
         )
-    return int(given.size(1))
+    return int(edge_attr.size(1))
 
 
 def count_classes(data: Data | Sequence[Data]) -> int:
-    """Number of classes: ``data.num_classes``, or one more than the largest label."""
+    """Returns the number of classes: ``data.num_classes``, or one more than the largest label.
+
+    Raises:
+        SettingsError: There are no labels.
+    """
     stated = getattr(data, "num_classes", None)
     if stated:
         return int(stated)
-    y = class_numbers(data.y, int(data.num_nodes or 0)) if isinstance(data, Data) and data.y is not None else None
-    y = y if isinstance(data, Data) else graph_classes(data)
+    y = _classes(data)
     if y is None or not len(y) or int(y.max()) < 0:
         raise SettingsError("the data has no labels y: pass out_channels, the number of classes.")
     return int(y.max()) + 1
+
+
+def _classes(data: Data | Sequence[Data]) -> Tensor | None:
+    if not isinstance(data, Data):
+        return graph_classes(data)
+    if data.y is None:
+        return None
+    return class_numbers(data.y, int(data.num_nodes or 0))

@@ -8,8 +8,9 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
@@ -25,45 +26,54 @@ from agnncert.storage import write_atomic
 FORMAT = "agnncert-model-1"
 PathLike = str | os.PathLike[str]
 
+FOLDER = Path(__file__).with_name("weights")
+
+# The sha256 of the weights, by the dataset that they were trained on.
+DIGESTS = {
+    "digits-knn": "a9f29ae49c3337e1a2658409ea80ef5e868fca3a7989973b3dd1a71709822fe1",
+    "proteins": "6325c824f6f329dfa60de63292aec754d649d3b40a8578b94a22193f6bf951a8",
+    "pubmed": "4a73f4ca2bccaf7082a9ebc9425d8ee573b9851ce1dbca21ba1a6c3bdfba28db",
+}
+
 
 def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] | None = None) -> Path:
     """Writes the weights to ``path`` and their description to the same name with ``.json``.
 
     Args:
         model: Any module. A built-in one can be loaded again without being built first.
-        path: File for the weights; ``.safetensors`` is appended if it has no suffix.
+        path: File for the weights. ``.safetensors`` is appended if it has no suffix.
         provenance: Dataset, division, seed, epochs and other facts about the weights, as JSON values.
 
     Returns:
         The file with the weights.
     """
-    weights, description = _files(path)
+    files = _ModelFiles.of(path)
     blob = save_tensors(_tensors(model))
     facts = {
         "format": FORMAT,
         "model": getattr(model, "config", None),
-        "weights": weights.name,
+        "weights": files.weights.name,
         "sha256": hashlib.sha256(blob).hexdigest(),
         "torch": torch.__version__,
         "provenance": dict(provenance or {}),
     }
-    weights.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(weights, blob)
-    write_atomic(description, json.dumps(facts, indent=2) + "\n")
-    return weights
+    files.weights.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(files.weights, blob)
+    write_atomic(files.description, json.dumps(facts, indent=2) + "\n")
+    return files.weights
 
 
 def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
-    """Loads what ``save_model`` wrote; the model is returned in evaluation mode.
+    """Loads what ``save_model`` wrote, and returns the model in evaluation mode.
 
     Args:
         path: The file with the weights or with their description.
-        model: A module of your own to put the weights into; not needed for a built-in one.
+        model: A module of your own to put the weights into. A built-in one is built if it is not given.
 
     Raises:
         ModelContractError: A file is missing or altered, or the weights do not fit the module.
     """
-    weights, _ = _files(path)
+    weights = _ModelFiles.of(path).weights
     facts = load_description(path)
     blob = _read(weights)
     if hashlib.sha256(blob).hexdigest() != facts["sha256"]:
@@ -80,8 +90,12 @@ def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
 
 
 def load_description(path: PathLike) -> dict[str, Any]:
-    """The JSON beside the weights: the model's settings and where the weights come from."""
-    _, description = _files(path)
+    """Loads the JSON beside the weights: the model's settings and where the weights come from.
+
+    Raises:
+        ModelContractError: There is no such file, or it does not describe a model.
+    """
+    description = _ModelFiles.of(path).description
     try:
         facts = json.loads(_read(description))
     except ValueError as error:
@@ -91,18 +105,28 @@ def load_description(path: PathLike) -> dict[str, Any]:
     return facts
 
 
-def _files(path: PathLike) -> tuple[Path, Path]:
-    path = Path(path)
-    weights = path.with_suffix(".safetensors") if path.suffix in ("", ".json") else path
-    return weights, weights.with_suffix(".json")
+@dataclass(frozen=True)
+class _ModelFiles:
+    """The two files of a model."""
+
+    weights: Path
+    description: Path
+
+    @classmethod
+    def of(cls, path: PathLike) -> Self:
+        """Returns both files, given either of them or their name without a suffix."""
+        path = Path(path)
+        weights = path.with_suffix(".safetensors") if path.suffix in ("", ".json") else path
+        return cls(weights, weights.with_suffix(".json"))
 
 
 def _tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Returns copies of weights and buffers by name, because safetensors refuses tensors that share memory."""
     state = model.state_dict()
-    lazy = [name for name, value in state.items() if isinstance(value, UninitializedParameter | UninitializedBuffer)]
+    uninitialised = (UninitializedParameter, UninitializedBuffer)
+    lazy = [name for name, value in state.items() if isinstance(value, uninitialised)]
     if lazy:
         raise ModelContractError(f"{', '.join(lazy)}: not initialised yet. Run the model once before saving it.")
-    # Copies, because safetensors refuses tensors that share memory.
     return {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
 
 
@@ -113,24 +137,14 @@ def _read(path: Path) -> bytes:
         raise ModelContractError(f"cannot read {path}: {error.strerror}.") from error
 
 
-FOLDER = Path(__file__).with_name("weights")
-
-# The sha256 of the weights, by the dataset that they were trained on.
-DIGESTS = {
-    "digits-knn": "a9f29ae49c3337e1a2658409ea80ef5e868fca3a7989973b3dd1a71709822fe1",
-    "proteins": "6325c824f6f329dfa60de63292aec754d649d3b40a8578b94a22193f6bf951a8",
-    "pubmed": "4a73f4ca2bccaf7082a9ebc9425d8ee573b9851ce1dbca21ba1a6c3bdfba28db",
-}
-
-
 def pretrained(dataset: str) -> nn.Module:
-    """A trained model for one of the library's datasets, in evaluation mode.
+    """Loads a trained model for one of the library's datasets, in evaluation mode.
 
-    It was trained on the split of ``load_dataset(dataset, seed=0)``: the test part of another split would contain
-    training data. ``model.training_record`` holds the division and the settings of training.
+    The model was trained on the split of ``load_dataset(dataset, seed=0)``. The test part of another split would
+    contain training data. ``model.training_record`` holds the division and the settings of training.
 
     Args:
-        dataset: digits-knn (the demo), pubmed or proteins.
+        dataset: ``"digits-knn"`` (the demo), ``"pubmed"`` or ``"proteins"``.
 
     Raises:
         ModelContractError: There is none for that dataset, or its file is not the one that belongs to this version.
@@ -140,7 +154,7 @@ def pretrained(dataset: str) -> nn.Module:
         >>> model.training_record["division"]
         'node-centric(T=60, hash=md5, key=u64le)'
     """
-    _known(dataset)
+    _require_known(dataset)
     weights = FOLDER / f"{dataset}.safetensors"
     model = load_model(weights)
     if hashlib.sha256(weights.read_bytes()).hexdigest() != DIGESTS[dataset]:
@@ -150,13 +164,13 @@ def pretrained(dataset: str) -> nn.Module:
 
 
 def pretrained_settings(dataset: str) -> dict[str, Any]:
-    """The settings of the run that trained a model of the package."""
-    _known(dataset)
+    """Returns the settings of the run that trained a model of the package."""
+    _require_known(dataset)
     settings: dict[str, Any] = load_description(FOLDER / dataset)["provenance"]["settings"]
     return settings
 
 
-def _known(dataset: str) -> None:
+def _require_known(dataset: str) -> None:
     if dataset not in DIGESTS:
         raise ModelContractError(
             f'no trained model comes with the package for "{dataset}": {did_you_mean(dataset, DIGESTS)}'

@@ -9,13 +9,14 @@ one model is trained for nodes with edges and another one for nodes without.
 """
 
 import inspect
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-LARGE = 10.0  # largest ratio of the deviation of a column and of the median column without a warning
+LARGE = 10.0  # ratio of the deviations of a column and of the median column above which a column is uneven
 SCALES = ("standard",)
 
 
@@ -35,7 +36,7 @@ class Scaling(nn.Module):
 
     @classmethod
     def of(cls, x: Tensor) -> Self:
-        """The scaling with which these rows have mean 0 and deviation 1 in every column that varies."""
+        """Returns the scaling with which these rows have mean 0 and deviation 1 in every column that varies."""
         scaling = cls(x.size(1))
         if x.size(0) > 1:
             rows = x.double()
@@ -45,38 +46,60 @@ class Scaling(nn.Module):
         return scaling
 
     def forward(self, x: Tensor) -> Tensor:
-        """The rows, scaled."""
+        """Returns the rows, scaled."""
         return (x - self.center) / self.spread  # type: ignore[operator]
 
 
-def training_rows(data: Any) -> Tensor:
-    """Features of the training part, or of all nodes if there is none."""
+def training_rows(data: Data | Sequence[Data]) -> Tensor:
+    """Returns the features of the training part as float32, or of all nodes if there is none."""
     if isinstance(data, Data):
-        mask, x = getattr(data, "train_mask", None), data.x
-        usable = (
-            isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == x.shape[:1] and bool(mask.any())
-        )
-        rows: Tensor = x[mask] if usable else x
+        rows: Tensor = data.x[data.train_mask] if _has_training_mask(data) else data.x
         return rows.float()
-    part = getattr(data, "train", None)
-    graphs = [data[int(k)] for k in part] if part is not None and len(part) else list(data)
+    training_graphs = getattr(data, "train", None)
+    graphs = list(data)
+    if training_graphs is not None and len(training_graphs):
+        graphs = [data[int(k)] for k in training_graphs]
     return torch.cat([graph.x for graph in graphs]).float()
 
 
-def uneven_column(x: Tensor) -> tuple[int, float, float] | None:
-    """The column with the largest deviation, that deviation and the median one; ``None`` if they are similar.
+def _has_training_mask(data: Data) -> bool:
+    mask = getattr(data, "train_mask", None)
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != data.x.shape[:1]:
+        return False
+    return bool(mask.any())
+
+
+class UnevenColumn(NamedTuple):
+    """A column of features that varies far more than others.
+
+    Attributes:
+        column: Its number.
+        deviation: Its standard deviation.
+        median: The median of the standard deviations of all columns that vary.
+    """
+
+    column: int
+    deviation: float
+    median: float
+
+
+def uneven_column(x: Tensor) -> UnevenColumn | None:
+    """Returns the column with the largest deviation; ``None`` if it is at most ten times the median one, or 1.
 
     Columns of zeros and ones deviate by at most one half, so bags of words give ``None``.
     """
     if x.size(0) < 2:
         return None
-    spread = x.double().std(dim=0)
-    varying = spread[spread > 0]
+    deviation = x.double().std(dim=0)
+    varying = deviation[deviation > 0]
     if len(varying) < 2:
         return None
-    column = int(spread.argmax())
-    most, median = float(spread[column]), float(varying.median())
-    return (column, most, median) if most > LARGE * max(median, 1.0) else None
+    column = int(deviation.argmax())
+    most = float(deviation[column])
+    median = float(varying.median())
+    if most <= LARGE * max(median, 1.0):
+        return None
+    return UnevenColumn(column, most, median)
 
 
 NAME = "fallback"
@@ -102,9 +125,10 @@ class Fallback(nn.Module):
 
     def __init__(self, model: nn.Module, without_edges: nn.Module) -> None:
         super().__init__()
-        self.model, self.without_edges = model, without_edges
-        named = inspect.signature(model.forward).parameters
-        self.takes = tuple(name for name in ("edge_weight", "edge_attr") if name in named)
+        self.model = model
+        self.without_edges = without_edges
+        parameters = inspect.signature(model.forward).parameters
+        self.takes = tuple(name for name in ("edge_weight", "edge_attr") if name in parameters)
         configs = [getattr(part, "config", None) for part in (model, without_edges)]
         if all(configs):
             self.config: dict[str, Any] = {"name": NAME, "model": configs[0], "without_edges": configs[1]}
@@ -112,11 +136,11 @@ class Fallback(nn.Module):
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, edge_attr: Tensor | None = None
     ) -> Tensor:
-        """Logits of every node, shape ``[num_nodes, num_classes]``."""
-        given = {"edge_weight": edge_weight, "edge_attr": edge_attr}
-        values = {name: given[name] for name in self.takes if given[name] is not None}
+        """Returns the logits of every node, shape ``[num_nodes, num_classes]``."""
+        edge_values = {"edge_weight": edge_weight, "edge_attr": edge_attr}
+        values = {name: edge_values[name] for name in self.takes if edge_values[name] is not None}
         src, dst = edge_index
-        reached = torch.zeros(x.size(0), dtype=torch.bool, device=edge_index.device)
-        reached[dst[src != dst]] = True
+        is_reached = torch.zeros(x.size(0), dtype=torch.bool, device=edge_index.device)
+        is_reached[dst[src != dst]] = True
         alone: Tensor = self.without_edges(x, edge_index[:, :0])
-        return torch.where(reached[:, None], self.model(x, edge_index, **values), alone)
+        return torch.where(is_reached[:, None], self.model(x, edge_index, **values), alone)

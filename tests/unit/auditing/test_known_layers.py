@@ -13,6 +13,7 @@ from agnncert.auditing.model_audit import audit
 from agnncert.auditing.probes import Probes
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
+from agnncert.models.build import MODELS as BUILT_IN
 from agnncert.models.gnn import ProjectedGINConv, ProjectedSAGEConv
 from tests.support.local_zoo import CLASSES, HIDDEN, WIDTH, Plain, mlp, zoo_data
 
@@ -58,12 +59,13 @@ class WithoutEdges(nn.Module):
         return self.net(x)
 
 
-@pytest.mark.parametrize("kind", ["gcn", "sage", "gat", "gin", "resgcn", "mlp"])
-def test_built_in_models_are_known(kind):
-    data = zoo_data()
-    data.y = torch.arange(data.num_nodes) % C
+@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("task", ["node", "graph"])
+def test_built_in_models_are_known(name, task):
     for norm in (None, "batch_norm", "layer_norm"):
-        assert by_construction(ac.build_model(kind, data, norm=norm).eval())
+        for scale in (None, "standard"):
+            model = ac.build_model(name, DATA, norm=norm, scale=scale, task=task, out_channels=C)
+            assert by_construction(model.eval())
 
 
 def test_every_class_has_a_reason_and_the_text_of_every_one_is_pinned():

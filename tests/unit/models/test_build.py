@@ -2,6 +2,8 @@
 
 import inspect
 import json
+import re
+from typing import get_args
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
+from agnncert.cli import options
 from agnncert.errors import SettingsError
 from agnncert.models.build import MODELS, build_from_config, build_model
 from agnncert.models.gnn import Dropout, ProjectedGINConv, ProjectedSAGEConv, normalised
@@ -25,6 +28,13 @@ def small(name: str, data: Data | list[Data], **settings: object) -> torch.nn.Mo
 
 def close(a: Tensor, b: Tensor) -> bool:
     return torch.allclose(a, b, atol=1e-6)
+
+
+def test_every_model_is_named_where_users_look_for_names() -> None:
+    help_of_option = get_args(options.Model)[1].help
+    for name in MODELS:
+        assert f'``"{name}"``' in build_model.__doc__
+        assert name in re.findall(r"[a-z]+", help_of_option)
 
 
 # What they compute

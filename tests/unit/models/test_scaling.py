@@ -6,6 +6,7 @@ from torch import nn
 from torch_geometric.nn import GCNConv
 
 import agnncert as ac
+from agnncert.models.build import MODELS
 from agnncert.models.digest import model_digest
 from agnncert.models.wrappers import Scaling, training_rows, uneven_column
 from tests.support.labelled import labelled_graph, labelled_graphs
@@ -44,9 +45,10 @@ def test_a_constant_column_stays_finite() -> None:
     assert scaled.tolist() == [[0.0, 2.0]]
 
 
-@pytest.mark.parametrize("name", ["gcn", "sage", "gat", "gin", "resgcn", "mlp"])
+@pytest.mark.parametrize("name", MODELS)
 def test_a_scaled_model_is_fit_by_construction_and_both_engines_agree(name, tmp_path) -> None:
     data = uneven(24)
+    data.edge_attr = torch.ones(data.num_edges, 1)  # which rgcn reads
     model = ac.fit(ac.build_model(name, data, hidden_channels=8, scale="standard"), data, DIVISION, epochs=2)
     assert ac.audit(model, division=DIVISION, data=data).locality == "construction"
     fast, naive = (ac.certify(model, data, DIVISION, engine=engine) for engine in ("fast", "naive"))
