@@ -103,7 +103,7 @@ def watched() -> list[tuple[Any, str, str]]:
         (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "look_again", "look again"),
         (targets, "graph_digest", "digest"), (certifier, "unchanged_digest", "digest"),
         (edge.EdgeCentric, "groups", "hashing"), (node.NodeCentric, "groups", "hashing"),
-        (edges_by_group, "sort_by_group", "shuffle"), (edges_by_group.EdgesByGroup, "union", "layout"), (range_votes, "_listed_votes", "layout"),
+        (edges_by_group, "sort_by_group", "shuffle"), (edges_by_group.EdgesByGroup, "union", "layout"), (range_votes, "_list_votes", "layout"),
         (fast, "union_votes", "casting"), (fast, "no_edge_votes", "casting"),
         (votes, "merge_ranges", "tally"), (votes, "reach_of_ranges", "tally"), (certifier, "assemble", "tally"),
     ]  # fmt: skip

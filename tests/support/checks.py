@@ -16,7 +16,8 @@ from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.adapter import bind
-from agnncert.engine.votes import compute_votes, structure
+from agnncert.engine.structure import structure
+from agnncert.engine.votes import compute_votes
 from agnncert.errors import NotCovered
 from agnncert.graphs.graph import CanonicalGraph, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation

@@ -101,7 +101,7 @@ class AdversarialFeatures:
         sample = x[torch.from_numpy(random.choice(len(x), min(SAMPLE, len(x)), replace=False))]
         with torch.no_grad():  # without edges
             batch = torch.arange(len(x)) if problem.task == "graph" else None
-            lead = _lead(problem.call(x, *no_edges(problem.graph, problem.call.takes), batch))
+            lead = _lead(problem.call(x, *no_edges(problem.graph, problem.call.edge_inputs), batch))
         strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(problem.call.num_classes)]
         copies = [torch.unique(x[torch.from_numpy(nodes[:8].copy())], dim=0)[:3] for nodes in strong]
         ascended = _ascend(problem, sample, torch.stack([real.mean(0) for real in copies]))

@@ -286,7 +286,7 @@ class VoteQueue:
     def _values(self, edge: Tensor, changed: Sequence[tuple[int, Any]]) -> dict[str, Tensor]:
         """Weights and attributes of all queued edges; those of added edges are 1."""
         values = {}
-        for name in self.call.takes:
+        for name in self.call.edge_inputs:
             known = self.graph.edge_values[name]
             ones = torch.ones(1, *known.shape[1:], dtype=known.dtype)
             values[name] = torch.cat([known, ones])[torch.where(edge == ADDED, len(known), edge)]

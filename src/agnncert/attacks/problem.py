@@ -195,7 +195,7 @@ class Problem:
         name, given = next(iter(self.graph.edge_values.items()), (None, None))
         if given is None:
             return [COPIES]
-        if name not in self.call.takes or not given.numel():
+        if name not in self.call.edge_inputs or not given.numel():
             return []
         values = given.float()
         largest = 10 * max(1.0, float(values.abs().max()))

@@ -16,7 +16,7 @@ _EXPECTED = {
 }
 
 
-def require_order(model: Any, data: Any, defence: Any = None) -> None:
+def require_order(model: object, data: object, defence: object = None) -> None:
     """Checks that the model, the data and the defence were passed in this order, and that the model is one.
 
     Raises:
@@ -28,33 +28,52 @@ def require_order(model: Any, data: Any, defence: Any = None) -> None:
     require_model(model)
 
 
-def require_kinds(**given: Any) -> None:
-    """Checks the order of arguments called ``model``, ``data`` and ``defence``, or some of them; raises as above."""
-    for place, value in given.items():
+def require_kinds(**arguments: object) -> None:
+    """Checks that arguments called ``model``, ``data`` and ``defence``, or some of them, are what they are called.
+
+    Raises:
+        ModelContractError: ``model`` is data or a defence.
+        GraphError: ``data`` is a model or a defence.
+        DivisionError: ``defence`` is a model or data.
+    """
+    for name, value in arguments.items():
         kind = _kind_of(value)
-        if kind not in (None, place):
-            error, expected = _EXPECTED[place]
+        if kind not in (None, name):
+            error, expected = _EXPECTED[name]
             raise error(
-                f"expected {expected} as the {place}, got {type(value).__name__}, which is the {kind}. "
-                f"The order is {', '.join(given)}."
+                f"expected {expected} as the {name}, got {type(value).__name__}, which is the {kind}. "
+                f"The order is {', '.join(arguments)}."
             )
 
 
-def _kind_of(value: Any) -> str | None:
-    """Which argument a value is meant as, where that can be told."""
+def _kind_of(value: object) -> str | None:
+    """Returns the name of the argument that a value is meant as; ``None`` if that cannot be told."""
     if isinstance(value, torch.nn.Module):
         return "model"
-    if isinstance(value, Data) or (isinstance(value, list | tuple) and any(isinstance(part, Data) for part in value)):
+    if _is_data(value):
         return "data"
-    is_defence = hasattr(value, "votes_moved") or isinstance(value, RandomDefence | StackedVotes)
-    return "defence" if is_defence and not isinstance(value, type) else None
+    if isinstance(value, type):
+        return None
+    if hasattr(value, "votes_moved") or isinstance(value, RandomDefence | StackedVotes):
+        return "defence"
+    return None
+
+
+def _is_data(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(isinstance(part, Data) for part in value)
+    return isinstance(value, Data)
 
 
 def require_model(model: Any) -> None:
     """Raises ModelContractError if ``model`` is a class, or cannot be called."""
     if isinstance(model, type):
         raise ModelContractError(f"{model.__name__} is a class: pass an instance of it, {model.__name__}(…).")
-    if not callable(model):
-        hint = f' build_model("{model}", data) makes one.' if isinstance(model, str) else ""
-        hint = " Build the module, and load these weights into it." if isinstance(model, dict) else hint
-        raise ModelContractError(f"expected a torch.nn.Module, got {type(model).__name__}.{hint}")
+    if callable(model):
+        return
+    hint = ""
+    if isinstance(model, str):
+        hint = f' build_model("{model}", data) makes one.'
+    elif isinstance(model, dict):
+        hint = " Build the module, and load these weights into it."
+    raise ModelContractError(f"expected a torch.nn.Module, got {type(model).__name__}.{hint}")

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from agnncert.engine.features import ABOUT_SHAPE_AND_TYPE, StandIn, on_copies
+from agnncert.engine.stand_in import ABOUT_SHAPE_AND_TYPE, StandIn, on_copies
 
 LARGE = 2**22  # numbers: smaller messages stay in the cache anyway
 BLOCK = 2**19  # numbers that are gathered at a time

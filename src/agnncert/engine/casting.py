@@ -5,7 +5,8 @@ from typing import Any
 from agnncert.certificates.votes import Votes
 from agnncert.engine.checkpoint import StoredRanges
 from agnncert.engine.reach import ReachTable
-from agnncert.engine.votes import ENGINES, EngineName, compute_votes, pair_facts, structure
+from agnncert.engine.structure import pair_facts, structure
+from agnncert.engine.votes import ENGINES, EngineName, compute_votes
 
 __all__ = ["ENGINES", "EngineName", "StoredRanges", "cast", "pair_facts", "structure"]
 

@@ -4,10 +4,11 @@ import inspect
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, Task
@@ -16,91 +17,152 @@ _WRAPPED = (
     "Wrap it in a module with forward(self, x, edge_index), which calls self.model(Data(x=x, edge_index=edge_index)) "
     "if it takes a graph, or self.model(x) if it takes features alone."
 )
-_OTHERS = re.compile(r"[\\/](site-packages|agnncert)[\\/]|^<")  # code that is not the user's
+_TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."
+_NOT_THE_USERS = re.compile(r"[\\/](site-packages|agnncert)[\\/]|^<")  # files of code that is not the user's
 
 
-def require_signature(forward: Callable[..., Any], graph: CanonicalGraph, task: Task, takes: tuple[str, ...]) -> None:
+def require_signature(
+    forward: Callable[..., Any], graph: CanonicalGraph, task: Task, keywords: tuple[str, ...]
+) -> None:
     """Refuses a ``forward`` that cannot take the arguments it would be given.
 
+    Args:
+        forward: The method or function.
+        graph: The graph.
+        task: "node" or "graph".
+        keywords: Names of the arguments that are passed by name.
+
     Raises:
-        ModelContractError: Says which argument is missing, or is one too many.
+        ModelContractError: An argument is missing, or is one too many; the message says which.
     """
     try:
         signature = inspect.signature(forward)
     except (TypeError, ValueError):  # written in another language: what comes of it is seen when it is called
         return
-    given = ["x", "edge_index", *(["batch"] if task == "graph" else [])]
+    positional = ["x", "edge_index", "batch"] if task == "graph" else ["x", "edge_index"]
     try:
-        signature.bind(*given, **dict.fromkeys(takes))
+        signature.bind(*positional, **dict.fromkeys(keywords))
     except TypeError:
-        has = f"forward({', '.join(signature.parameters)})"
-        raise ModelContractError(f"{has}: {_misfit(signature, given, graph, task, takes)}") from None
+        explanation = _explain_signature(signature, positional, keywords, graph)
+        raise ModelContractError(f"forward({', '.join(signature.parameters)}): {explanation}") from None
 
 
-def _misfit(
-    signature: inspect.Signature, given: list[str], graph: CanonicalGraph, task: Task, takes: tuple[str, ...]
+def _explain_signature(
+    signature: inspect.Signature, positional: list[str], keywords: tuple[str, ...], graph: CanonicalGraph
 ) -> str:
-    open_, kinds = inspect.Parameter.empty, inspect.Parameter
-    named = [p for p in signature.parameters.values() if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)]
-    places = [p for p in named if p.kind is not kinds.KEYWORD_ONLY]
-    rest = [p.name for p in named if p.default is open_ and p not in places[: len(given)] and p.name not in takes]
-    absent = [name for name in rest if name in EDGE_VALUES and getattr(graph, name) is None]
+    """Says why a ``forward`` cannot take the arguments it would be given."""
+    by_position = _positional_parameters(signature)
+    unmet = _unmet_parameters(signature, len(positional), keywords)
+    on_graphs = "batch" in positional
+    absent = [name for name in unmet if name in EDGE_VALUES and getattr(graph, name) is None]
     if absent:
         return (
             f"the model needs {' and '.join(absent)}, which the graph does not have. Give it to the data, one row for "
             f"each edge, or a default in forward ({absent[0]}=None)."
         )
-    if len(places) == 1:
-        return f"the model takes one argument, and would be given {', '.join(given)}. {_WRAPPED}"
-    if task == "node" and "batch" in rest:
+    if len(by_position) == 1:
+        return f"the model takes one argument, and would be given {', '.join(positional)}. {_WRAPPED}"
+    if not on_graphs and "batch" in unmet:
         return (
             "a model of graphs, which needs batch; but one Data means that its nodes are classified. Pass a list of "
             "Data to classify graphs."
         )
-    if task == "graph" and len(places) == 2:
+    if on_graphs and len(by_position) == 2:
         return (
             "a model of nodes, which takes no batch; but a list of Data means that graphs are classified. Pass one "
             "Data to classify its nodes, or pool over batch."
         )
-    if rest:
-        return f"the model needs {', '.join(rest)}, which nobody gives it. Give it a default, or wrap the model."
-    return f"the model would be called with {', '.join([*given, *takes])}. Give it such a forward, or wrap it."
+    if unmet:
+        return f"the model needs {', '.join(unmet)}, which nobody gives it. Give it a default, or wrap the model."
+    return f"the model would be called with {', '.join([*positional, *keywords])}. Give it such a forward, or wrap it."
 
 
-def describe_error(error: BaseException) -> str:
-    """What went wrong inside a model, and where, in one sentence."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _OTHERS.search(f.filename)]
-    place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}".rstrip(". ") + f"{place}."
+def _positional_parameters(signature: inspect.Signature) -> list[inspect.Parameter]:
+    """Returns the named parameters that can be passed by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter for parameter in signature.parameters.values() if parameter.kind in kinds]
 
 
-def explain_failure(model: Any, cause: BaseException, width: int, works_on_more: bool) -> str:
-    """Why a model failed on a single node.
+def _unmet_parameters(signature: inspect.Signature, num_positional: int, keywords: tuple[str, ...]) -> list[str]:
+    """Returns the names of parameters without a default that are passed neither by position nor by name."""
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    met = {*(parameter.name for parameter in _positional_parameters(signature)[:num_positional]), *keywords}
+    return [
+        parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.kind not in variadic and parameter.default is parameter.empty and parameter.name not in met
+    ]
+
+
+def explain_result(logits: object, task: Task) -> str | None:
+    """Says why what a model returned for one node or graph is no logits; ``None`` if nothing is wrong with it.
+
+    Args:
+        logits: What the model returned.
+        task: "node" or "graph".
+    """
+    expected = f"logits of shape [num_{'graphs' if task == 'graph' else 'nodes'}, num_classes]"
+    arguments = "x, edge_index, batch" if task == "graph" else "x, edge_index"
+    if not isinstance(logits, Tensor):
+        hint = "" if logits is None else " Return the logits alone."
+        returned = type(logits).__name__
+        return f"model({arguments}) returned {returned} for one {task}, expected {expected}.{hint}"
+    if logits.dim() != 2 or logits.size(0) != 1 or not logits.is_floating_point():
+        hint = ""
+        if not logits.is_floating_point():
+            hint = " Return scores instead of classes."
+        elif logits.shape == (1,):
+            hint = _TWO_CLASSES
+        returned = f"shape {tuple(logits.shape)}, {logits.dtype}"
+        return f"model({arguments}) returned {returned} for one {task}, expected {expected}.{hint}"
+    if logits.size(1) < 2:
+        return f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.{_TWO_CLASSES}"
+    return None
+
+
+def explain_failure(model: Callable[..., Any], cause: BaseException, num_features: int, runs_on_two: bool) -> str:
+    """Says why a model failed on a single node.
 
     Args:
         model: The model.
         cause: What it raised.
-        width: Number of features of the user's data.
-        works_on_more: Whether it can be run on two nodes that are joined.
+        num_features: Number of features of the user's data.
+        runs_on_two: Whether it can be run on two nodes that are joined.
     """
-    if works_on_more:
-        return f"{describe_error(cause)} Subgraphs can be this small: the model must accept them."
-    layer = next(_widths(model), None)
+    error = describe_error(cause)
+    if runs_on_two:
+        return f"{error} Subgraphs can be this small: the model must accept them."
+    layer, width = _first_width(model)
     about_size = any(word in str(cause) for word in ("shape", "size", "dimension"))
-    if about_size and layer is not None and layer[1] != width:
+    if about_size and width is not None and width != num_features:
         return (
-            f"{describe_error(cause)} The graph has {width} features, and the first layer, {layer[0]}, takes "
-            f"{layer[1]}: this model was made for other data."
+            f"{error} The graph has {num_features} features, and the first layer, {layer}, takes {width}: this model "
+            "was made for other data."
         )
-    return (
-        f"{describe_error(cause)} It fails on two joined nodes in the same way, so the fault is not the size of the "
-        "graph."
-    )
+    return f"{error} It fails on two joined nodes in the same way, so the fault is not the size of the graph."
 
 
-def _widths(model: Any) -> Iterator[tuple[str, int]]:
-    """Name and number of inputs of every layer that states it."""
-    for name, layer in model.named_modules() if isinstance(model, torch.nn.Module) else ():
+def describe_error(error: BaseException) -> str:
+    """Says in one sentence what went wrong inside a model, and where."""
+    text = f"{type(error).__name__}: {error}".rstrip(". ")
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_foreign(frame)]
+    if not frames:
+        return f"{text}."
+    return f"{text} ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})."
+
+
+def _is_foreign(frame: traceback.FrameSummary) -> bool:
+    """Tells whether a frame runs code of a library, not of the user."""
+    return _NOT_THE_USERS.search(frame.filename) is not None
+
+
+def _first_width(model: Callable[..., Any]) -> tuple[str, int | None]:
+    """Returns name and number of inputs of the first layer that states it; the number is ``None`` if none does."""
+    if not isinstance(model, torch.nn.Module):
+        return "", None
+    for name, layer in model.named_modules():
         for attribute in ("in_channels", "in_features"):
-            if isinstance(width := getattr(layer, attribute, None), int) and width > 0:
-                yield f"{name or 'model'} ({type(layer).__name__})", width
+            width = getattr(layer, attribute, None)
+            if isinstance(width, int) and width > 0:
+                return f"{name or 'model'} ({type(layer).__name__})", width
+    return "", None

@@ -3,14 +3,10 @@
 A node without an edge in a subgraph votes there as it votes without any edge. So only copies of nodes *with* an edge
 are evaluated, all subgraphs side by side in one disjoint union. All other votes are the prediction without edges. The
 union is cut between subgraphs into chunks that do not depend on each other.
-
-Nor are all subgraphs needed side by side: votes are computed range by range, some groups at a time. What is kept of a
-division is one number per edge, its place when edges are sorted by group (``EdgesByGroup``). The rest is computed for
-each range and dropped. The votes do not depend on how groups are cut into ranges. ``merge_ranges`` refuses a range that
-is missing or repeated. ``RangeVotes`` holds numpy arrays only and can be sent or stored.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -24,101 +20,138 @@ from agnncert.engine.rounding import Predictions, predict
 from agnncert.engine.union import SubgraphUnion, chunk_batch, chunk_inputs, chunk_rows, side_by_side
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 
-NO_EDGE_ROWS = 2**17  # targets without edges that are evaluated together, likewise
+NO_EDGE_ROWS = 2**17  # targets without edges that are evaluated together when no memory limit is given
 
 
 def no_edge_votes(
-    call: ModelAdapter,
+    bound_model: ModelAdapter,
     graph: CanonicalGraph,
     features: Features,
     rows: IntArray,
     tolerance: float | None,
     memory_limit: int | None = None,
 ) -> Predictions:
-    """Votes of the targets without edges, some of them at a time."""
-    step = NO_EDGE_ROWS if memory_limit is None else chunk_rows(call, graph, memory_limit)
-    none = no_edges(graph, call.takes)
-    parts = [
-        predict(call, tolerance, features.rows(torch.from_numpy(rows[first : first + step])), *none)
-        for first in range(0, max(len(rows), 1), step)
-    ]
-    return np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts])
+    """Computes the votes of the targets without edges, some targets at a time.
+
+    Args:
+        bound_model: The model, bound to the graph.
+        graph: The graph.
+        features: Its features in the model's type.
+        rows: Rows of the targets.
+        tolerance: As in ``compute_votes``.
+        memory_limit: As in ``compute_votes``.
+    """
+    step = NO_EDGE_ROWS if memory_limit is None else chunk_rows(bound_model, graph, memory_limit)
+    edge_index, values = no_edges(graph, bound_model.edge_inputs)
+    parts = []
+    for first in range(0, max(len(rows), 1), step):
+        some = torch.from_numpy(rows[first : first + step])
+        parts.append(predict(bound_model, tolerance, features.rows(some), edge_index, values))
+    return Predictions.concatenate(parts)
 
 
 def union_votes(
-    call: ModelAdapter,
-    layout: SubgraphUnion,
+    bound_model: ModelAdapter,
+    subgraphs: SubgraphUnion,
     features: Features,
     tolerance: float | None,
     memory_limit: int | None = None,
 ) -> Predictions:
-    """The vote of each node in each subgraph where it has an edge; in the graph task, of each subgraph with nodes."""
-    on_graphs = layout.graph.task == "graph"
+    """Computes the votes of a union, one for each copy; in the graph task, one for each of its subgraphs.
+
+    Args:
+        bound_model: The model, bound to the graph.
+        subgraphs: The union.
+        features: Features of the graph in the model's type.
+        tolerance: As in ``compute_votes``.
+        memory_limit: As in ``compute_votes``.
+    """
+    on_graphs = subgraphs.graph.task == "graph"
     parts = []
-    for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit)):
-        node, blank, edge_index, values = chunk_inputs(call, layout, chunk)
-        batch = chunk_batch(layout, chunk) if on_graphs else None
-        parts.append(predict(call, tolerance, features.rows(node, blank), edge_index, values, batch))
-    if not parts:
-        return np.empty(0, dtype=np.int16), np.empty(0, dtype=bool)
-    return np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts])
+    for chunk in subgraphs.chunks(chunk_rows(bound_model, subgraphs.graph, memory_limit)):
+        inputs = chunk_inputs(bound_model, subgraphs, chunk)
+        x = features.rows(inputs.node, inputs.blank)
+        batch = chunk_batch(subgraphs, chunk) if on_graphs else None
+        parts.append(predict(bound_model, tolerance, x, inputs.edge_index, inputs.values, batch))
+    return Predictions.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class _Subgraph:
+    """A subgraph of a division that has no disjoint union.
+
+    Attributes:
+        target: Graph task: number of the graph; 0 in the node task.
+        groups: The groups that see this very subgraph.
+        graph: The subgraph.
+    """
+
+    target: int
+    groups: IntArray
+    graph: CanonicalGraph
 
 
 def own_division_table(
-    call: ModelAdapter,
+    bound_model: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     tolerance: float | None,
     memory_limit: int | None,
 ) -> Predictions:
-    """Votes of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
+    """Computes all votes of a division without a disjoint union, many subgraphs at a time.
+
+    The arguments are those of ``compute_votes``. Votes have shape ``[num_targets, num_groups]``.
+    """
     on_graphs = graph.task == "graph"
-    votes = np.full((len(rows), division.num_groups), ABSTAIN, dtype=np.int16)
-    stable = np.ones(votes.shape, dtype=bool)
-    limit = chunk_rows(call, graph, memory_limit)
-    for places, parts in _packed(_subgraphs(graph, division, rows), limit):
-        x, edge_index, values, batch = side_by_side(call, parts)
-        vote, sure = predict(call, tolerance, x, edge_index, values, batch if on_graphs else None)
-        starts = torch.searchsorted(batch, torch.arange(len(parts))).tolist()
-        for k, ((row, alike), start) in enumerate(zip(places, starts, strict=True)):
-            if on_graphs:
-                votes[row, alike], stable[row, alike] = vote[k], sure[k]
-                continue
-            here = rows + start
-            abstain = parts[k].abstain
-            silent = np.zeros(len(rows), dtype=bool) if abstain is None else abstain.numpy()[rows]
-            votes[:, alike] = np.where(silent, ABSTAIN, vote[here])[:, None]
-            stable[:, alike] = (silent | sure[here])[:, None]
-    return votes, stable
+    table = np.full((len(rows), division.num_groups), ABSTAIN, dtype=np.int16)
+    stable = np.ones(table.shape, dtype=bool)
+    limit = chunk_rows(bound_model, graph, memory_limit)
+    for subgraphs in _packed(_subgraphs(graph, division, rows), limit):
+        inputs = side_by_side(bound_model, [subgraph.graph for subgraph in subgraphs])
+        batch = inputs.batch if on_graphs else None
+        found = predict(bound_model, tolerance, inputs.x, inputs.edge_index, inputs.values, batch)
+        if on_graphs:
+            for number, subgraph in enumerate(subgraphs):
+                table[subgraph.target, subgraph.groups] = found.vote[number]
+                stable[subgraph.target, subgraph.groups] = found.stable[number]
+            continue
+        starts = torch.searchsorted(inputs.batch, torch.arange(len(subgraphs))).tolist()
+        for subgraph, start in zip(subgraphs, starts, strict=True):
+            vote = found.vote[rows + start]
+            is_stable = found.stable[rows + start]
+            if subgraph.graph.abstain is not None:
+                abstains = subgraph.graph.abstain.numpy()[rows]
+                vote = np.where(abstains, ABSTAIN, vote)
+                is_stable = abstains | is_stable
+            table[:, subgraph.groups] = vote[:, None]
+            stable[:, subgraph.groups] = is_stable[:, None]
+    return Predictions(table, stable)
 
 
-Place = tuple[int, IntArray]  # a target and the groups that see the same subgraph
-
-
-def _subgraphs(graph: CanonicalGraph, division: Division, rows: IntArray) -> Iterator[tuple[Place, CanonicalGraph]]:
-    wholes = [one_graph(graph, k) for k in range(len(rows))] if graph.task == "graph" else [graph]
-    for row, whole in enumerate(wholes):
+def _subgraphs(graph: CanonicalGraph, division: Division, rows: IntArray) -> Iterator[_Subgraph]:
+    """Yields all different subgraphs that have nodes."""
+    graphs = [one_graph(graph, target) for target in range(len(rows))] if graph.task == "graph" else [graph]
+    for target, whole in enumerate(graphs):
         groups = division.groups(whole)
-        same = division.same_as(whole, groups).numpy()
-        for group in np.unique(same).tolist():
+        same_as = division.same_as(whole, groups).numpy()
+        for group in np.unique(same_as).tolist():
             part = division.subgraph(whole, groups, group)
             if part.x.size(0):
-                yield (row, np.flatnonzero(same == group)), part
+                yield _Subgraph(target, np.flatnonzero(same_as == group), part)
 
 
-def _packed(
-    items: Iterator[tuple[Place, CanonicalGraph]], limit: int
-) -> Iterator[tuple[list[Place], list[CanonicalGraph]]]:
-    places: list[Place] = []
-    parts: list[CanonicalGraph] = []
-    total = 0
-    for place, part in items:
-        if parts and total + part.x.size(0) > limit:
-            yield places, parts
-            places, parts, total = [], [], 0
-        places.append(place)
-        parts.append(part)
-        total += part.x.size(0)
-    if parts:
-        yield places, parts
+def _packed(subgraphs: Iterator[_Subgraph], limit: int) -> Iterator[list[_Subgraph]]:
+    """Yields subgraphs in packs of at most ``limit`` nodes; a pack has at least one subgraph."""
+    pack: list[_Subgraph] = []
+    num_nodes = 0
+    for subgraph in subgraphs:
+        size = subgraph.graph.x.size(0)
+        if pack and num_nodes + size > limit:
+            yield pack
+            pack = []
+            num_nodes = 0
+        pack.append(subgraph)
+        num_nodes += size
+    if pack:
+        yield pack

@@ -1,24 +1,46 @@
 """``X[rows]`` that is not evaluated until a layer has projected it.
 
-In the union of all subgraphs a node appears many times with the same features. A model whose first step is
-linear then repeats the same wide product for every copy. ``LazyRows`` stands in for the copied features:
-``linear(X[rows])`` is computed as ``linear(X)[rows]``, once per node, whatever module asks for it. Any other
-operation sees ordinary copied features.
+In the union of all subgraphs a node appears many times with the same features. A model whose first step is linear then
+repeats the same wide product for every copy. ``LazyRows`` stands in for the copied features: ``linear(X[rows])`` is
+computed as ``linear(X)[rows]``, once per node, whatever module asks for it. Any other operation sees ordinary copied
+features.
 """
 
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils._pytree import tree_is_leaf, tree_map
 
 from agnncert.engine.rounding_noise import RoundingNoise, random_signs
+from agnncert.engine.stand_in import ABOUT_SHAPE_AND_TYPE, StandIn, on_copies
 from agnncert.graphs.targets import Entries
+
+MOST_NOISY_ROWS_KEPT = 2**20  # rows of a noisy projection that is kept: the plain one takes memory enough
+ROWS_THAT_TRAVEL = 2**16  # rows that are brought to another device at a time
+_PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm}
+
+
+class Projection(NamedTuple):
+    """A product of the feature matrix with a weight.
+
+    Attributes:
+        weight: The weight. As long as it is kept here, no other tensor can get its ``id()``.
+        bias: The bias, likewise.
+        transposed: Whether the product is ``x @ weight`` instead of ``linear(x)``.
+        product: The product.
+        leaf: What callers get: the product, or a leaf of its own at which gradients are collected.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+    transposed: bool
+    product: Tensor
+    leaf: Tensor
 
 
 class Features:
@@ -27,13 +49,13 @@ class Features:
     Args:
         x: Features, shape ``[num_nodes, num_features]``.
         sparse: A ``SparseRows`` of the same matrix, if it has been made before.
-        cut: Training in several backward passes: gradients stop at the projections and are collected there,
-            until ``finish_backward`` sends them on to the weights, once.
-        noise: Moves entries and products by a few units of rounding.
-        device: Where rows and projections are wanted; where ``x`` is when not given. The matrix itself stays where it
-            is, and travels there in blocks.
-        most_kept: Bytes that a projection may take to be kept for all chunks; else each chunk projects its own rows.
-            When not given, only shaken ones of millions of rows are not kept.
+        cut: Whether the model is trained in several backward passes. Gradients then stop at the projections and are
+            collected there until ``finish_backward`` sends them on to the weights, once.
+        noise: Moves entries and products by a few units of rounding; nothing is moved by default.
+        device: Where rows and projections are wanted. Defaults to the device of ``x``. The matrix itself stays where
+            it is, and travels to the device in blocks.
+        most_kept: Bytes that a projection may take to be kept for all chunks; if it takes more, each chunk projects its
+            own rows. By default all projections are kept, except noisy ones of more than ``MOST_NOISY_ROWS_KEPT`` rows.
     """
 
     def __init__(
@@ -48,22 +70,23 @@ class Features:
         self.x = x
         self.sparse = sparse
         self.cut = cut
+        self.noise = noise
         self.device = x.device if device is None else device
         self.most_kept = most_kept
         self._elsewhere: dict[torch.device, Features] = {}
-        self.noise = noise
         self._noisy: dict[RoundingNoise, Features] = {}
         self._with_blank: Features | None = None
-        self._projected: dict[tuple[int, int, bool], tuple[Tensor, Tensor | None, Tensor, Tensor]] = {}
+        self._projections: dict[tuple[int, int, bool], Projection] = {}
 
     def rows(self, index: Tensor, blank: Tensor | None = None) -> Tensor:
-        """``x[index]``, with rows of zeros where ``blank``."""
-        if blank is not None:
-            # Blank rows are one more row of the matrix, all zeros, which is projected like the others (to the bias).
-            return self._padded().rows(torch.where(blank, self.x.size(0), index))
-        return LazyRows(self, index)
+        """Returns a stand-in for ``x[index]``, with rows of zeros where ``blank``."""
+        if blank is None:
+            return LazyRows(self, index)
+        # Blank rows are one more row of the matrix, all zeros, which is projected like the others (to the bias).
+        return self._padded().rows(torch.where(blank, self.x.size(0), index))
 
     def _padded(self) -> "Features":
+        """Returns the same matrix with a row of zeros at its end."""
         if self._with_blank is None:
             padded = torch.cat([self.x, self.x.new_zeros(1, self.x.size(1))])
             sparse = None if self.sparse is None else SparseRows(padded)
@@ -71,11 +94,11 @@ class Features:
         return self._with_blank
 
     def copy(self, index: Tensor) -> Tensor:
-        """``x[index]`` as an ordinary tensor of its own."""
+        """Returns ``x[index]`` as an ordinary tensor of its own."""
         return self._entries.index_select(0, index.to(self.x.device)).to(self.device)
 
     def on(self, device: torch.device) -> "Features":
-        """The same matrix, with rows and projections on another device."""
+        """Returns the same matrix, with rows and projections on another device."""
         if device == self.device:
             return self
         if device not in self._elsewhere:
@@ -87,7 +110,7 @@ class Features:
         return self.x if self.noise is None else self.noise.perturb_table(self.x)
 
     def with_noise(self, noise: RoundingNoise) -> "Features":
-        """The same matrix, and its products with any weight, moved by a few units of rounding."""
+        """Returns the same matrix, with its entries and its products with any weight moved by rounding noise."""
         if noise not in self._noisy:
             self._noisy[noise] = Features(
                 self.x, self.sparse, noise=noise, device=self.device, most_kept=self.most_kept
@@ -95,51 +118,57 @@ class Features:
         return self._noisy[noise]
 
     def project(self, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
-        """``linear(x)``, or ``x @ weight`` if ``transposed``; computed once per weight."""
+        """Returns ``linear(x)``, or ``x @ weight`` if ``transposed``; it is computed once per weight."""
         key = (id(weight), id(bias), transposed)
-        if key not in self._projected:
-            # Weight and bias are kept with the result: as long as they live, no other tensor can get their id().
+        if key not in self._projections:
             product = self._linear(weight.t() if transposed else weight, bias)
             leaf = product.detach().requires_grad_(product.requires_grad) if self.cut else product
-            self._projected[key] = (weight, bias, product, leaf)
-        return self._projected[key][3]
+            self._projections[key] = Projection(weight, bias, transposed, product, leaf)
+        return self._projections[key].leaf
 
     def projected(self, index: Tensor, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
-        """Rows of :meth:`project`, which is kept if that is not too large."""
+        """Returns rows of :meth:`project`, which is kept if it is not too large."""
         weights = weight.t() if transposed else weight
         if self._keeps(weights.size(0)):
             return self.project(weight, bias, transposed).index_select(0, index)
         return self._linear(weights, bias, index)
 
     def _keeps(self, width: int) -> bool:
+        """Tells whether a projection of this many columns is kept."""
         if self.sparse is not None or self.cut or self.device != self.x.device:
             return True
         if self.most_kept is not None:
             return self.x.size(0) * width * self.x.element_size() <= self.most_kept
-        return self.noise is None or self.x.size(0) <= MOST_KEPT_NOISY
+        return self.noise is None or self.x.size(0) <= MOST_NOISY_ROWS_KEPT
 
     def finish_backward(self) -> None:
         """Sends the gradients collected at the projections on to the weights."""
-        for _, _, product, leaf in self._projected.values():
-            if leaf.grad is not None:
-                product.backward(leaf.grad)  # type: ignore[no-untyped-call]
+        for projection in self._projections.values():
+            if projection.leaf.grad is not None:
+                projection.product.backward(projection.leaf.grad)  # type: ignore[no-untyped-call]
         for other in (self._with_blank, *self._elsewhere.values()):
             if other is not None:
                 other.finish_backward()
 
     def _linear(self, weight: Tensor, bias: Tensor | None, index: Tensor | None = None) -> Tensor:
+        """Computes ``linear(x)``, or some of its rows."""
         if self.noise is not None:
-            # Moving the weight moves every term of the product, and costs less than to move every entry of x.
-            moved, sign = self.noise.perturb_all(weight), self._row_signs
-            if index is None:
-                product = self._plain_linear(moved, None)
-            else:
-                product, sign = F.linear(self.x.index_select(0, index), moved), sign.index_select(0, index)
-            product *= 1 + self.noise.by * sign[:, None].to(product)
-            return product if bias is None else product.add_(bias)
+            return self._noisy_linear(self.noise, weight, bias, index)
         if index is not None:
             return F.linear(self.x.index_select(0, index), weight, bias)
         return self._plain_linear(weight, bias)
+
+    def _noisy_linear(self, noise: RoundingNoise, weight: Tensor, bias: Tensor | None, index: Tensor | None) -> Tensor:
+        # Moving the weight moves every term of the product, and costs less than moving every entry of x.
+        moved_weight = noise.perturb_all(weight)
+        if index is None:
+            product = self._plain_linear(moved_weight, None)
+            sign = self._row_signs
+        else:
+            product = F.linear(self.x.index_select(0, index), moved_weight)
+            sign = self._row_signs.index_select(0, index)
+        product *= 1 + noise.size * sign[:, None].to(product)
+        return product if bias is None else product.add_(bias)
 
     @cached_property
     def _row_signs(self) -> Tensor:
@@ -156,43 +185,48 @@ class Features:
         return product if bias is None else product + bias
 
 
-MOST_KEPT_NOISY = 2**20  # rows of a shaken projection that are kept: the plain one takes memory enough
-ROWS_THAT_TRAVEL = 2**16  # to another device, at a time
-
-
 class SparseRows:
-    """A matrix in compressed rows (and, once a gradient is asked for, columns)."""
+    """A matrix in compressed rows and, once a gradient is asked for, compressed columns.
+
+    Args:
+        x: The matrix.
+        entries: Its entries that are not zero, if they are known. They are searched for by default.
+    """
 
     def __init__(self, x: Tensor, entries: Entries | None = None) -> None:
-        """From a matrix and, if they are known, its entries that are not zero."""
         self._x = x
         self.rows = _compressed(x, entries or Entries.all_of(x))
 
     @cached_property
     def columns(self) -> Tensor:
         """The transposed matrix in compressed rows."""
-        turned = self._x.t().contiguous()
-        return _compressed(turned, Entries.all_of(turned))
+        transposed = self._x.t().contiguous()
+        return _compressed(transposed, Entries.all_of(transposed))
 
     @classmethod
     def of(cls, x: Tensor, entries: Entries | None = None) -> "SparseRows | None":
-        """The compressed form, or ``None`` when ``x`` is too dense to gain from it."""
+        """Returns the compressed form, or ``None`` if ``x`` is too dense to gain from it."""
         entries = entries or Entries.of(x)
         return cls(x, entries) if entries.few else None
 
     def times(self, right: Tensor) -> Tensor:
-        """``x @ right``, differentiable in ``right``."""
+        """Returns ``x @ right``, differentiable in ``right``."""
         return cast(Tensor, _SparseTimes.apply(self, right))  # type: ignore[no-untyped-call]
 
 
 def _compressed(x: Tensor, entries: Entries) -> Tensor:
-    places, values = entries.place, entries.value.to(x.device)
-    row, column = np.divmod(places, max(1, x.size(1)))
-    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=x.size(0)))])
-    starts, columns = (torch.from_numpy(part).to(x.device) for part in (start, column))
+    """Returns a matrix as a sparse tensor in compressed rows."""
+    row, column = np.divmod(entries.place, max(1, x.size(1)))
+    row_start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=x.size(0)))])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch calls its compressed rows a beta feature
-        return torch.sparse_csr_tensor(starts, columns, values, x.shape, check_invariants=False)
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(row_start).to(x.device),
+            torch.from_numpy(column).to(x.device),
+            entries.value.to(x.device),
+            x.shape,
+            check_invariants=False,
+        )
 
 
 class _SparseTimes(torch.autograd.Function):
@@ -206,25 +240,8 @@ class _SparseTimes(torch.autograd.Function):
         return None, ctx.matrix.columns @ grads[0]
 
 
-class StandIn(Tensor):
-    """A tensor with shape and type but no numbers, until an operation asks for them."""
-
-    _given_away: bool = False
-
-    def copied(self) -> Tensor:
-        """The numbers."""
-        raise NotImplementedError
-
-    @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
-    ) -> Any:
-        """Operations that reach the tensor core without passing ``__torch_function__`` see numbers."""
-        return on_copies(func, args, kwargs or {})
-
-
 class LazyRows(StandIn):
-    """A stand-in for ``features.x[index]`` that modules cannot describe_error from a tensor."""
+    """A stand-in for ``features.x[index]`` that modules cannot tell from a tensor."""
 
     features: Features
     index: Tensor  # type: ignore[assignment]  # hides Tensor.index, which nothing calls
@@ -232,24 +249,26 @@ class LazyRows(StandIn):
 
     @staticmethod
     def __new__(cls, features: Features, index: Tensor) -> "LazyRows":
-        """A tensor with shape and type but no storage."""
+        """Makes a tensor with shape and type but no storage."""
         shape = (index.numel(), features.x.size(1))
         rows: LazyRows = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.device)
-        rows.features, rows.index, rows._copied = features, index.to(features.device), None
+        rows.features = features
+        rows.index = index.to(features.device)
+        rows._copied = None
         return rows
 
     def on(self, device: torch.device) -> "LazyRows":
-        """The same rows on another device."""
+        """Returns the same rows on another device."""
         return self if device == self.features.device else LazyRows(self.features.on(device), self.index)
 
     def copied(self) -> Tensor:
-        """The rows themselves."""
+        """Returns the rows themselves."""
         if self._copied is None:
             self._copied = self.features.copy(self.index)
         return self._copied
 
     def written(self) -> bool:
-        """Whether the copied rows may have been written to, so that they are no longer those of the matrix."""
+        """Tells whether the copied rows may have been written to, so that they are no longer those of the matrix."""
         if self._copied is None:
             return False
         return self._given_away or self._copied.is_inference() or self._copied._version > 0
@@ -270,39 +289,8 @@ class LazyRows(StandIn):
         return on_copies(func, args, kwargs) if projected is None else projected
 
 
-def on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What a function makes of the numbers that its arguments stand for."""
-    used: list[StandIn] = []
-
-    def plain(value: Any) -> Any:
-        if not isinstance(value, StandIn):
-            return value
-        used.append(value)
-        return value.copied()
-
-    if not all(map(tree_is_leaf, (*args, *kwargs.values()))):  # rare, and slow
-        args, kwargs = tree_map(plain, (args, kwargs))
-    result = func(*map(plain, args), **{name: plain(value) for name, value in kwargs.items()})
-    for rows in used:
-        rows._given_away |= func is Tensor.data_ptr or _shares_memory(result, rows.copied())
-    return result
-
-
-def _shares_memory(result: Any, copied: Tensor) -> bool:
-    """Whether ``result`` may share memory with the copied rows: writes to it, as to ``x.data``, are not counted."""
-    if isinstance(result, Tensor):
-        if result.layout != torch.strided:
-            return False
-        try:
-            return result.untyped_storage().data_ptr() == copied.untyped_storage().data_ptr()
-        except (RuntimeError, NotImplementedError):  # inside a transformation of torch.func
-            return True
-    if isinstance(result, tuple | list):
-        return any(_shares_memory(part, copied) for part in result if not isinstance(part, bool | int | float | list))
-    return not isinstance(result, bool | int | float | str | torch.dtype | torch.device | None)
-
-
 def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:
+    """Computes an operation from a projection of the whole matrix; ``None`` if it is no such operation."""
     if not args or not isinstance(args[0], LazyRows):
         return None
     x = args[0]
@@ -321,12 +309,5 @@ def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:
 
 
 def _is_kept(weight: object) -> bool:
-    """Whether a weight outlives the call; products with weights that are computed anew in every call are not kept."""
+    """Tells whether a weight outlives the call: products with weights that each call computes anew are not kept."""
     return isinstance(weight, torch.nn.Parameter)
-
-
-_PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm}
-_METHODS = (Tensor.size, Tensor.dim, Tensor.numel, Tensor.is_floating_point, Tensor.__len__, Tensor.get_device)
-_STORAGE = ("is_cuda", "is_sparse", "is_sparse_csr", "is_quantized")
-_PROPERTIES = ("shape", "dtype", "device", "layout", "ndim", "requires_grad", *_STORAGE)
-ABOUT_SHAPE_AND_TYPE = {*_METHODS, *(getattr(Tensor, name).__get__ for name in _PROPERTIES)}

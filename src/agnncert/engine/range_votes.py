@@ -1,4 +1,8 @@
-"""Votes range by range: those of some groups at a time, and how they are put together."""
+"""Votes range by range: those of some groups at a time, and how ranges are put together.
+
+The votes do not depend on how groups are cut into ranges. ``merge_ranges`` refuses a range that is missing or repeated.
+``RangeVotes`` holds numpy arrays only and can be sent or stored.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +14,10 @@ import torch
 from agnncert.certificates.votes import ABSTAIN, BoolArray, IntArray, Votes
 from agnncert.divisions.base import DisjointUnion
 from agnncert.engine import fast
-from agnncert.engine import reach as reach_tables
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.features import Features
-from agnncert.engine.reach import ReachTable, SmallComponents
+from agnncert.engine.reach import ReachTable, SmallComponents, reach_of_graphs, reach_of_nodes, small_components
 from agnncert.engine.rounding import Predictions
 from agnncert.engine.union import SubgraphUnion
 from agnncert.progress import ReportProgress
@@ -28,9 +31,9 @@ class RangeVotes:
         groups: The groups.
         size: Number of listed votes of each group, shape ``[len(groups)]``.
         owner: Target of each vote, shape ``[m]``.
-        reached: Whether a change can reach it through an edge, shape ``[m]``; ``None`` if that is so of all.
+        reached: Whether a change can reach the vote through an edge, shape ``[m]``; ``None`` if that is so of all.
         vote: The class voted for, shape ``[m]``; ``None`` before the model is called.
-        stable: Whether it is beyond numerical doubt, shape ``[m]``; likewise ``None``.
+        stable: Whether the vote is beyond numerical doubt, shape ``[m]``; ``None`` before the model is called.
         small: Edge-centric, node task: the small components, from which reach tables are made.
         reach: Edge-centric, graph task: in how many subgraphs each node has an edge, shape ``[num_nodes]``.
     """
@@ -46,7 +49,7 @@ class RangeVotes:
 
 
 def compute_range_votes(
-    call: ModelAdapter,
+    bound_model: ModelAdapter,
     edges_by_group: EdgesByGroup,
     groups: range,
     features: Features,
@@ -54,132 +57,215 @@ def compute_range_votes(
     memory_limit: int | None = None,
     report_progress: ReportProgress | None = None,
 ) -> RangeVotes:
-    """Casts the votes of a range of groups.
+    """Computes the votes of a range of groups.
 
     Args:
-        call: The model, bound to the graph.
+        bound_model: The model, bound to the graph.
         edges_by_group: The graph's edges by group, and the targets.
         groups: Which groups.
-        features: Features of the graph in the model's type; shared by all ranges, so that they are projected once.
+        features: Features of the graph in the model's type. All ranges share them, so that they are projected once.
         tolerance: As in ``compute_votes``.
-        memory_limit: Bytes that one chunk may take, about.
+        memory_limit: Bytes that one chunk may take, about. By default chunks fit the processor's cache.
         report_progress: Called with the fraction of the work that is done.
     """
     union = edges_by_group.union(groups)
-    listed, copy = _listed_votes(edges_by_group, groups, union)
-    layout = SubgraphUnion(edges_by_group.graph, union, features.sparse, report_progress)
-    vote, stable = fast.union_votes(call, layout, features, tolerance, memory_limit)
-    return replace(listed, vote=vote[copy], stable=stable[copy])
+    listing = _list_votes(edges_by_group, groups, union)
+    subgraphs = SubgraphUnion(edges_by_group.graph, union, features.sparse, report_progress)
+    predictions = fast.union_votes(bound_model, subgraphs, features, tolerance, memory_limit)
+    return replace(listing.votes, vote=predictions.vote[listing.voter], stable=predictions.stable[listing.voter])
 
 
 def list_range_votes(edges_by_group: EdgesByGroup, groups: range) -> RangeVotes:
-    """The votes of a range of groups before the model is called: which targets have one, and who reaches whom."""
-    return _listed_votes(edges_by_group, groups, edges_by_group.union(groups))[0]
+    """Lists the votes of a range of groups before the model is called: which targets have one, and who reaches whom."""
+    return _list_votes(edges_by_group, groups, edges_by_group.union(groups)).votes
 
 
-def _listed_votes(edges_by_group: EdgesByGroup, groups: range, union: DisjointUnion) -> tuple[RangeVotes, IntArray]:
-    """The votes of a range before the model is called, and the copy (graph task: subgraph) that casts each of them."""
-    num_nodes, reach, small = len(edges_by_group.graph.x), None, None
-    edge_centric, own_groups = (
-        edges_by_group.division.family == "edge-centric",
-        edges_by_group.division.is_per_neighbour,
-    )
+@dataclass(frozen=True)
+class _Listing:
+    """The votes of a range of groups before the model is called.
+
+    Attributes:
+        votes: The votes, without classes.
+        voter: Copy whose class each vote is; in the graph task the number of the subgraph in the union.
+    """
+
+    votes: RangeVotes
+    voter: IntArray
+
+
+def _list_votes(edges_by_group: EdgesByGroup, groups: range, union: DisjointUnion) -> _Listing:
+    """Lists the votes of a range of groups, given the union of its subgraphs."""
     if edges_by_group.on_graphs:
-        cell, first = np.unique(union.subgraph_index.numpy(), return_index=True)
-        owner, group = np.divmod(cell, edges_by_group.num_groups)
-        copy = np.argsort(group, kind="stable")
-        owner, group, reached = owner[copy], group[copy], union.reached.numpy()[first][copy]
-        reach = np.bincount(union.node.numpy(), minlength=num_nodes).astype(np.int32) if edge_centric else None
-    else:
-        owner = target_of_node(edges_by_group.rows, num_nodes)[union.node.numpy()]
-        copy = np.flatnonzero(union.votes.numpy() & (owner >= 0))
-        owner, group, reached = owner[copy], union.subgraph_index.numpy()[copy], union.reached.numpy()[copy]
-        small = reach_tables.small_components(union) if edge_centric and not own_groups else None
-    size = np.bincount(group - groups.start, minlength=len(groups))
-    shown = None if reached.all() else reached
-    return RangeVotes(groups, size, owner.astype(np.int32), shown, small=small, reach=reach), copy
+        return _list_votes_of_graphs(edges_by_group, groups, union)
+    return _list_votes_of_nodes(edges_by_group, groups, union)
+
+
+def _list_votes_of_nodes(edges_by_group: EdgesByGroup, groups: range, union: DisjointUnion) -> _Listing:
+    division = edges_by_group.division
+    target = target_of_node(edges_by_group.rows, len(edges_by_group.graph.x))[union.node.numpy()]
+    voter = np.flatnonzero(union.votes.numpy() & (target >= 0))
+    votes = _range_votes(
+        groups, owner=target[voter], group=union.subgraph_index.numpy()[voter], reached=union.reached.numpy()[voter]
+    )
+    if division.family == "edge-centric" and not division.is_per_neighbour:
+        votes = replace(votes, small=small_components(union))
+    return _Listing(votes, voter)
+
+
+def _list_votes_of_graphs(edges_by_group: EdgesByGroup, groups: range, union: DisjointUnion) -> _Listing:
+    subgraph, first_copy = np.unique(union.subgraph_index.numpy(), return_index=True)
+    graph, group = np.divmod(subgraph, edges_by_group.num_groups)
+    voter = np.argsort(group, kind="stable")
+    votes = _range_votes(
+        groups, owner=graph[voter], group=group[voter], reached=union.reached.numpy()[first_copy][voter]
+    )
+    if edges_by_group.division.family == "edge-centric":
+        reach = np.bincount(union.node.numpy(), minlength=len(edges_by_group.graph.x))
+        votes = replace(votes, reach=reach.astype(np.int32))
+    return _Listing(votes, voter)
+
+
+def _range_votes(groups: range, owner: IntArray, group: IntArray, reached: BoolArray) -> RangeVotes:
+    return RangeVotes(
+        groups,
+        size=np.bincount(group - groups.start, minlength=len(groups)),
+        owner=owner.astype(np.int32),
+        reached=None if reached.all() else reached,
+    )
 
 
 def target_of_node(rows: IntArray, num_nodes: int) -> npt.NDArray[np.int32]:
-    """Which target each node is, -1 if it is none."""
-    target_of = np.full(num_nodes, -1, dtype=np.int32)
-    target_of[rows] = np.arange(len(rows))
-    return target_of
+    """Returns the number of the target that each node is, -1 if it is none."""
+    target = np.full(num_nodes, -1, dtype=np.int32)
+    target[rows] = np.arange(len(rows))
+    return target
 
 
 def merge_ranges(
-    parts: Sequence[RangeVotes], edges_by_group: EdgesByGroup, num_classes: int = 0, default: Predictions | None = None
+    ranges: Sequence[RangeVotes], edges_by_group: EdgesByGroup, num_classes: int = 0, default: Predictions | None = None
 ) -> Votes:
-    """The votes of all ranges, sorted by target and group.
+    """Returns the votes of all ranges, sorted by target and group.
 
     Args:
-        parts: The ranges, in any order.
+        ranges: The ranges, in any order.
         edges_by_group: The graph's edges by group, and the targets.
         num_classes: Number of classes.
-        default: What empty groups cast, and whether that is stable. Defaults to abstaining.
+        default: The votes of empty groups, one for each target. By default they abstain.
 
     Raises:
         ValueError: A group is in no range or in several, so that a vote would be missing or counted twice.
     """
-    parts, num_targets = _sorted_ranges(parts, edges_by_group.num_groups), len(edges_by_group.rows)
+    ranges = _sorted_ranges(ranges, edges_by_group.num_groups)
+    num_targets = len(edges_by_group.rows)
     counts = np.zeros(num_targets, dtype=np.int64)
-    for part in parts:
+    for part in ranges:
         counts += np.bincount(part.owner, minlength=num_targets)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    total, place = int(indptr[-1]), indptr[:-1].copy()  # the next free place of each target
-    votes = Votes(
-        edges_by_group.num_groups,
-        num_classes,
-        *(abstaining(num_targets) if default is None else default),
-        indptr,
-        np.empty(total, dtype=np.int32),
-        *abstaining(total),
-        np.ones(total, dtype=bool),
-    )
-    for part in parts:
+    votes = _without_classes(counts, edges_by_group.num_groups, num_classes, default)
+    next_position = votes.indptr[:-1].copy()
+    for part in ranges:
         count = np.bincount(part.owner, minlength=num_targets)
         owner = torch.tensor(part.owner)  # a copy: arrays that come from other processes may be read-only
         order = torch.argsort(owner, stable=True).numpy()  # by target, then by group
-        here = np.arange(len(order)) + np.repeat(place - (np.cumsum(count) - count), count)
-        place += count
-        votes.group[here] = np.repeat(np.arange(part.groups.start, part.groups.stop, dtype=np.int32), part.size)[order]
+        position = np.arange(len(order)) + np.repeat(next_position - (np.cumsum(count) - count), count)
+        next_position += count
+        group = np.repeat(np.arange(part.groups.start, part.groups.stop, dtype=np.int32), part.size)
+        votes.group[position] = group[order]
         for name in ("reached", "vote", "stable"):
             values = getattr(part, name)
             if values is not None:
-                getattr(votes, name)[here] = values[order]
+                getattr(votes, name)[position] = values[order]
     return votes
 
 
+def _without_classes(counts: IntArray, num_groups: int, num_classes: int, default: Predictions | None) -> Votes:
+    """Returns votes whose groups and classes are still to be filled in, given the number of votes of each target."""
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    total = int(indptr[-1])
+    default = abstaining(len(counts)) if default is None else default
+    listed = abstaining(total)
+    return Votes(
+        num_groups=num_groups,
+        num_classes=num_classes,
+        default=default.vote,
+        default_stable=default.stable,
+        indptr=indptr,
+        group=np.empty(total, dtype=np.int32),
+        vote=listed.vote,
+        stable=listed.stable,
+        reached=np.ones(total, dtype=bool),
+    )
+
+
 def abstaining(number: int) -> Predictions:
-    """Votes for nobody, beyond doubt."""
-    return np.full(number, ABSTAIN, dtype=np.int16), np.ones(number, dtype=bool)
+    """Returns votes for nobody, all of them stable."""
+    return Predictions(np.full(number, ABSTAIN, dtype=np.int16), np.ones(number, dtype=bool))
 
 
-def _sorted_ranges(parts: Sequence[RangeVotes], num_groups: int) -> list[RangeVotes]:
-    parts = sorted(parts, key=lambda part: part.groups.start)
-    ends = [0, *(part.groups.stop for part in parts)]
-    starts = [*(part.groups.start for part in parts), num_groups]
+def all_listed(num_targets: int, num_groups: int, num_classes: int = 0, votes: Predictions | None = None) -> Votes:
+    """Returns votes of which all are listed, as those of a division that has no disjoint union.
+
+    Args:
+        num_targets: Number of targets.
+        num_groups: Number of groups.
+        num_classes: Number of classes.
+        votes: The votes, shape ``[num_targets, num_groups]``. By default all abstain.
+    """
+    total = num_targets * num_groups
+    default = abstaining(num_targets)
+    listed = abstaining(total) if votes is None else votes
+    return Votes(
+        num_groups=num_groups,
+        num_classes=num_classes,
+        default=default.vote,
+        default_stable=default.stable,
+        indptr=np.arange(num_targets + 1) * num_groups,
+        group=np.tile(np.arange(num_groups, dtype=np.int32), num_targets),
+        vote=listed.vote.reshape(-1),
+        stable=listed.stable.reshape(-1),
+        reached=np.ones(total, dtype=bool),
+    )
+
+
+def _sorted_ranges(ranges: Sequence[RangeVotes], num_groups: int) -> list[RangeVotes]:
+    """Returns ranges in the order of their groups.
+
+    Raises:
+        ValueError: A group is in no range or in several.
+    """
+    ranges = sorted(ranges, key=lambda part: part.groups.start)
+    ends = [0, *(part.groups.stop for part in ranges)]
+    starts = [*(part.groups.start for part in ranges), num_groups]
     if starts != ends:
         raise ValueError(
-            f"{num_groups} groups are to be merged, and there are votes of {[str(part.groups) for part in parts]}: "
+            f"{num_groups} groups are to be merged, and there are votes of {[str(part.groups) for part in ranges]}: "
             "each group must be in one of them."
         )
-    return parts
+    return ranges
 
 
-def reach_of_ranges(parts: Sequence[RangeVotes], edges_by_group: EdgesByGroup, votes: Votes) -> ReachTable:
-    """The reach tables of the targets; empty where the division needs none."""
-    division, rows = edges_by_group.division, edges_by_group.rows
-    if division.family != "edge-centric" or (division.is_per_neighbour and not edges_by_group.on_graphs):
-        return no_reach(len(rows))  # … or a node reaches one vote of a target, its own
-    parts, cap = _sorted_ranges(parts, edges_by_group.num_groups), np.diff(votes.indptr)
+def reach_of_ranges(ranges: Sequence[RangeVotes], edges_by_group: EdgesByGroup, votes: Votes) -> ReachTable:
+    """Returns the reach tables of the targets; they are empty where the division needs none.
+
+    Args:
+        ranges: The ranges, in any order.
+        edges_by_group: The graph's edges by group, and the targets.
+        votes: The merged votes.
+    """
+    division = edges_by_group.division
+    num_targets = len(edges_by_group.rows)
+    if division.family != "edge-centric":
+        return no_reach(num_targets)
+    if division.is_per_neighbour and not edges_by_group.on_graphs:
+        return no_reach(num_targets)  # a node reaches one vote of a target, its own
+    ranges = _sorted_ranges(ranges, edges_by_group.num_groups)
+    cap = np.diff(votes.indptr)
     if edges_by_group.on_graphs:
-        reach = np.sum([part.reach for part in parts if part.reach is not None], axis=0)
-        return reach_tables.reach_of_graphs(reach, edges_by_group.graph.graph_of_node.numpy(), cap)
-    small = [part.small for part in parts if part.small is not None]
-    return reach_tables.reach_of_nodes(small, target_of_node(rows, len(edges_by_group.graph.x)), cap)
+        reach = np.sum([part.reach for part in ranges if part.reach is not None], axis=0)
+        return reach_of_graphs(reach, edges_by_group.graph.graph_of_node.numpy(), cap)
+    small = [part.small for part in ranges if part.small is not None]
+    return reach_of_nodes(small, target_of_node(edges_by_group.rows, len(edges_by_group.graph.x)), cap)
 
 
 def no_reach(num_targets: int) -> ReachTable:
-    """Empty tables."""
+    """Returns empty reach tables."""
     return np.zeros(num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)

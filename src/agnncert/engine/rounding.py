@@ -1,17 +1,17 @@
 """The guard against rounding: every vote is computed twice, and must lead by more than the second time moves it.
 
 How far rounding moves a score depends on the very numbers that are added: entries of 1e8 that cancel leave an error of
-several units behind, whatever was measured on other rows. So the error is not bounded once for all rows but watched at
-every vote. The second computation takes nodes and edges in the opposite order and *shakes* the model: each weight,
+several units behind, whatever was measured on other rows. So the error is not bounded once for all rows but observed at
+every vote. The second computation takes nodes and edges in the opposite order and adds *rounding noise*: each weight,
 feature and edge value moves by some units of rounding, up or down at random. Computing the same sums in another order
 (another batch, matrix product, number of threads or machine) amounts to moving their terms by units of rounding, so a
-lead that outlasts the shaking outlasts all of these. ``docs/proofs.md`` has the argument, and what it assumes.
+lead that outlasts the noise outlasts all of these. ``docs/proofs.md`` has the argument, and what it assumes.
 """
 
 import copy
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,144 +19,217 @@ import torch
 from torch import Tensor
 from torch_geometric.inspector import Inspector
 
+from agnncert.certificates.votes import BoolArray
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.features import Features, LazyRows
-from agnncert.engine.rounding_noise import IN_CACHE, RoundingNoise, is_code
+from agnncert.engine.rounding_noise import NUMBERS_IN_CACHE, RoundingNoise, is_code
 from agnncert.errors import ModelContractError
 
 NOISE_UNITS = 16.0  # units of rounding by which numbers are moved: more than sums of some thousand terms gather
 SAFETY = 4.0  # times the movement seen that a vote must withstand
-DOUBT = 2.0**-10  # movement, relative to the largest score, from which on one look is not enough
-MORE_LOOKS = 4
+DOUBT = 2.0**-10  # movement, relative to the largest score, from which on one noise is not enough
+MORE_NOISES = 4  # further noises in that case
 
-Predictions = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
+Model = TypeVar("Model")  # a module or a function
+
+
+class Predictions(NamedTuple):
+    """What some nodes or graphs are classified as.
+
+    Attributes:
+        vote: Class of each of them, int16.
+        stable: Whether each class is the same however it is computed.
+    """
+
+    vote: npt.NDArray[np.int16]
+    stable: BoolArray
+
+    @classmethod
+    def concatenate(cls, parts: "Iterable[Predictions]") -> "Predictions":
+        """Joins predictions one after the other; none if there are no parts."""
+        votes = [np.empty(0, dtype=np.int16)]
+        stable = [np.empty(0, dtype=bool)]
+        for part in parts:
+            votes.append(part.vote)
+            stable.append(part.stable)
+        return cls(np.concatenate(votes), np.concatenate(stable))
 
 
 def predict(
-    call: ModelAdapter,
+    bound_model: ModelAdapter,
     tolerance: float | None,
     x: Tensor,
     edge_index: Tensor,
     values: Mapping[str, Tensor],
     batch: Tensor | None = None,
 ) -> Predictions:
-    """The votes of one call of the model, and whether each is the same however it is computed.
+    """Returns the classes that a model predicts, and whether each is the same however it is computed.
 
     Args:
-        call: The model.
-        tolerance: Relative distance by which two computations may always differ. ``None``: nobody asks which votes
-            are stable, so the model is called once, and those count as stable that are no ties.
+        bound_model: The model.
+        tolerance: Relative distance by which two computations may always differ. With ``None`` nobody asks which
+            classes are stable: the model is called once, and all classes that are no ties count as stable.
         x: Features.
         edge_index: Edges.
-        values: What they carry.
+        values: What the edges carry, by name.
         batch: Graph task: the graph of every node, ascending.
     """
     if tolerance is None:
-        return stable_predictions(call(x, edge_index, values, batch), 0.0)
-    logits, moved = logits_and_deviation(call, x, edge_index, values, batch)
-    return stable_predictions(logits, tolerance, SAFETY * moved, call.strictness)
+        return stable_predictions(bound_model(x, edge_index, values, batch), 0.0)
+    logits, deviation = logits_and_deviation(bound_model, x, edge_index, values, batch)
+    return stable_predictions(logits, tolerance, SAFETY * deviation, bound_model.strictness)
 
 
 def logits_and_deviation(
-    call: ModelAdapter, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
+    bound_model: ModelAdapter, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The logits of one call of the model, and how far shaking moves those of each row; arguments as in `predict`."""
-    logits = call(x, edge_index, values, batch)
-    moved = _deviation(call, logits, (x, edge_index, values, batch), seed=0)
-    # Where a score is mostly rounding error, one look may by chance find it in its old place. NaN is doubtful, too.
-    if not all(bool((moved[part] <= DOUBT * row_scale(logits[part])).all()) for part in row_blocks(logits)):
-        for seed in range(1, 1 + MORE_LOOKS):
-            moved = torch.maximum(moved, _deviation(call, logits, (x, edge_index, values, batch), seed))
-    return logits, moved
+    """Returns the logits of a model, and how far rounding noise moves those of each row.
+
+    The arguments are those of ``predict``.
+    """
+    inputs = ModelInputs(x, edge_index, values, batch)
+    logits = bound_model(*inputs)
+    deviation = _deviation(bound_model, logits, inputs, seed=0)
+    # Where a score is mostly rounding error, one noise may by chance leave it in its old place.
+    if _is_doubtful(logits, deviation):
+        for seed in range(1, 1 + MORE_NOISES):
+            deviation = torch.maximum(deviation, _deviation(bound_model, logits, inputs, seed))
+    return logits, deviation
+
+
+def _is_doubtful(logits: Tensor, deviation: Tensor) -> bool:
+    """Tells whether some row moves by a large share of its scores; NaN is doubtful, too."""
+    is_small = (deviation[rows] <= DOUBT * row_scale(logits[rows]) for rows in row_blocks(logits))
+    return not all(bool(block.all()) for block in is_small)
 
 
 def stable_predictions(
     logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0
 ) -> Predictions:
-    """The class each row votes for, and whether the vote is beyond numerical doubt.
+    """Returns the class of each row, and whether it is beyond numerical doubt.
 
-    A vote is stable when the best class leads the next by more than twice the distance that two ways of computing the
-    same logits can lie apart: the tolerance (relative to the largest logit of the row, absolute below 1), or the
-    deviation of that row if it is larger. Machines may disagree by 4 units of rounding about the former and by an
-    eighth about the latter: ``strictness`` moves both by as much.
+    A class is stable when it leads the next by more than twice the distance that two ways of computing the same logits
+    can lie apart: the tolerance (relative to the largest logit of the row, absolute below 1), or the deviation of that
+    row if it is larger. Machines may disagree by 4 units of rounding about the former and by an eighth about the
+    latter: ``strictness`` moves both by as much.
+
+    Args:
+        logits: One row per node or graph.
+        tolerance: As in ``predict``.
+        deviation: How far the logits of each row move otherwise; nothing is added to the tolerance by default.
+        strictness: 1 asks a little more of a stable class, -1 a little less.
     """
-    votes, sure = [np.empty(0, dtype=np.int16)], [np.empty(0, dtype=bool)]
-    for part in row_blocks(logits):
-        block = logits[part]
+    relative = tolerance + strictness * 4 * torch.finfo(logits.dtype).eps
+    parts = []
+    for rows in row_blocks(logits):
+        block = logits[rows]
         best, vote = block.max(dim=1)
         runner_up = block.scatter(1, vote[:, None], -torch.inf).amax(dim=1)
         scale = row_scale(block)
-        # Comparisons with NaN are false: a logit that is not finite is never stable.
-        apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
+        distance = relative * scale
         if deviation is not None:
-            apart = torch.maximum(apart, (1 + strictness / 8) * deviation[part])
-        votes.append(vote.numpy().astype(np.int16))
-        sure.append(((best - runner_up > 2 * apart) & (scale < torch.inf)).numpy())
-    return np.concatenate(votes), np.concatenate(sure)
+            distance = torch.maximum(distance, (1 + strictness / 8) * deviation[rows])
+        # Comparisons with NaN are false: a logit that is not finite is never stable.
+        stable = (best - runner_up > 2 * distance) & (scale < torch.inf)
+        parts.append(Predictions(vote.numpy().astype(np.int16), stable.numpy()))
+    return Predictions.concatenate(parts)
 
 
 def row_blocks(logits: Tensor) -> Iterator[slice]:
-    """The rows in blocks that stay in the processor's cache."""
-    step = max(1, IN_CACHE // max(1, logits.size(1)))
+    """Yields all rows in blocks that stay in the processor's cache."""
+    step = max(1, NUMBERS_IN_CACHE // max(1, logits.size(1)))
     return (slice(first, first + step) for first in range(0, logits.size(0), step))
 
 
 def row_scale(logits: Tensor) -> Tensor:
-    """The size of the numbers in each row, 1 at least: what errors of rounding are in proportion to."""
+    """Returns the size of the numbers in each row, at least 1: errors of rounding are in proportion to it."""
     return logits.abs().amax(dim=1).clamp(min=1.0)
 
 
-def _deviation(call: ModelAdapter, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> Tensor:
-    """How far the scores of each row lie from those of the shaken model, which sees everything in reverse."""
-    x, edge_index, values, batch = inputs
-    noise = RoundingNoise(NOISE_UNITS * torch.finfo(call.dtype).eps, seed)
-    features, index = (x.features, x.index) if isinstance(x, LazyRows) else (Features(x), torch.arange(x.size(0)))
-    turned = features.with_noise(noise).rows(index.flip(0))
-    # Numbers of nodes and places of edges are both turned round: what was sorted stays sorted.
-    edges = x.size(0) - 1 - edge_index.flip(1)
-    weights = {name: noise.perturb_table(value, salt=2).flip(0) for name, value in values.items()}
-    graphs = None if batch is None else int(batch[-1]) - batch.flip(0)
-    other = call.with_noise(noise, model_with_noise)
-    there, last = other(turned, edges, weights, graphs), logits.size(0)
+class ModelInputs(NamedTuple):
+    """What a model is called on; the fields are those of ``predict``."""
+
+    x: Tensor
+    edge_index: Tensor
+    values: Mapping[str, Tensor]
+    batch: Tensor | None
+
+
+def _deviation(bound_model: ModelAdapter, logits: Tensor, inputs: ModelInputs, seed: int) -> Tensor:
+    """Returns how far the scores of each row lie from those of a noisy model that sees everything in reverse."""
+    noise = RoundingNoise(NOISE_UNITS * torch.finfo(bound_model.dtype).eps, seed)
+    noisy_model = bound_model.with_noise(noise, model_with_noise)
+    noisy_logits = noisy_model(*_reversed_inputs(inputs, noise))
+    num_rows = logits.size(0)
     parts = [logits.new_empty(0)]
-    for part in row_blocks(logits):
-        block = logits[part]
-        begin = last - part.start - len(block)
-        parts.append((there[begin : begin + len(block)].flip(0) - block).abs_().amax(dim=1))
+    for rows in row_blocks(logits):
+        block = logits[rows]
+        first = num_rows - rows.start - len(block)
+        noisy_block = noisy_logits[first : first + len(block)].flip(0)
+        parts.append((noisy_block - block).abs_().amax(dim=1))
     return torch.cat(parts)
 
 
-def model_with_noise(model: Any, noise: RoundingNoise) -> Any:
-    """A copy of a module with all its weights moved; a function as it is."""
-    other = fresh_copy(model)
-    if not isinstance(other, torch.nn.Module):
-        return other
+def _reversed_inputs(inputs: ModelInputs, noise: RoundingNoise) -> ModelInputs:
+    """Returns inputs with rounding noise, and with nodes, edges and graphs in the opposite order.
+
+    Numbers of nodes and positions of edges are both reversed, so what was sorted stays sorted.
+    """
+    x = inputs.x
+    features, index = (x.features, x.index) if isinstance(x, LazyRows) else (Features(x), torch.arange(x.size(0)))
+    return ModelInputs(
+        x=features.with_noise(noise).rows(index.flip(0)),
+        edge_index=x.size(0) - 1 - inputs.edge_index.flip(1),
+        values={name: noise.perturb_table(value, salt=2).flip(0) for name, value in inputs.values.items()},
+        batch=None if inputs.batch is None else int(inputs.batch[-1]) - inputs.batch.flip(0),
+    )
+
+
+def model_with_noise(model: Model, noise: RoundingNoise) -> Model:
+    """Returns a copy of a module whose weights are all moved by rounding noise; a function is returned as it is."""
+    noisy_model = fresh_copy(model)
+    if not isinstance(noisy_model, torch.nn.Module):
+        return noisy_model
     with torch.no_grad():
-        for number, weight in enumerate([*other.parameters(), *other.buffers()]):
+        for number, weight in enumerate([*noisy_model.parameters(), *noisy_model.buffers()]):
             if weight.is_floating_point():
-                weight.copy_(torch.where(is_code(weight), weight, noise.perturb_all(weight, salt=4 + number)))
-    return other
+                moved = noise.perturb_all(weight, salt=4 + number)
+                weight.copy_(torch.where(is_code(weight), weight, moved))
+    return noisy_model
 
 
-def fresh_copy(model: Any) -> Any:
-    """A copy of a module, without the gradients that it may have kept from training; a function as it is."""
+def fresh_copy(model: Model) -> Model:
+    """Returns a copy of a module, without gradients that it may have kept from training.
+
+    A function is returned as it is.
+
+    Raises:
+        ModelContractError: The module cannot be copied.
+    """
     if not isinstance(model, torch.nn.Module):
         return model
-    # deepcopy refuses tensors with a gradient's graph, such as a module may have kept from an earlier training step.
-    kept = [
-        v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None
-    ]
-    known: dict[int, Any] = {id(value): value.detach().clone() for value in kept}
-    # Every module has a dozen empty tables, of hooks mostly, which deepcopy would take most of its time for.
-    tables = (table for layer in model.modules() for table in vars(layer).values())
-    known |= {id(table): type(table)() for table in tables if type(table) in (dict, OrderedDict, set) and not table}
-    # What PyG notes down about the signatures of a layer's methods never changes, and is most of what there is to copy.
-    known |= {id(n): n for layer in model.modules() if isinstance(n := vars(layer).get("inspector"), Inspector)}
     try:
-        return copy.deepcopy(model, known)
+        return copy.deepcopy(model, _copied_beforehand(model))
     except Exception as error:
         raise ModelContractError(
             "the model cannot be copied, to see whether it remembers earlier graphs and how far rounding moves it "
             f"({type(error).__name__}: {error}). Build it anew and load its weights, or delete what it keeps of "
             "earlier calls."
         ) from error
+
+
+def _copied_beforehand(model: torch.nn.Module) -> dict[int, Any]:
+    """Returns copies of what ``deepcopy`` cannot copy, or only slowly, by the ``id()`` of what they are copies of."""
+    copies: dict[int, Any] = {}
+    for layer in model.modules():
+        for name, value in vars(layer).items():
+            if isinstance(value, Tensor) and value.grad_fn is not None:
+                # deepcopy refuses tensors with a gradient's graph, such as a module may have kept from training.
+                copies[id(value)] = value.detach().clone()
+            elif type(value) in (dict, OrderedDict, set) and not value:
+                # Every module has a dozen empty tables, of hooks mostly, which would take most of the time.
+                copies[id(value)] = type(value)()
+            elif name == "inspector" and isinstance(value, Inspector):
+                # What PyG notes down about the signatures of a layer's methods never changes, and is most of the rest.
+                copies[id(value)] = value
+    return copies

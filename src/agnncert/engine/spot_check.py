@@ -1,11 +1,15 @@
-"""A second look at some votes of the fast engine: they are computed again, one subgraph at a time."""
+"""A second look at some votes of the fast engine: they are computed again, one subgraph at a time.
+
+Some votes are checked so before a certificate is made, and more when it is verified.
+"""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from agnncert.certificates.votes import IntArray, Votes
 from agnncert.divisions.base import Division
@@ -16,86 +20,29 @@ from agnncert.engine.rounding import Predictions
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 
-UNLISTED = 256  # targets that are asked whether or not they have an edge in a subgraph
-FEW_PASSES, MANY_PASSES, NODES_AGAIN = 3, 24, 500_000
+VOTES_OF_GRAPHS = 48  # votes that are checked in the graph task
+LISTED_VOTES = 24  # listed votes that are checked in the node task, if a few subgraphs have so many
+UNLISTED_TARGETS = 256  # targets that are checked in each of these subgraphs, whether or not they have an edge there
+FEW_SUBGRAPHS = 3  # that are evaluated in the node task
+MANY_SUBGRAPHS = 24  # that are evaluated if every neighbour has a group of its own, and the graph is small
+NODES_EVALUATED = 500_000  # that the many subgraphs may have together
 
 
-def choose_votes(votes: Votes, number: float, random: np.random.Generator, own_groups: bool = False) -> IntArray:
-    """As many pairs (target, group): half among the listed votes, which are few and matter most, half among all.
+class SpotCheck(NamedTuple):
+    """What came of computing votes again.
 
-    Args:
-        votes: The votes.
-        number: How many; ``math.inf`` for all.
-        random: Where chance comes from.
-        own_groups: Whether every neighbour has a group of its own. Then nearly all groups are empty for a target and
-            say the same, so one of these for each target stands for all of them.
+    Attributes:
+        differing: Positions of the pairs whose vote differs although it is stable.
+        vote: What each pair votes now.
     """
-    if own_groups:
-        return _choose_listed(votes, number, random)
-    total = len(votes.default) * votes.num_groups
-    if number >= total:
-        chosen = np.arange(total)
-    else:
-        listed = votes.owner * votes.num_groups + votes.group
-        first = random.choice(listed, min(len(listed), int(number) // 2), replace=False) if len(listed) else listed
-        others = np.setdiff1d(random.choice(total, int(number), replace=False), first)
-        chosen = np.sort(np.concatenate([first, random.permutation(others)[: int(number) - len(first)]]))
-    return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
 
-
-def _choose_listed(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
-    """Votes that are cast, and for some targets that of a group which is empty for them: one in four, if any."""
-    listed = np.stack([votes.owner, votes.group.astype(np.int64)], axis=1)
-    free = np.flatnonzero(votes.num_unlisted)  # targets with an empty group
-    wanted = int(min(number, len(listed) + len(free)))
-    cast = random.permutation(len(listed))[: wanted - min(wanted // 4, len(free))]
-    targets = random.permutation(free)[: wanted - len(cast)]
-    empty = np.array([(target, _empty_group(votes, target, random)) for target in targets.tolist()], dtype=np.int64)
-    pairs = np.concatenate([listed[cast], empty.reshape(-1, 2)])
-    return np.asarray(pairs[np.lexsort(pairs.T[::-1])])
-
-
-def _empty_group(votes: Votes, target: int, random: np.random.Generator) -> int:
-    """A group that is empty for the target."""
-    taken = votes.group[votes.indptr[target] : votes.indptr[target + 1]]
-    place = int(random.integers(votes.num_groups - len(taken)))  # among those that are not taken, which ascend
-    return place + int(np.searchsorted(taken - np.arange(len(taken)), place, side="right"))
-
-
-def choose_few_subgraphs(
-    votes: Votes, on_graphs: bool, random: np.random.Generator, own_groups: bool = False, num_nodes: int = 0
-) -> IntArray:
-    """Some dozens of pairs (target, group) or more, for the price of a few passes.
-
-    In the node task one pass over a subgraph gives the votes of all targets in it, so these are taken from as few
-    subgraphs as have some dozens of listed ones, and beside them the votes of some hundred targets that have no edge
-    there; in the graph task each vote is a small pass of its own.
-
-    Args:
-        votes: The votes.
-        on_graphs: Whether this is the graph task.
-        random: Where chance comes from.
-        own_groups: Whether every neighbour has a group of its own: a subgraph then has hardly any listed votes, and
-            more of them are evaluated.
-        num_nodes: Nodes of the graph, by which it is judged how many more are affordable.
-    """
-    if on_graphs:
-        return choose_votes(votes, 48, random, own_groups)
-    most = max(FEW_PASSES, min(MANY_PASSES, NODES_AGAIN // max(1, num_nodes))) if own_groups else FEW_PASSES
-    listed = np.bincount(votes.group, minlength=votes.num_groups)
-    groups = random.permutation(np.flatnonzero(listed == 0 if not listed.any() else listed))
-    few = groups[: min(most, 1 + int(np.searchsorted(np.cumsum(listed[groups]), 24)))]
-    named = np.zeros(votes.num_groups, dtype=bool)
-    named[few] = True
-    listed = np.searchsorted(votes.indptr, np.flatnonzero(named[votes.group]), side="right") - 1
-    others = random.choice(len(votes.default), min(len(votes.default), UNLISTED), replace=False)
-    asked = np.unique(np.concatenate([listed, others]))
-    return np.stack([column.ravel() for column in np.meshgrid(asked, few, indexing="ij")], axis=1)
+    differing: IntArray
+    vote: npt.NDArray[np.int16]
 
 
 def spot_check(
     votes: Votes,
-    call: ModelAdapter,
+    bound_model: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
@@ -103,18 +50,29 @@ def spot_check(
     edges_by_group: EdgesByGroup | None,
     random: np.random.Generator,
 ) -> None:
-    """Casts some votes again, on the very graph that is certified; arguments as in ``spot_check_pairs``.
+    """Computes some votes again, on the very graph that is certified.
+
+    Args:
+        votes: The votes.
+        bound_model: The model, bound to the graph.
+        graph: The canonical graph.
+        division: How it is divided.
+        rows: Rows of the targets.
+        ids: Ids of the targets.
+        edges_by_group: The graph's edges by group, if they have been found before.
+        random: Source of randomness.
 
     Raises:
-        ModelContractError: One of them differs; the message names the target by its id.
+        ModelContractError: A vote differs; the message names the target by its id.
     """
     pairs = choose_few_subgraphs(votes, graph.task == "graph", random, division.is_per_neighbour, len(graph.x))
-    differ, again = spot_check_pairs(votes, pairs, call, graph, division, rows, edges_by_group)
-    if differ.size:
-        target, group = pairs[differ[0]]
+    checked = spot_check_pairs(votes, pairs, bound_model, graph, division, rows, edges_by_group)
+    if checked.differing.size:
+        first = checked.differing[0]
+        target, group = pairs[first]
         raise ModelContractError(
-            f"{differ.size} of {len(pairs)} votes are others when subgraphs are evaluated one at a time: target "
-            f"{ids[target]} votes {again[differ[0]]} in subgraph {group} alone, and otherwise beside other "
+            f"{checked.differing.size} of {len(pairs)} votes are others when subgraphs are evaluated one at a time: "
+            f"target {ids[target]} votes {checked.vote[first]} in subgraph {group} alone, and otherwise beside other "
             "subgraphs. So the model looks beyond the edges of a node, and nothing can be proved about it."
         )
 
@@ -123,87 +81,199 @@ def spot_check(
 def spot_check_pairs(
     votes: Votes,
     pairs: IntArray,
-    call: ModelAdapter,
+    bound_model: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     edges_by_group: EdgesByGroup | None = None,
-) -> tuple[IntArray, npt.NDArray[np.int16]]:
-    """Casts the votes of some pairs again.
+) -> SpotCheck:
+    """Computes the votes of some pairs (target, group) again.
 
     Args:
-        votes: The votes as they were cast.
-        pairs: Targets and groups.
-        call: The model, bound to the graph.
+        votes: The votes.
+        pairs: Targets and groups, shape ``[k, 2]``.
+        bound_model: The model, bound to the graph.
         graph: The canonical graph.
         division: How it is divided.
         rows: Rows of the targets.
-        edges_by_group: Its edges by group, if these have been found before.
+        edges_by_group: The graph's edges by group, if they have been found before.
+    """
+    if graph.task == "graph":
+        vote = _votes_of_graphs(bound_model, graph, division, pairs)
+    else:
+        vote = _votes_of_nodes(bound_model, graph, division, rows, pairs, edges_by_group)
+    before = _votes_of_pairs(votes, pairs)
+    return SpotCheck(np.flatnonzero((before.vote != vote) & before.stable), vote)
+
+
+def choose_votes(votes: Votes, number: float, random: np.random.Generator, own_groups: bool = False) -> IntArray:
+    """Chooses pairs (target, group) at random: half among the listed votes, which are few and matter most.
+
+    Args:
+        votes: The votes.
+        number: How many pairs; ``math.inf`` for all.
+        random: Source of randomness.
+        own_groups: Whether every neighbour has a group of its own. Then nearly all groups are empty for a target and
+            say the same, so one of these for each target stands for all of them.
 
     Returns:
-        Which of the pairs vote otherwise although the vote is beyond numerical doubt, and what each of them votes.
+        Targets and groups in ascending order, shape ``[k, 2]``.
     """
-    again = _recompute(call, graph, division, rows, pairs, edges_by_group)
-    first, stable = _stored(votes, pairs)
-    return np.flatnonzero((first != again) & stable), again
+    if own_groups:
+        return _choose_among_own_groups(votes, number, random)
+    total = len(votes.default) * votes.num_groups
+    if number >= total:
+        return _pairs_of(np.arange(total), votes.num_groups)
+    number = int(number)
+    listed = votes.owner * votes.num_groups + votes.group
+    among_listed = listed
+    if len(listed):
+        among_listed = random.choice(listed, min(len(listed), number // 2), replace=False)
+    others = np.setdiff1d(random.choice(total, number, replace=False), among_listed)
+    among_all = random.permutation(others)[: number - len(among_listed)]
+    return _pairs_of(np.sort(np.concatenate([among_listed, among_all])), votes.num_groups)
 
 
-def _stored(votes: Votes, pairs: IntArray) -> Predictions:
-    """The votes of some pairs (target, group) as they stand in the votes, and whether they are stable."""
-    named = np.zeros(votes.num_groups, dtype=bool)
-    named[pairs[:, 1]] = True
-    listed = np.flatnonzero(named[votes.group])  # of a few groups, as a rule
+def _pairs_of(number: IntArray, num_groups: int) -> IntArray:
+    """Returns pairs (target, group) from their numbers, ``target * num_groups + group``."""
+    return np.stack([number // num_groups, number % num_groups], axis=1)
+
+
+def _choose_among_own_groups(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
+    """Chooses listed votes, and for some targets the vote of a group that is empty for them: one in four, if any."""
+    listed = np.stack([votes.owner, votes.group.astype(np.int64)], axis=1)
+    with_empty_group = np.flatnonzero(votes.num_unlisted)
+    wanted = int(min(number, len(listed) + len(with_empty_group)))
+    num_empty = min(wanted // 4, len(with_empty_group))
+    chosen = random.permutation(len(listed))[: wanted - num_empty]
+    targets = random.permutation(with_empty_group)[: wanted - len(chosen)]
+    empty = [(target, _empty_group(votes, target, random)) for target in targets.tolist()]
+    pairs = np.concatenate([listed[chosen], np.array(empty, dtype=np.int64).reshape(-1, 2)])
+    return np.asarray(pairs[np.lexsort(pairs.T[::-1])])
+
+
+def _empty_group(votes: Votes, target: int, random: np.random.Generator) -> int:
+    """Chooses a group that is empty for the target."""
+    listed = votes.group[votes.indptr[target] : votes.indptr[target + 1]]
+    rank = int(random.integers(votes.num_groups - len(listed)))  # among the empty groups, which ascend
+    empty_groups_before = listed - np.arange(len(listed))
+    return rank + int(np.searchsorted(empty_groups_before, rank, side="right"))
+
+
+def choose_few_subgraphs(
+    votes: Votes, on_graphs: bool, random: np.random.Generator, own_groups: bool = False, num_nodes: int = 0
+) -> IntArray:
+    """Chooses some dozens of pairs (target, group), or more, whose votes can be computed in a few passes.
+
+    In the node task one pass over a subgraph gives the votes of all targets in it. So as few subgraphs are chosen as
+    have some dozens of listed votes, and beside these the votes of some hundred targets that have no edge there. In
+    the graph task each vote is a small pass of its own.
+
+    Args:
+        votes: The votes.
+        on_graphs: Whether this is the graph task.
+        random: Source of randomness.
+        own_groups: Whether every neighbour has a group of its own. A subgraph then has hardly any listed votes, and
+            more of them are evaluated.
+        num_nodes: Number of nodes of the graph, which limits how many more.
+
+    Returns:
+        Targets and groups, shape ``[k, 2]``.
+    """
+    if on_graphs:
+        return choose_votes(votes, VOTES_OF_GRAPHS, random, own_groups)
+    most = FEW_SUBGRAPHS
+    if own_groups:
+        most = max(FEW_SUBGRAPHS, min(MANY_SUBGRAPHS, NODES_EVALUATED // max(1, num_nodes)))
+    groups = _groups_with_votes(votes, most, random)
+    others = random.choice(votes.num_targets, min(votes.num_targets, UNLISTED_TARGETS), replace=False)
+    targets = np.unique(np.concatenate([_listed_targets(votes, groups), others]))
+    target, group = np.meshgrid(targets, groups, indexing="ij")
+    return np.stack([target.ravel(), group.ravel()], axis=1)
+
+
+def _groups_with_votes(votes: Votes, most: int, random: np.random.Generator) -> IntArray:
+    """Chooses as few groups as have ``LISTED_VOTES`` listed votes together, ``most`` at most."""
+    num_listed = np.bincount(votes.group, minlength=votes.num_groups)
+    candidates = np.flatnonzero(num_listed) if num_listed.any() else np.arange(votes.num_groups)
+    groups = random.permutation(candidates)
+    enough = 1 + int(np.searchsorted(np.cumsum(num_listed[groups]), LISTED_VOTES))
+    return groups[: min(most, enough)]
+
+
+def _listed_targets(votes: Votes, groups: IntArray) -> IntArray:
+    """Returns the target of each listed vote of some groups."""
+    return np.searchsorted(votes.indptr, _listed_in(votes, groups), side="right") - 1
+
+
+def _listed_in(votes: Votes, groups: IntArray) -> IntArray:
+    """Returns positions of the listed votes of some groups, ascending."""
+    is_wanted = np.zeros(votes.num_groups, dtype=bool)
+    is_wanted[groups] = True
+    return np.flatnonzero(is_wanted[votes.group])
+
+
+def _votes_of_pairs(votes: Votes, pairs: IntArray) -> Predictions:
+    """Returns the votes of some pairs (target, group) as they were computed at first."""
+    target = pairs[:, 0]
+    group = pairs[:, 1]
+    vote = votes.default[target]  # a copy, because it is indexed by an array
+    stable = votes.default_stable[target]
+    listed = _listed_in(votes, group)
     owner = np.searchsorted(votes.indptr, listed, side="right") - 1
-    key = np.append(owner * votes.num_groups + votes.group[listed], -1)
-    wanted = pairs[:, 0] * votes.num_groups + pairs[:, 1]
-    place = np.searchsorted(key[:-1], wanted)
-    is_listed = key[place] == wanted
-    vote, stable = votes.default[pairs[:, 0]], votes.default_stable[pairs[:, 0]]  # copies: indexed by an array
-    place = listed[place[is_listed]]
-    vote[is_listed], stable[is_listed] = votes.vote[place], votes.stable[place]
-    return vote, stable
+    number_of_listed = owner * votes.num_groups + votes.group[listed]
+    number = target * votes.num_groups + group
+    rank = np.searchsorted(number_of_listed, number)
+    is_listed = np.append(number_of_listed, -1)[rank] == number
+    position = listed[rank[is_listed]]
+    vote[is_listed] = votes.vote[position]
+    stable[is_listed] = votes.stable[position]
+    return Predictions(vote, stable)
 
 
-def _recompute(
-    call: ModelAdapter,
+def _votes_of_graphs(
+    bound_model: ModelAdapter, graph: CanonicalGraph, division: Division, pairs: IntArray
+) -> npt.NDArray[np.int16]:
+    """Computes the votes of pairs of the graph task, graph by graph."""
+    num_groups = division.num_groups_in(graph)
+    vote = np.empty(len(pairs), dtype=np.int16)
+    for target in np.unique(pairs[:, 0]).tolist():
+        is_its = pairs[:, 0] == target
+        groups = pairs[is_its, 1]
+        found = graph_votes(bound_model, one_graph(graph, target), division, None, num_groups, set(groups.tolist()))
+        vote[is_its] = found.vote[groups]
+    return vote
+
+
+def _votes_of_nodes(
+    bound_model: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     pairs: IntArray,
     edges_by_group: EdgesByGroup | None,
 ) -> npt.NDArray[np.int16]:
-    """Votes of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
-    on_graphs = graph.task == "graph"
-    again = np.empty(len(pairs), dtype=np.int16)
-    by = pairs[:, 0] if on_graphs else pairs[:, 1]
-    groups = None if on_graphs or edges_by_group is not None else division.groups(graph)
-    for index in np.unique(by).tolist():
-        here = by == index
-        if on_graphs:
-            place, most = pairs[here, 1], division.num_groups_in(graph)
-            votes, _ = graph_votes(call, one_graph(graph, index), division, None, most, set(place.tolist()))
-            again[here] = votes[place]
-        else:
-            inside = groups if edges_by_group is None else edges_by_group.groups_of([index])
-            again[here] = _in_subgraph(call, graph, division, inside, index, rows[pairs[here, 0]])
-    return again
+    """Computes the votes of pairs of the node task, subgraph by subgraph."""
+    indices = np.unique(pairs[:, 1]).tolist()
+    groups = division.groups(graph) if edges_by_group is None else edges_by_group.groups_of(indices)
+    vote = np.empty(len(pairs), dtype=np.int16)
+    for index in indices:
+        is_its = pairs[:, 1] == index
+        subgraph = division.subgraph(graph, groups, index)
+        targets = torch.from_numpy(rows[pairs[is_its, 0]])
+        if division.has_disjoint_union:
+            vote[is_its] = _votes_near(bound_model, subgraph, targets)
+        else:  # the model of such a division may mix all nodes, so no node is left out
+            vote[is_its] = votes_in(bound_model, subgraph, None).vote[targets.numpy()]
+    return vote
 
 
-def _in_subgraph(
-    call: ModelAdapter, graph: CanonicalGraph, division: Division, groups: Any, index: int, targets: IntArray
-) -> npt.NDArray[np.int16]:
-    """Votes of some nodes in one subgraph, which is evaluated alone, and without nodes that matter to nobody.
-
-    Somebody's own division, or one that proves something about edges alone, may have a model that mixes all nodes: then
-    no node is left out.
-    """
-    part = division.subgraph(graph, groups, index)
-    if not division.has_disjoint_union:
-        return np.asarray(votes_in(call, part, None)[0][targets])
-    shown = torch.zeros(len(graph.x), dtype=torch.bool)
-    shown[torch.from_numpy(targets)] = True
-    shown[part.edge_index.flatten().long()] = True
-    few = part.with_nodes(shown.nonzero().view(-1), torch.arange(part.num_edges))
-    place = torch.cumsum(shown, 0)[torch.from_numpy(targets)] - 1
-    votes, _ = votes_in(replace(call, copies=False), few, None)
-    return np.asarray(votes[place.numpy()])
+def _votes_near(bound_model: ModelAdapter, subgraph: CanonicalGraph, targets: Tensor) -> npt.NDArray[np.int16]:
+    """Computes the votes of some nodes in a subgraph without the nodes that matter to none of them."""
+    is_kept = torch.zeros(len(subgraph.x), dtype=torch.bool)
+    is_kept[targets] = True
+    is_kept[subgraph.edge_index.flatten().long()] = True
+    kept = subgraph.with_nodes(is_kept.nonzero().view(-1), torch.arange(subgraph.num_edges))
+    position = torch.cumsum(is_kept, 0)[targets] - 1
+    votes = votes_in(replace(bound_model, copy_inputs=False), kept, None)
+    return np.asarray(votes.vote[position.numpy()])

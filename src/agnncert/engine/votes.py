@@ -1,12 +1,11 @@
-"""``compute_votes``: the votes of all targets, by one process or by workers, kept on disk as they come if asked for."""
+"""``compute_votes``: the votes of all targets, by one process or by workers, stored as they come if asked for."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from agnncert.certificates.votes import IntArray, Votes
@@ -19,6 +18,7 @@ from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.range_votes import (
     RangeVotes,
     abstaining,
+    all_listed,
     compute_range_votes,
     list_range_votes,
     merge_ranges,
@@ -26,6 +26,7 @@ from agnncert.engine.range_votes import (
     reach_of_ranges,
 )
 from agnncert.engine.reach import ReachTable
+from agnncert.engine.rounding import Predictions
 from agnncert.engine.worker_job import VoteJob, compute_part
 from agnncert.engine.workers import Workers
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
@@ -38,9 +39,20 @@ ENGINES: tuple[EngineName, ...] = ("fast", "naive")
 PARTS_PER_WORKER = 4  # so that one that is slow, or dies, does not keep the others waiting for long
 
 
+@dataclass(frozen=True)
+class _Computation:
+    """How votes are computed; the fields are arguments of ``compute_votes``."""
+
+    tolerance: float | None
+    memory_limit: int | None
+    report_progress: ReportProgress | None
+    workers: Workers | None
+    stored: StoredRanges | None
+
+
 @torch.no_grad()
 def compute_votes(
-    call: ModelAdapter,
+    bound_model: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
@@ -53,233 +65,235 @@ def compute_votes(
     stored: StoredRanges | None = None,
     entries: Entries | None = None,
 ) -> tuple[Votes, ReachTable]:
-    """Votes of the targets, and their reach tables (empty where the division needs none).
+    """Computes the votes of the targets, and their reach tables (which are empty where the division needs none).
 
     Args:
-        call: The model, bound to the graph.
+        bound_model: The model, bound to the graph.
         graph: A canonical graph; in the graph task the joined targets.
         division: How to divide it.
         rows: Node task: rows of the targets. Graph task: all graphs of ``graph``, in order.
         engine: "fast" or "naive"; the votes are the same.
-        tolerance: Relative distance that two computations of the same logits may lie apart at least; ``None`` spares
+        tolerance: Relative distance by which two computations of the same logits may always differ. ``None`` spares
             the work of finding out which votes are stable, where nobody asks.
-        memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
-        report_progress: Called now and then with the fraction of the votes that has been cast.
-        edges_by_group: The graph's edges by group, if these have been found before.
-        workers: Who casts, with the fast engine and a division that offers ``pieces``; this process when not given.
+        memory_limit: Bytes that one chunk of work may take, about. ``None`` chooses what is fastest.
+        report_progress: Called now and then with the fraction of the votes that has been computed.
+        edges_by_group: The graph's edges by group, if they have been found before.
+        workers: Who computes, with the fast engine and a division that has a disjoint union. Defaults to this process.
         stored: Where the votes of each range are stored; like ``workers``, with the fast engine only.
-        entries: The features that are not zero, if these have been sought before.
+        entries: The features that are not zero, if they have been searched for before.
+
+    Raises:
+        SettingsError: The engine is unknown, or cannot use workers or a checkpoint.
+        ModelContractError: The model failed, or (naive engine) looks beyond the edges of a node.
     """
+    _require_engine(engine, division, takes_parts=workers is not None or stored is not None)
+    if division.edges_only:
+        engine = "naive"  # a model that mixes nodes would see the whole union
+    bound_model = replace(bound_model)  # without what was derived from the model before: it may have been trained since
+    computation = _Computation(tolerance, memory_limit, report_progress, workers, stored)
+    if report_progress is not None:
+        report_progress(0.0)
+    if not division.has_disjoint_union:
+        votes = _own_division_votes(bound_model, graph, division, rows, engine, computation)
+        return votes, no_reach(len(rows))
+    if edges_by_group is None:
+        edges_by_group = EdgesByGroup(graph, division, rows)
+    if engine == "naive":
+        return _naive_votes(bound_model, edges_by_group, computation)
+    return _fast_votes(bound_model, edges_by_group, computation, entries)
+
+
+def _require_engine(engine: str, division: Division, takes_parts: bool) -> None:
+    """Refuses an engine that is unknown, or that cannot compute votes range by range if that is asked for."""
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
-    if (workers is not None or stored is not None) and (engine == "naive" or not division.has_disjoint_union):
+    if takes_parts and (engine == "naive" or not division.has_disjoint_union):
         raise SettingsError(
             "workers= and checkpoint= are for the fast engine and the library's own divisions, whose groups vote "
             f"apart from each other: leave them out with {division} and engine={engine!r}."
         )
-    engine = "naive" if division.edges_only else engine  # a model that mixes nodes would see the whole union
-    call = replace(call)  # nothing that was derived from the model before: it may have been trained since
-    if report_progress is not None:
-        report_progress(0.0)
-    if not division.has_disjoint_union:
-        votes = _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, report_progress)
-        return votes, no_reach(len(rows))
-    edges_by_group = edges_by_group or EdgesByGroup(graph, division, rows)
-    if engine == "naive":
-        parts = [list_range_votes(edges_by_group, groups) for groups in edges_by_group.ranges(memory_limit)]
-        votes = _naive_votes(
-            call, edges_by_group, merge_ranges(parts, edges_by_group, call.num_classes), tolerance, report_progress
-        )
-        return votes, reach_of_ranges(parts, edges_by_group, votes)
-    x, known = graph.x.to(call.dtype), edges_by_group.whole_union
-    sparse = SparseRows.of(x, entries if x is graph.x else None) if known is None else known.sparse
-    features, default = Features(x, sparse, most_kept=memory_limit), None
-    if not edges_by_group.on_graphs and not division.gates_features:
-        default = fast.no_edge_votes(call, graph, features, rows, tolerance, memory_limit)
-    parts = _compute_all_ranges(
-        call, edges_by_group, features, tolerance, memory_limit, report_progress, workers, stored
-    )
-    del features  # and with them the projections, before votes are sorted
-    votes = merge_ranges(parts, edges_by_group, call.num_classes, default)
-    # Reach tables need nothing else of the ranges, and merge_ranges votes are large.
-    parts = [replace(part, owner=part.owner[:0].copy(), reached=None, vote=None, stable=None) for part in parts]
-    return votes, reach_of_ranges(parts, edges_by_group, votes)
 
 
-def structure(
-    graph: CanonicalGraph, division: Division, rows: IntArray, memory_limit: int | None = None
-) -> dict[str, npt.NDArray[Any]]:
-    """What ``compute_votes`` finds out about the graph alone, by the names that evidence uses; arguments as there."""
-    if division.has_disjoint_union:
-        edges_by_group = EdgesByGroup(graph, division, rows)
-        parts = [list_range_votes(edges_by_group, groups) for groups in edges_by_group.ranges(memory_limit)]
-        votes = merge_ranges(parts, edges_by_group)
-        reach_ptr, table = reach_of_ranges(parts, edges_by_group, votes)
-    else:
-        votes, (reach_ptr, table) = _every_group(len(rows), division.num_groups), no_reach(len(rows))
-    listed = {name: getattr(votes, name) for name in ("indptr", "group", "reached")}
-    pairs = pair_facts(graph, division, rows, votes.indptr, votes.group)
-    return {**listed, "reach_ptr": reach_ptr, "reach": table, **pairs}
-
-
-def pair_facts(
-    graph: CanonicalGraph, division: Division, rows: IntArray, indptr: IntArray, group: npt.NDArray[np.int32]
-) -> dict[str, npt.NDArray[Any]]:
-    """The arrays ``one_way`` and ``targets_per_node`` of the evidence, as far as its rule needs them.
-
-    Args:
-        graph: A canonical graph; in the graph task the joined targets.
-        division: How it is divided.
-        rows: Node task: rows of the targets.
-        indptr: Where the listed votes of each target begin.
-        group: Group of each listed vote.
-    """
-    if not division.is_per_neighbour:
-        return {}
-    facts: dict[str, npt.NDArray[Any]] = {}
-    edge_centric = division.family == "edge-centric"
-    if edge_centric:
-        owner = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        facts["one_way"] = _one_way(graph, division, owner, group.astype(np.int64))
-    if graph.task == "node":
-        facts["targets_per_node"] = _targets_per_node(graph, edge_centric, torch.from_numpy(rows))
-    return facts
-
-
-def _one_way(graph: CanonicalGraph, division: Division, owner: IntArray, group: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether the pair of each vote has arcs in one direction only, so that a new direction would alter it."""
-    source, head = graph.edge_index
-    cell, most = division.groups(graph), division.num_groups_in(graph)
-    wanted = torch.from_numpy(group)
-    if graph.task == "graph":
-        cell, wanted = graph.graph_of_node[source] * most + cell, torch.from_numpy(owner) * most + wanted
-    size = int(cell.max()) + 1 if len(cell) else 1
-    up, down = torch.zeros(size, dtype=torch.bool), torch.zeros(size, dtype=torch.bool)
-    up[cell[source <= head]] = True
-    down[cell[source >= head]] = True
-    return (up ^ down)[wanted].numpy()
-
-
-def _targets_per_node(graph: CanonicalGraph, both_ways: bool, targets: torch.Tensor) -> npt.NDArray[np.int32]:
-    """Of how many targets each other node is a neighbour, the largest numbers first; zeros are left out.
-
-    If the attacker spares the targets, only the other nodes can be deleted or given other features.
-    """
-    is_target = torch.zeros(len(graph.x), dtype=torch.bool)
-    is_target[targets] = True
-    source, head = graph.edge_index
-    if both_ways:
-        source, head = torch.cat([source, head]), torch.cat([head, source])
-    reaches = ~is_target[source] & is_target[head]
-    pairs = torch.unique(source[reaches].long() * len(graph.x) + head[reaches])
-    counts = torch.bincount(torch.div(pairs, len(graph.x), rounding_mode="floor"))
-    return torch.sort(counts[counts > 0], descending=True).values.numpy().astype(np.int32)
-
-
-def _naive_votes(
-    call: ModelAdapter,
-    edges_by_group: EdgesByGroup,
-    votes: Votes,
-    tolerance: float | None,
-    report_progress: ReportProgress | None,
-) -> Votes:
-    """Listed votes cast by the naive engine; also checks that every vote that is not listed equals the default."""
-    graph, division, rows = edges_by_group.graph, edges_by_group.division, edges_by_group.rows
-    default = abstaining(len(rows))
-    table, stable = naive.table(call, graph, division, rows, tolerance, report_progress)
-    if not edges_by_group.on_graphs and not division.gates_features:
-        vote, sure = naive.no_edge_votes(call, graph, tolerance)
-        default = vote[rows], sure[rows]
-    owner = votes.owner
-    unlisted = np.ones(table.shape, dtype=bool)
-    unlisted[owner, votes.group] = False
-    differs = unlisted & (table != default[0][:, None]) & stable & default[1][:, None]
-    if differs.any():
-        target, group = np.argwhere(differs)[0]
-        raise ModelContractError(
-            f"target {rows[target]} votes {table[target, group]} in subgraph {group}, where it has no edge, but "
-            f"{default[0][target]} without any edges: the model looks beyond the edges of a node, and nothing can be "
-            "proved about it."
-        )
-    vote, sure = table[owner, votes.group], stable[owner, votes.group]
-    return replace(votes, default=default[0], default_stable=default[1], vote=vote, stable=sure)
-
-
-def _all_listed(
-    call: ModelAdapter,
+def _own_division_votes(
+    bound_model: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     engine: EngineName,
-    tolerance: float | None,
-    memory_limit: int | None,
-    report_progress: ReportProgress | None,
+    computation: _Computation,
 ) -> Votes:
-    """A user's own division: only its subgraphs are known, so every vote is listed."""
+    """Computes the votes of a user's own division: only its subgraphs are known, so every vote is listed."""
     if engine == "fast":
-        table, stable = fast.own_division_table(call, graph, division, rows, tolerance, memory_limit)
+        table = fast.own_division_table(
+            bound_model, graph, division, rows, computation.tolerance, computation.memory_limit
+        )
     else:
-        table, stable = naive.table(call, graph, division, rows, tolerance, report_progress)
-    votes = _every_group(len(rows), table.shape[1], call.num_classes)
-    return replace(votes, vote=table.reshape(-1), stable=stable.reshape(-1))
+        table = naive.table(bound_model, graph, division, rows, computation.tolerance, computation.report_progress)
+    return all_listed(len(rows), table.vote.shape[1], bound_model.num_classes, table)
 
 
-def _every_group(num_targets: int, num_groups: int, num_classes: int = 0) -> Votes:
-    """Votes of which all are listed, before the model is called."""
-    group = np.tile(np.arange(num_groups, dtype=np.int32), num_targets)
-    indptr, reached = np.arange(num_targets + 1) * num_groups, np.ones(len(group), dtype=bool)
-    return Votes(num_groups, num_classes, *abstaining(num_targets), indptr, group, *abstaining(len(group)), reached)
+def _naive_votes(
+    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, computation: _Computation
+) -> tuple[Votes, ReachTable]:
+    """Computes votes with the naive engine."""
+    ranges = [list_range_votes(edges_by_group, groups) for groups in edges_by_group.ranges(computation.memory_limit)]
+    listing = merge_ranges(ranges, edges_by_group, bound_model.num_classes)
+    graph, division, rows = edges_by_group.graph, edges_by_group.division, edges_by_group.rows
+    table = naive.table(bound_model, graph, division, rows, computation.tolerance, computation.report_progress)
+    default = abstaining(len(rows))
+    if not edges_by_group.on_graphs and not division.gates_features:
+        of_all_nodes = naive.no_edge_votes(bound_model, graph, computation.tolerance)
+        default = Predictions(of_all_nodes.vote[rows], of_all_nodes.stable[rows])
+    _require_default_votes(table, listing, default, rows)
+    owner = listing.owner
+    votes = replace(
+        listing,
+        default=default.vote,
+        default_stable=default.stable,
+        vote=table.vote[owner, listing.group],
+        stable=table.stable[owner, listing.group],
+    )
+    return votes, reach_of_ranges(ranges, edges_by_group, votes)
 
 
-def _compute_all_ranges(
-    call: ModelAdapter,
-    edges_by_group: EdgesByGroup,
-    features: Features,
-    tolerance: float | None,
-    memory_limit: int | None,
-    report_progress: ReportProgress | None,
-    workers: Workers | None = None,
-    stored: StoredRanges | None = None,
+def _require_default_votes(table: Predictions, listing: Votes, default: Predictions, rows: IntArray) -> None:
+    """Checks that every vote that is not listed equals the default.
+
+    Args:
+        table: All votes, shape ``[num_targets, num_groups]``.
+        listing: Which votes are listed.
+        default: What each target votes without edges.
+        rows: Rows of the targets.
+
+    Raises:
+        ModelContractError: A target votes otherwise in a subgraph where it has no edge.
+    """
+    is_unlisted = np.ones(table.vote.shape, dtype=bool)
+    is_unlisted[listing.owner, listing.group] = False
+    differs = is_unlisted & (table.vote != default.vote[:, None]) & table.stable & default.stable[:, None]
+    if differs.any():
+        target, group = np.argwhere(differs)[0]
+        raise ModelContractError(
+            f"target {rows[target]} votes {table.vote[target, group]} in subgraph {group}, where it has no edge, but "
+            f"{default.vote[target]} without any edges: the model looks beyond the edges of a node, and nothing can be "
+            "proved about it."
+        )
+
+
+def _fast_votes(
+    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, computation: _Computation, entries: Entries | None
+) -> tuple[Votes, ReachTable]:
+    """Computes votes with the fast engine."""
+    graph = edges_by_group.graph
+    features = _features_of(bound_model, edges_by_group, computation.memory_limit, entries)
+    default = None
+    if not edges_by_group.on_graphs and not edges_by_group.division.gates_features:
+        default = fast.no_edge_votes(
+            bound_model, graph, features, edges_by_group.rows, computation.tolerance, computation.memory_limit
+        )
+    ranges = _compute_ranges(bound_model, edges_by_group, features, computation)
+    del features  # and with them the projections, before votes are sorted
+    votes = merge_ranges(ranges, edges_by_group, bound_model.num_classes, default)
+    # Reach tables need nothing else of the ranges, and merged votes are large.
+    ranges = [replace(part, owner=part.owner[:0].copy(), reached=None, vote=None, stable=None) for part in ranges]
+    return votes, reach_of_ranges(ranges, edges_by_group, votes)
+
+
+def _features_of(
+    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, memory_limit: int | None, entries: Entries | None
+) -> Features:
+    """Returns the features of a graph in the model's type, in compressed rows if they are sparse."""
+    graph = edges_by_group.graph
+    x = graph.x.to(bound_model.dtype)
+    if edges_by_group.whole_union is not None:
+        sparse = edges_by_group.whole_union.sparse
+    else:
+        sparse = SparseRows.of(x, entries if x is graph.x else None)
+    return Features(x, sparse, most_kept=memory_limit)
+
+
+def _compute_ranges(
+    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, features: Features, computation: _Computation
 ) -> list[RangeVotes]:
-    """The votes of all groups, range by range; arguments as in :func:`compute_votes`."""
-    votes = stored.load() if stored is not None else []
+    """Computes the votes of all groups, range by range, and stores each range if asked for."""
+    workers, stored, report_progress = computation.workers, computation.stored, computation.report_progress
+    finished = [] if stored is None else stored.load()
     at_least = 1 if workers is None else PARTS_PER_WORKER * workers.parts_at_once()
-    parts = ranges_to_compute(edges_by_group, memory_limit, votes, at_least)
-    total, done = max(edges_by_group.num_groups, 1), sum(len(part.groups) for part in votes)
-
-    def within(groups: range) -> ReportProgress | None:
-        return None if report_progress is None else lambda part: report_progress((done + part * len(groups)) / total)
-
+    ranges = ranges_to_compute(edges_by_group, computation.memory_limit, finished, at_least)
+    num_groups = max(edges_by_group.num_groups, 1)
+    done = sum(len(part.groups) for part in finished)
     results: Iterator[tuple[range, RangeVotes]]
     if workers is None:
-        # One after the other on all cores: laying out the next range meanwhile made both wait for each other.
-        results = (
-            (g, compute_range_votes(call, edges_by_group, g, features, tolerance, memory_limit, within(g)))
-            for g in parts
-        )
+        results = _compute_here(bound_model, edges_by_group, features, computation, ranges)
     else:
-        results = workers.run(
-            VoteJob.of(call, edges_by_group, tolerance, memory_limit), VoteJob.caster, compute_part, parts
-        )
+        job = VoteJob.of(bound_model, edges_by_group, computation.tolerance, computation.memory_limit)
+        results = workers.run(job, VoteJob.prepare, compute_part, ranges)
     for groups, part in results:
         if stored is not None:
             stored.save(part)
-        votes.append(part)
+        finished.append(part)
         done += len(groups)
         if report_progress is not None:
-            report_progress(done / total)
-    return votes
+            report_progress(done / num_groups)
+    return finished
+
+
+def _compute_here(
+    bound_model: ModelAdapter,
+    edges_by_group: EdgesByGroup,
+    features: Features,
+    computation: _Computation,
+    ranges: Sequence[range],
+) -> Iterator[tuple[range, RangeVotes]]:
+    """Computes the votes of some ranges in this process and yields each range with its votes.
+
+    One range after the other takes all cores: laying out the next range meanwhile made both wait for each other.
+    """
+    num_groups = max(edges_by_group.num_groups, 1)
+    done = edges_by_group.num_groups - sum(len(groups) for groups in ranges)
+    for groups in ranges:
+        progress = _progress_within(computation.report_progress, done, len(groups), num_groups)
+        tolerance, memory_limit = computation.tolerance, computation.memory_limit
+        votes = compute_range_votes(bound_model, edges_by_group, groups, features, tolerance, memory_limit, progress)
+        yield groups, votes
+        done += len(groups)
+
+
+def _progress_within(report_progress: ReportProgress | None, done: int, size: int, total: int) -> ReportProgress | None:
+    """Returns a function that reports the progress of a part of the work as progress of the whole.
+
+    Args:
+        report_progress: Reports the progress of the whole.
+        done: Groups that were done before.
+        size: Groups of the part.
+        total: All groups.
+    """
+    if report_progress is None:
+        return None
+    return lambda fraction: report_progress((done + fraction * size) / total)
 
 
 def ranges_to_compute(
-    edges_by_group: EdgesByGroup, memory_limit: int | None, kept: Sequence[RangeVotes], at_least: int
+    edges_by_group: EdgesByGroup, memory_limit: int | None, finished: Sequence[RangeVotes], at_least: int
 ) -> list[range]:
-    """The groups that are not in ``kept``, in ranges that fit into memory, ``at_least`` so many if it can be."""
-    if edges_by_group.num_groups == 0:
+    """Returns the groups that are not finished, in ranges that fit into memory.
+
+    Args:
+        edges_by_group: The graph's edges by group.
+        memory_limit: Bytes that the union of a range may take, about.
+        finished: The votes that are there already.
+        at_least: How many ranges there should be, if there are so many groups.
+    """
+    num_groups = edges_by_group.num_groups
+    if num_groups == 0:
         return [range(0)]
-    ranges = edges_by_group.ranges(memory_limit)
-    longest = max(1, edges_by_group.num_groups // max(at_least, 1))
-    cuts = {cut for groups in ranges for cut in (*groups[::longest], groups.stop)}
-    cuts |= {end for part in kept for end in (part.groups.start, part.groups.stop)}
-    done = {group for part in kept for group in part.groups}
-    return [range(a, b) for a, b in pairwise(sorted(cuts | {0, edges_by_group.num_groups})) if a not in done]
+    longest = max(1, num_groups // max(at_least, 1))
+    cuts = {0, num_groups}
+    for groups in edges_by_group.ranges(memory_limit):
+        cuts.update(groups[::longest])
+        cuts.add(groups.stop)
+    for part in finished:
+        cuts.add(part.groups.start)
+        cuts.add(part.groups.stop)
+    is_finished = {group for part in finished for group in part.groups}
+    return [range(first, end) for first, end in pairwise(sorted(cuts)) if first not in is_finished]

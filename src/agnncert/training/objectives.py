@@ -237,7 +237,8 @@ class NodeObjective(OnNodes):
         union = (union or union_of_subgraphs(graph, defence, call.dtype)).near(rows.numpy())
         votes, no_edge = _factors(union, rows, defence, settings, call.dtype)
         if bool(no_edge.any()):
-            terms.append(Term(rows, None, *no_edges(graph, call.takes), torch.arange(len(rows)), y[rows], no_edge))
+            edge_index, values = no_edges(graph, call.edge_inputs)
+            terms.append(Term(rows, None, edge_index, values, torch.arange(len(rows)), y[rows], no_edge))
         for chunk in union.chunks(CHUNK_ROWS) if bool(votes.any()) else ():
             counted = votes[chunk.copies]
             used = counted.nonzero().view(-1)
@@ -257,7 +258,7 @@ class NodeObjective(OnNodes):
         for term in terms:
             logits = call(features.rows(term.node, term.blank), term.edge_index, term.values)
             if self.noise is not None and self.noise.adds_own_logits:
-                logits = logits + call(self.graph.x.to(call.dtype), *no_edges(self.graph, call.takes))
+                logits = logits + call(self.graph.x.to(call.dtype), *no_edges(self.graph, call.edge_inputs))
             losses = F.cross_entropy(logits.index_select(0, term.rows), term.y, self.class_weight, reduction="none")
             loss = losses.mean() if term.weight is None else term.weight @ losses
             loss.backward()  # type: ignore[no-untyped-call]

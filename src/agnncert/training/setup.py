@@ -20,8 +20,9 @@ from agnncert.datasets.splits import inductive_view
 from agnncert.divisions.base import Division, RandomDefence
 from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.edges_by_group import EdgesByGroup
+from agnncert.engine.structure import pair_facts
 from agnncert.engine.union import union_of_subgraphs
-from agnncert.engine.votes import compute_votes, pair_facts
+from agnncert.engine.votes import compute_votes
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical
 from agnncert.graphs.targets import CanonicalData, class_numbers, graph_classes, prepared

@@ -16,10 +16,11 @@ from agnncert.divisions.base import DisjointUnion
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import features as lazy_rows
-from agnncert.engine import naive, union, votes
+from agnncert.engine import naive, range_votes, union, votes
 from agnncert.engine import reach as coverage
 from agnncert.engine import rounding as guard
 from agnncert.engine.adapter import ModelAdapter
+from agnncert.engine.rounding import Predictions
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
 from agnncert.proving import theorems as rules
@@ -141,7 +142,7 @@ def skip_empty_subgraphs_only(patch):
 
     def node_votes(call, graph, division, groups, index, tolerance):
         votes, stable = plain(call, graph, division, groups, index, tolerance)
-        return (votes if (groups == index).any() else np.full_like(votes, ABSTAIN)), stable
+        return Predictions(votes if (groups == index).any() else np.full_like(votes, ABSTAIN), stable)
 
     patch.setattr(naive, "node_votes", node_votes)
 
@@ -150,7 +151,7 @@ def skip_empty_subgraphs(patch):
     """… and without the oracle's own complaint about votes that differ where there is no edge."""
     skip_empty_subgraphs_only(patch)
     patch.setattr(
-        votes, "merge_ranges", lambda _, edges, *more: votes._every_group(len(edges.rows), edges.num_groups, *more)
+        votes, "merge_ranges", lambda _, edges, *more: range_votes.all_listed(len(edges.rows), edges.num_groups, *more)
     )
 
 

@@ -43,7 +43,14 @@ def test_a_law_notices(monkeypatch, mistake, theorem, old, new):
     assert text.count(old) == 1, f"{old!r} is not there once"
     names = {"__name__": prices.__name__}
     exec(compile(text.replace(old, new), "broken", "exec"), names)
-    for name in ("Rival", "cheapest_in_tiers", "cheapest_of_number", "cheapest_per_neighbour", "offers", "price_of_number"):
+    for name in (
+        "Rival",
+        "cheapest_in_tiers",
+        "cheapest_of_number",
+        "cheapest_per_neighbour",
+        "offers",
+        "price_of_number",
+    ):
         monkeypatch.setattr(evidence, name, names[name])
     with pytest.raises((AssertionError, IndexError)):
         check_prices(theorem, rounds=150)

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.engine import reach, votes
+from agnncert.engine import reach, structure, votes
 from agnncert.graphs.graph import canonical
 from agnncert.verdict import verify
 
@@ -42,25 +42,27 @@ def certified(division, tmp_path, task="node"):
 
 
 def hubs_one_way(patch):
-    plain = votes._targets_per_node
-    patch.setattr(votes, "_targets_per_node", lambda graph, both_ways, targets: plain(graph, False, targets))
+    plain = structure._targets_per_node
+    patch.setattr(structure, "_targets_per_node", lambda graph, both_ways, targets: plain(graph, False, targets))
 
 
 def hubs_both_ways(patch):
-    plain = votes._targets_per_node
-    patch.setattr(votes, "_targets_per_node", lambda graph, both_ways, targets: plain(graph, True, targets))
+    plain = structure._targets_per_node
+    patch.setattr(structure, "_targets_per_node", lambda graph, both_ways, targets: plain(graph, True, targets))
 
 
 def hubs_without_the_largest(patch):
-    plain = votes._targets_per_node
-    patch.setattr(votes, "_targets_per_node", lambda *given: plain(*given)[1:])
+    plain = structure._targets_per_node
+    patch.setattr(structure, "_targets_per_node", lambda *given: plain(*given)[1:])
 
 
 def hubs_of_arcs(patch):
     """Counts a neighbour once for each of its arcs, not once for each target."""
     plain = torch.unique
     patch.setattr(
-        votes.torch, "unique", lambda *given, **how: given[0] if len(given) == 1 and not how else plain(*given, **how)
+        structure.torch,
+        "unique",
+        lambda *given, **how: given[0] if len(given) == 1 and not how else plain(*given, **how),
     )
 
 
@@ -75,12 +77,12 @@ def only_up(patch):
         up[cell[source <= head]], down[cell[source >= head]] = True, True
         return (up & ~down)[wanted].numpy()
 
-    patch.setattr(votes, "_one_way", one_way)
+    patch.setattr(structure, "_one_way", one_way)
 
 
 def never_one_way(patch):
-    plain = votes._one_way
-    patch.setattr(votes, "_one_way", lambda *given: plain(*given) & False)
+    plain = structure._one_way
+    patch.setattr(structure, "_one_way", lambda *given: plain(*given) & False)
 
 
 def a_smaller_cover(patch):
@@ -110,6 +112,7 @@ def a_listed_vote_out_of_reach(patch):
         return votes if not votes.reached.any() else _without_first(votes)
 
     patch.setattr(votes, "merge_ranges", merged)
+    patch.setattr(structure, "merge_ranges", merged)
 
 
 def _without_first(votes):
@@ -151,7 +154,7 @@ def test_a_mistake_in_the_shared_code_is_found_by_walking_along_the_graph(mistak
 
 def test_hubs_in_order():
     graph = one_graph()
-    both = votes._targets_per_node(canonical(graph), True, torch.tensor([1, 2, 3]))
-    into = votes._targets_per_node(canonical(graph), False, torch.tensor([1, 2, 3]))
+    both = structure._targets_per_node(canonical(graph), True, torch.tensor([1, 2, 3]))
+    into = structure._targets_per_node(canonical(graph), False, torch.tensor([1, 2, 3]))
     assert both.tolist() == [3, 2, 2, 2, 1]
     assert into.tolist() == [2, 2, 2, 1, 1]

@@ -118,16 +118,16 @@ class Takes(nn.Module):
 
 def test_edge_values_are_passed_to_models_that_take_them_if_the_graph_has_them():
     model = Takes()
-    assert bind(model, graph(), "node").takes == ()
+    assert bind(model, graph(), "node").edge_inputs == ()
     assert model.seen == (None, None)
     call = bind(model, graph(edge_attr=torch.ones(3, 2)), "node")
-    assert call.takes == ("edge_attr",)
+    assert call.edge_inputs == ("edge_attr",)
     weighted = graph(edge_weight=torch.tensor([1.0, 2.0, 3.0]), edge_attr=torch.ones(3, 2, dtype=torch.int64))
     call = bind(model.double(), weighted, "node")
     call(weighted.x, weighted.edge_index, call.edge_values(weighted))
     assert model.seen[0].tolist() == [2.0, 1.0, 3.0], "in the canonical order of edges"
     assert model.seen[1].dtype == torch.int64
-    assert bind(Returns(lambda x: x), weighted, "node").takes == ()
+    assert bind(Returns(lambda x: x), weighted, "node").edge_inputs == ()
 
 
 def test_inputs_are_cast_to_the_type_of_the_model():

@@ -1,4 +1,4 @@
-"""Shares that are kept: a vote that was stopped goes on where it was, and never with votes of another vote."""
+"""Votes that are stored: a run that was stopped goes on where it was, and never with votes of another run."""
 
 import pytest
 import torch
@@ -78,7 +78,7 @@ def test_votes_of_another_vote_are_refused(model, tmp_path) -> None:
         lambda: ac.certify(model, data, division, targets=[1, 2], checkpoint=folder),
         lambda: ac.certify(model, data, division, tolerance=0.5, checkpoint=folder),
     ):
-        with pytest.raises(ac.errors.SettingsError, match="holds votes of another vote"):
+        with pytest.raises(ac.errors.SettingsError, match="holds votes of another run"):
             changed()
 
 

@@ -9,7 +9,8 @@ import torch
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import reach as coverage
 from agnncert.engine.adapter import bind
-from agnncert.engine.votes import compute_votes, structure
+from agnncert.engine.structure import structure
+from agnncert.engine.votes import compute_votes
 from agnncert.graphs.graph import canonical
 from agnncert.proving.evidence import VoteEvidence
 from tests.support.checks import check_reach_table

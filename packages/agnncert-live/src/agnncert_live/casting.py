@@ -148,15 +148,18 @@ class KeptFeatures(Features):
         for one in self._family():
             one.x = x
             fresh = Features(x.index_select(0, rows), noise=one.noise)
-            for key, (weight, bias, product, _) in list(one._projected.items()):
+            for key, projection in list(one._projections.items()):
+                weight = projection.weight.t() if projection.transposed else projection.weight
+                product = projection.product
                 if len(product) < len(x):
                     product = torch.cat([product, product.new_zeros(len(x) - len(product), product.size(1))])
-                product[rows] = fresh._linear(weight.t() if key[2] else weight, bias)
-                one._projected[key] = (weight, bias, product, product)
+                product[rows] = fresh._linear(weight, projection.bias)
+                one._projections[key] = projection._replace(product=product, leaf=product)
 
     def kept(self) -> int:
         """How many numbers are kept in addition to the matrix."""
-        return sum(product.numel() for one in self._family() for _, _, product, _ in one._projected.values())
+        projections = [projection for one in self._family() for projection in one._projections.values()]
+        return sum(projection.product.numel() for projection in projections)
 
     def _family(self) -> "list[Features]":
         return [self, *self._noisy.values()]
@@ -360,7 +363,7 @@ class Caster:
         if self.store.cells.gated:
             blank = torch.from_numpy(~self.store.cells.is_home(self.store.nodes, union, piece.copies))
         x = features[0].rows(torch.from_numpy(features[1].astype(np.int64)), blank)
-        values = {name: torch.from_numpy(union.values[name][piece.arcs]) for name in self.call.takes}
+        values = {name: torch.from_numpy(union.values[name][piece.arcs]) for name in self.call.edge_inputs}
         of_graph = None if batch is None else torch.from_numpy(batch.astype(np.int64))
         return x, torch.from_numpy(piece.ends), values, of_graph
 

@@ -11,7 +11,8 @@ from agnncert.certificates.ids import INT64, Id
 from agnncert.certificates.votes import Votes
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.reach import ReachTable
-from agnncert.engine.votes import compute_votes, structure
+from agnncert.engine.structure import structure
+from agnncert.engine.votes import compute_votes
 from agnncert.graphs.graph import CanonicalGraph, Task, exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert_live.casting import CopyVotes
@@ -175,7 +176,7 @@ def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: 
     alone = store.no_edge_close[order] if plain else np.zeros(len(order), dtype=bool)
     if not close.any() and not alone.any():
         return
-    if caster.call.takes or caster.rough or store.cells.on_graphs:
+    if caster.call.edge_inputs or caster.rough or store.cells.on_graphs:
         # Values of edges are shaken by their place among all; further looks are taken for whole chunks.
         fresh, _ = compute_votes(
             caster.call, chosen.graph, store.cells.division, chosen.places, "fast", caster.tolerance

@@ -108,8 +108,8 @@ def exact_robustness(
     graph = canonical(data)
     require_simple(graph, Pairs.of(graph), "exact_robustness")
     call, rows = bind(model, graph, "node"), target_rows(targets, graph.num_nodes)
-    if call.takes:
-        raise SettingsError(f"an added edge has no {' or '.join(call.takes)}: drop it from the data.")
+    if call.edge_inputs:
+        raise SettingsError(f"an added edge has no {' or '.join(call.edge_inputs)}: drop it from the data.")
     if hops is None:
         hops = sum(isinstance(module, MessagePassing) for module in model.modules())
     if hops < 1:

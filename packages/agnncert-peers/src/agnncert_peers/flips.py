@@ -232,7 +232,7 @@ class FlipSampler:
         self._naive = naive
         if self.by_row and call.task == "graph":
             raise SettingsError('where="target row" is for node classification: a graph has no row. Use where="graph".')
-        check_flippable(self._flippable, call.takes)
+        check_flippable(self._flippable, call.edge_inputs)
         self.batch = int(np.clip(_BATCH_WORK / self._work(), 1, _LARGEST_BATCH))
 
     def _work(self) -> float:
