@@ -1,5 +1,6 @@
 """``compare``: kinds of attack, the same data and model for all, honest numbers, tables and figures."""
 
+import copy
 import csv
 import io
 import json
@@ -191,12 +192,23 @@ def test_a_model_of_ones_own_is_made_and_trained_for_each_defence(data, tmp_path
         return made[0]  # the very same module again, as a careless function might return it
 
     how = {"sizes": [0, 1], "model": mine, "fit": QUICK["fit"], "folder": tmp_path}
-    comparison = ac.compare(data, [ac.EdgeCentric(7), ac.NodeCentric(7)], **how)
-    assert all(row["seconds_training"] > 0 for row in comparison.rows if row["forward_passes"])
-    torch.manual_seed(0)
-    untrained = PyGCN(data.num_features, 8, num_layers=2, out_channels=3)
-    for ours, theirs in zip(made[0].parameters(), untrained.parameters(), strict=True):
-        assert torch.equal(ours, theirs)  # each training had a copy, and all began alike
+    divisions = [ac.EdgeCentric(7), ac.NodeCentric(7)]
+    comparison = ac.compare(data, divisions, references=False, **how)
+    assert len(made) >= len(divisions)
+    for division, row in zip(divisions, comparison.rows, strict=True):
+        torch.manual_seed(0)
+        alone = PyGCN(data.num_features, 8, num_layers=2, out_channels=3)
+        untrained = ac.certify(copy.deepcopy(alone).eval(), data, division, data.test_mask)
+        for ours, theirs in zip(made[0].parameters(), alone.parameters(), strict=True):
+            assert torch.equal(ours, theirs)  # each training had a copy, and all began alike
+        trained = ac.certify(ac.fit(alone, data, division, **QUICK["fit"]), data, division, data.test_mask)
+        assert (trained.counts != untrained.counts).any()
+        assert row["certified"] == trained.certified_accuracy(data.y, sizes=[0, 1]).tolist()
+        (file,) = [
+            file for file in tmp_path.glob("*.cert") if ac.load_certificate(file).claim.division == str(division)
+        ]
+        assert ac.load_certificate(file).counts.tolist() == trained.counts.tolist()
+        assert row["seconds_training"] > 0
 
     with pytest.raises(ac.errors.ModelContractError, match="returned a str"):
         ac.compare(data, [ac.EdgeCentric(7)], model=lambda: "gcn")

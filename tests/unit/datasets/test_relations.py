@@ -68,9 +68,21 @@ def test_one_kind_of_nodes_keeps_features_and_ids() -> None:
 
 def test_such_a_graph_is_trained_certified_and_attacked() -> None:
     data = ac.from_hetero(shop())
-    model = ac.build_model("rgcn", data, hidden_channels=4, num_layers=2, out_channels=2).eval()
+    data.val_mask = data.train_mask
+    model = ac.build_model("rgcn", data, hidden_channels=4, num_layers=2, out_channels=2)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    ac.fit(model, data, ac.PerEdge(), epochs=5, evaluate_every=1)
+    learnt = {name for name, weight in model.state_dict().items() if not torch.equal(weight, before[name])}
+    assert {"convs.0.relations.0.weight", "convs.0.relations.1.weight"} <= learnt  # follows, rates
     certificate = ac.certify(model, data, ac.PerEdge(), targets=[0, 1, 2])
     assert list(certificate) == ["user:ann", "user:bob", "user:7"]
+    report = ac.attack(model, data, budget=ac.Budget(delete_edges=1), certificate=certificate, kind="exhaustive")
+    assert [result.target for result in report.results] == ["user:ann", "user:bob", "user:7"]
+    for result in report.results:
+        assert result.votes_moved > 0  # each has an edge to lose
+        again = ac.certify(model, result.perturbation.apply(data), ac.PerEdge(), targets=[0, 1, 2])
+        assert again[result.target].label == result.label_after
+    assert report.violations == ()
     attacked = ac.Perturbation(delete_edges=[("user:ann", "shop:8")]).apply(data)
     assert attacked.edge_attr.shape == (4, 6)
 

@@ -28,6 +28,7 @@ from tests.support.graphs import make_data, random_data
 from tests.support.models import build
 from tests.support.wild import (
     LAYERS,
+    NODES,
     TOLERANCE,
     WIDTH,
     Cancelling,
@@ -150,21 +151,28 @@ def test_cancellation_between_rows_is_seen_without_any_weight():
 
 
 class Codes(nn.Module):
-    """Reads features as rows of an embedding, as models of integer features do."""
+    """Reads features as rows of an embedding, as models of integer features do; neighbouring codes are far apart."""
 
     def __init__(self):
         super().__init__()
-        torch.manual_seed(0)
-        self.table, self.conv = nn.Embedding(10, 4), GCNConv(4, 3)
+        self.table = nn.Embedding.from_pretrained(torch.eye(2)[torch.arange(NODES + 1) % 2])
 
     def forward(self, x, edge_index):
-        return self.conv(self.table(x[:, 0].long()), edge_index)
+        return self.table(x.long().min(dim=1).values)
 
 
 def test_codes_are_not_shaken():
-    codes = torch.arange(10.0)[:, None]
-    edges = torch.randint(0, 10, (2, 12), generator=torch.Generator().manual_seed(0))
-    assert looked(Codes().eval(), Data(x=codes, edge_index=edges))[1].all()
+    """A code that lost one unit of rounding would be read as the code below it, for which the vote is another one."""
+    codes = torch.arange(1.0, NODES + 1)[:, None].repeat(1, 8)  # rows and columns move, in either direction
+    edges = torch.randint(0, NODES, (2, 60), generator=torch.Generator().manual_seed(0))
+    data = Data(x=codes, edge_index=edges)
+    assert looked(Codes().eval(), data)[1].all()
+    for engine in ("fast", "naive"):
+        for memory_limit in (None, 1):
+            votes = votes_on(Codes().eval(), data, EdgeCentric(5), engine, memory_limit)
+            assert votes.stable.all()
+            assert votes.default_stable.all()
+            assert (votes.default == np.arange(1, NODES + 1) % 2).all()
 
 
 def test_edge_values_are_shaken():

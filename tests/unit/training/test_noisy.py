@@ -8,8 +8,8 @@ import torch.nn.functional as F
 import agnncert as ac
 from agnncert.engine.adapter import bind
 from agnncert.errors import SettingsError
-from agnncert.graphs.graph import canonical
-from agnncert.training.objectives import NodeObjective
+from agnncert.graphs.graph import canonical, canonical_set, one_graph
+from agnncert.training.objectives import NodeObjective, SampledGraphObjective
 from agnncert.training.setup import SCORED_SAMPLES, Validation
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
@@ -65,6 +65,28 @@ def test_counting_some_samples_counts_each_once():
     assert (defence.count(call, graph, rows, many, seed=1).sum(axis=1) == many).all()
 
 
+def edges_in_training(model) -> list[int]:
+    """Fills up with the number of edges that the model sees in each step of its training."""
+    seen = []
+
+    def note(module, arguments):
+        if module.training:
+            seen.append(arguments[1].size(1))
+
+    model.register_forward_pre_hook(note)
+    return seen
+
+
+def test_every_step_of_training_is_on_new_noise():
+    data = labelled_graph()
+    model = small_model(data).double()
+    seen = edges_in_training(model)
+    ac.fit(model, data, BiRS(0.5, 0.0), epochs=10, evaluate_every=5)
+    assert len(seen) == 10
+    assert len(set(seen)) > 3
+    assert 0.3 * data.num_edges < min(seen) <= max(seen) < 0.7 * data.num_edges
+
+
 def test_training_under_noise_makes_the_smoothed_vote_better():
     data = labelled_graph(num_nodes=60, noise=1.5)
     defence = BiRS(0.5, 0.5, selection=10, samples=200)
@@ -80,8 +102,33 @@ def test_training_under_noise_makes_the_smoothed_vote_better():
 def test_a_graph_classifier_is_trained_under_noise_too():
     graphs = labelled_graphs()
     model = small_model(graphs).double()
-    ac.fit(model, graphs, SparseRS(0.02, 0.3), epochs=12, lr=0.02, evaluate_every=4)
+    seen = edges_in_training(model)
+    ac.fit(model, graphs, SparseRS(0.0, 0.5), epochs=12, lr=0.02, evaluate_every=4, batch_size=6)
+    edges = sum(graphs[k].num_edges for k in graphs.train)
+    assert len(seen) == 12
+    assert len(set(seen)) > 3
+    assert 0.3 * edges < min(seen) <= max(seen) < 0.7 * edges
     assert model.training_record["score"] > 0.8
+
+
+def test_a_step_of_a_graph_classifier_is_the_gradient_on_noisy_graphs():
+    graphs, defence = labelled_graphs(), SparseRS(0.02, 0.3)
+    joined, y = canonical_set(list(graphs)), torch.cat([graph.y for graph in graphs])
+    model = small_model(graphs).double().eval()
+    objective = SampledGraphObjective.of_noise(bind(model, joined, "graph"), joined, y, defence, fit_settings())
+    batch = torch.tensor([0, 3, 4])
+    for seed in range(3):
+        torch.manual_seed(seed)
+        actual = gradient(model, lambda: objective.backward(batch))
+        torch.manual_seed(seed)
+        noisy = [defence.noisy(one_graph(joined, k)) for k in batch.tolist()]
+        assert [graph.num_edges for graph in noisy] != [graphs[k].num_edges for k in batch.tolist()]
+
+        def loss(noisy=noisy):
+            logits = [model(g.x, g.edge_index, torch.zeros(len(g.x), dtype=torch.int64)) for g in noisy]
+            return F.cross_entropy(torch.cat(logits), y[batch])
+
+        assert_same(actual, naive_gradient(model, loss), 1e-9)
 
 
 @pytest.mark.parametrize(
