@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.datasets.relations import both_directions
-from agnncert.training.stacked import with_threshold
+from agnncert.stacked.training import with_threshold
 
 BOT, SIZES = 1, (0, 1, 2, 3)
 

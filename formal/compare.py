@@ -23,13 +23,13 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, PRICED, Budget, Prices
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.stacked import STEPS, StackedCounts
 from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
 from agnncert.certificates.votes import VoteRecord, Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError
 from agnncert.proving.evidence import VoteEvidence
-from agnncert.proving.stacked import StackedEvidence
+from agnncert.stacked.evidence import StackedEvidence
+from agnncert.stacked.record import STEPS, StackedRecord
 from agnncert.verdict import verify
 from agnncert.verifier import recount, recount_possible, recount_prices, recount_stacked
 from agnncert.verifier.piles import sort_votes
@@ -67,9 +67,9 @@ def random_prices(rng: np.random.Generator, number: int) -> list[Prices]:
     return drawn
 
 
-def is_least(counts: VoteRecord | StackedCounts, prices: Prices) -> bool:
+def is_least(counts: VoteRecord | StackedRecord, prices: Prices) -> bool:
     """Whether the prover's price is exact: the page says of some that they are lower bounds."""
-    if isinstance(counts, StackedCounts):
+    if isinstance(counts, StackedRecord):
         return not counts.second and not (counts.by_edge and counts.pseudo)
     return not (counts.theorem == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf)
 
@@ -133,7 +133,7 @@ def _cover_row(rng: np.random.Generator, reached: int) -> list[int]:
     return [*below, reached]
 
 
-def random_stacked(rng: np.random.Generator, theorem: str, n: int) -> StackedCounts:
+def random_stacked(rng: np.random.Generator, theorem: str, n: int) -> StackedRecord:
     """Stacked votes of a kind in STACKED: any scores, votes, gates, pseudo-counts and hubs."""
     classes, kind = int(rng.choice([2, 3, 6])), theorem.partition("/")[2]
     degree = rng.integers(0, int(rng.choice([2, 6, 20])), n)
@@ -158,13 +158,13 @@ def random_stacked(rng: np.random.Generator, theorem: str, n: int) -> StackedCou
         settings["second"] = int(rng.choice([1, 700, 20000, STEPS // 2, STEPS - 16]))
         settings["slack"] = int(rng.choice([1, 1, 2, 3]))
     targets_per_node = np.bincount(rng.integers(0, max(m // 3, 1), m)) if m else np.zeros(0, np.int64)
-    return StackedCounts(
+    return StackedRecord(
         prior=rng.integers(-spread, spread + 1, (n, classes)), gate=gate, indptr=np.concatenate([[0], np.cumsum(degree)]),
         which=rng.integers(0, len(table), m), table=table, targets_per_node=np.sort(targets_per_node[targets_per_node > 0])[::-1].astype(np.int32), **settings,
     )  # fmt: skip
 
 
-def prove(record: VoteRecord | StackedCounts, budgets: list[Budget]) -> tuple[dict[str, Any], tuple[int, ...]]:
+def prove(record: VoteRecord | StackedRecord, budgets: list[Budget]) -> tuple[dict[str, Any], tuple[int, ...]]:
     """What the prover states about votes, or about stacked votes."""
     evidence = evidence_of(record)
     label, radius = evidence.label_and_radius()
@@ -181,9 +181,9 @@ def prove(record: VoteRecord | StackedCounts, budgets: list[Budget]) -> tuple[di
     return stated | ({} if alone is None else {"structure_radius": alone}), broken
 
 
-def recounted(record: VoteRecord | StackedCounts, stated: dict[str, Any], budgets: list[Budget]) -> Answer:
+def recounted(record: VoteRecord | StackedRecord, stated: dict[str, Any], budgets: list[Budget]) -> Answer:
     """What the verifier's recount says about the same statements."""
-    if isinstance(record, StackedCounts):
+    if isinstance(record, StackedRecord):
         return recounted_stacked(record, stated, budgets)
     wrong = dict.fromkeys(("label", "radius", "new_neighbours", "structure_radius"), 0)
     answers: list[list[recount.Answers]] = [[] for _ in budgets]
@@ -203,7 +203,7 @@ def recounted(record: VoteRecord | StackedCounts, stated: dict[str, Any], budget
     return Answer(wrong, wrong_budgets, broken)
 
 
-def recounted_stacked(counts: StackedCounts, stated: dict[str, Any], budgets: list[Budget]) -> Answer:
+def recounted_stacked(counts: StackedRecord, stated: dict[str, Any], budgets: list[Budget]) -> Answer:
     """The same for stacked votes."""
     again = recount_stacked
     tables, rest = again.tables_of(counts), again.but_additions(counts)
@@ -230,14 +230,14 @@ def falsify(rng: np.random.Generator, stated: dict[str, Any]) -> dict[str, Any]:
     return altered
 
 
-def evidence_of(counts: VoteRecord | StackedCounts) -> Any:
+def evidence_of(counts: VoteRecord | StackedRecord) -> Any:
     """The same numbers in the hands of the prover."""
     fields = {name: getattr(counts, name) for name in counts.__dataclass_fields__}
     return (VoteEvidence if isinstance(counts, VoteRecord) else StackedEvidence)(**fields)
 
 
 def excluded_by_two(
-    counts: VoteRecord | StackedCounts, budget: Budget, evidence: Any = None
+    counts: VoteRecord | StackedRecord, budget: Budget, evidence: Any = None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many targets cannot get each label, as the prover (given ``evidence_of(counts)``) and as the recount derive it."""
     again: Any = recount_possible.of_votes if isinstance(counts, VoteRecord) else recount_stacked.possible
@@ -256,7 +256,7 @@ class Comparison:
     def add(
         self,
         what: str,
-        record: VoteRecord | StackedCounts,
+        record: VoteRecord | StackedRecord,
         stated: dict[str, Any],
         budgets: list[Budget],
         broken: Any = None,
@@ -277,13 +277,13 @@ class Comparison:
                 self.report(f"{what}: {budget} wrong {again.wrong_budgets[i]} and {extracted.wrong_budgets[i]} times")
             numbers = {extracted.broken[i], again.broken[i], *([] if broken is None else [broken[i]])}
             # Of stacked votes the number follows from the stated radii: from false ones it says nothing.
-            if len(numbers) > 1 and not (broken is None and isinstance(record, StackedCounts)):
+            if len(numbers) > 1 and not (broken is None and isinstance(record, StackedRecord)):
                 self.report(
                     f"{what}: {budget} breaks {again.broken[i]} and {extracted.broken[i]}, or {broken and broken[i]}"
                 )
 
     def add_prices(
-        self, what: str, counts: VoteRecord | StackedCounts, stated: dict[str, Any], asked: list[Prices]
+        self, what: str, counts: VoteRecord | StackedRecord, stated: dict[str, Any], asked: list[Prices]
     ) -> None:
         """Compares what the prover states as prices with the extracted checker, and with the recount as far as it gets."""
         evidence = evidence_of(counts)
@@ -311,7 +311,7 @@ class Comparison:
                 self.report(f"{what}: {prices} cost {row.tolist()}, {again.tolist()} by the recount")
 
     def add_exclusions(
-        self, what: str, counts: VoteRecord | StackedCounts, stated: dict[str, Any], budgets: list[Budget]
+        self, what: str, counts: VoteRecord | StackedRecord, stated: dict[str, Any], budgets: list[Budget]
     ) -> None:
         """Compares how many targets cannot get each label, by prover, recount and extracted checker: one answer for each class."""
         base, every = {**stated, "holds": np.zeros((len(budgets), counts.num_targets), bool)}, [True] * len(budgets)
@@ -337,7 +337,7 @@ def compare_files(files: list[Path], rng: np.random.Generator, found: Comparison
             contents = read_contents(file)
             if contents.kind not in ("votes", "stacked"):
                 continue
-            kind: Any = VoteRecord if contents.kind == "votes" else StackedCounts
+            kind: Any = VoteRecord if contents.kind == "votes" else StackedRecord
             record = kind.load(contents.evidence, contents.settings)
         except (AgnncertError, ArithmeticError, LookupError, TypeError, ValueError):
             yield f"{file.name}: refused before anything is derived from it"

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import COUNTS, PRICED, Budget, Prices
 from agnncert.certificates.file import Contents, read_contents
-from agnncert.certificates.stacked import StackedCounts
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import AgnncertError, SettingsError
+from agnncert.stacked.record import StackedRecord
 from agnncert.verdict import Verdict, verify
 from agnncert.verifier.piles import Part, parts_of
 
@@ -116,7 +116,7 @@ def add_extracted(verdict: Verdict, contents: Contents) -> Verdict:
     if contents.kind not in ("votes", "stacked"):
         nothing = "nothing by the extracted checker: its proofs do not speak of random samples"
         return replace(verdict, checked=(*verdict.checked, nothing))
-    record_class = StackedCounts if contents.kind == "stacked" else VoteRecord
+    record_class = StackedRecord if contents.kind == "stacked" else VoteRecord
     record = record_class.load(contents.evidence, contents.settings)
     if len(contents.arrays["label"]) != record.num_targets:
         nothing = "nothing by the extracted checker: the file is not about the targets that it names"
@@ -139,7 +139,7 @@ OUTCOMES = {  # whether recount and extracted checker accept the file -> what th
 }
 
 
-def _find_wrong(contents: Contents, record: VoteRecord | StackedCounts) -> list[str]:
+def _find_wrong(contents: Contents, record: VoteRecord | StackedRecord) -> list[str]:
     """Returns what the extracted checker does not derive from the evidence."""
     stated = {name: contents.arrays[name] for name in (*STATEMENTS, "holds") if name in contents.arrays}
     num_classes = record.votes.num_classes if isinstance(record, VoteRecord) else record.num_classes
@@ -159,7 +159,7 @@ def _find_wrong(contents: Contents, record: VoteRecord | StackedCounts) -> list[
 
 
 def ask_checker(
-    record: VoteRecord | StackedCounts,
+    record: VoteRecord | StackedRecord,
     stated: Stated,
     budgets: Sequence[Budget],
     prices: Sequence[tuple[Prices, bool]] = (),
@@ -178,7 +178,7 @@ def ask_checker(
         SettingsError: The program is not built, or stopped.
     """
     questions = _questions(budgets, prices, excluded or [False] * len(budgets))
-    if isinstance(record, StackedCounts):
+    if isinstance(record, StackedRecord):
         stream = _stream_stacked(record, stated, questions)
     else:
         stream = _stream_votes(record, stated, questions)
@@ -299,7 +299,7 @@ def _listed_votes(part: Part) -> Numbers:
     return (choice << 4) + votes.stable[listed] + 2 * votes.reached[listed] + 4 * one_way
 
 
-def _stream_stacked(record: StackedCounts, stated: Stated, questions: list[int]) -> Iterator[Any]:
+def _stream_stacked(record: StackedRecord, stated: Stated, questions: list[int]) -> Iterator[Any]:
     yield [len(DIVISIONS), record.num_classes, record.gated, record.by_edge, record.ids == "node_id"]
     yield [record.pseudo, len(record.pseudo_votes), *record.pseudo_votes]
     yield [record.slack, record.second, bool(record.gate.any())]
@@ -313,7 +313,7 @@ def _stream_stacked(record: StackedCounts, stated: Stated, questions: list[int])
     yield [0]
 
 
-def _columns_of_stacked(record: StackedCounts, stated: Stated, targets: slice) -> Iterator[Any]:
+def _columns_of_stacked(record: StackedRecord, stated: Stated, targets: slice) -> Iterator[Any]:
     """Yields the numbers of some targets, column by column."""
     which = record.which[record.indptr[targets.start] : record.indptr[targets.stop]]
     yield [targets.stop - targets.start]

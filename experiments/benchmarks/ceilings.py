@@ -21,8 +21,8 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.models.stacked import StackedModel
-from agnncert.training.stacked import cross_fit
+from agnncert.stacked.model import StackedModel
+from agnncert.stacked.training import cross_fit
 from agnncert_peers.ceilings import ceiling, type_counts, votes_reference
 from agnncert_peers.control_rows import histogram_row
 from agnncert_peers.runner import make_study

@@ -22,8 +22,8 @@ import torch
 
 import agnncert as ac
 from agnncert.graphs.graph import canonical
+from agnncert.stacked.training import fit_stacked
 from agnncert.training.settings import recipe
-from agnncert.training.stacked import fit_stacked
 from agnncert_peers import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, Interception, SparseRS
 from agnncert_peers.similarity import SimilarityEdges
 from experiments.benchmarks.stacked import OWN

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.models.stacked import StackedModel, pairs_of
+from agnncert.stacked.model import StackedModel, pairs_of
 
 POOL = 3_000  # edges, or nodes, whose features and values an attacker may copy
 MOST = 10

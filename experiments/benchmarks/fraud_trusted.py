@@ -21,7 +21,7 @@ import torch
 import agnncert as ac
 from agnncert.datasets.fraud import YEAR, ZERO
 from agnncert.datasets.splits import set_masks, stratified_split
-from agnncert.training.stacked import mark_trusted, with_threshold
+from agnncert.stacked.training import mark_trusted, with_threshold
 from experiments.benchmarks.fraud import DESIGNS, without_times
 from experiments.benchmarks.stacked import ETHEREUM_PARTS
 

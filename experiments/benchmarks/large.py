@@ -94,13 +94,13 @@ class Clock:
 
 def watched() -> list[tuple[Any, str, str]]:
     """Functions that do the work of certify, and the phase that each belongs to."""
-    from agnncert import certifier
+    from agnncert.divided import certify as certifier
     from agnncert.divisions import edge, node
     from agnncert.engine import edges_by_group, fast, range_votes, votes
     from agnncert.graphs import targets
 
     return [
-        (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "look_again", "look again"),
+        (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "spot_check", "spot check"),
         (targets, "graph_digest", "digest"), (certifier, "unchanged_digest", "digest"),
         (edge.EdgeCentric, "groups", "hashing"), (node.NodeCentric, "groups", "hashing"),
         (edges_by_group, "sort_by_group", "shuffle"), (edges_by_group.EdgesByGroup, "union", "layout"), (range_votes, "_list_votes", "layout"),

@@ -30,7 +30,7 @@ def measure(name: str, root: str, p_edge: float = 0.8, p_node: float = 0.9) -> d
     rows, call = target_rows(data.test_mask, data.num_nodes), bind(model, graph, "node")
     with torch.no_grad():
         start = time.perf_counter()
-        certificate = defence.certify(model, data, data.test_mask)
+        certificate = ac.certify(model, data, defence, data.test_mask)
         fast = time.perf_counter() - start
 
         few = SLOW_SAMPLES[name]

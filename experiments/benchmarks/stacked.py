@@ -20,7 +20,7 @@ import torch
 
 import agnncert as ac
 from agnncert.datasets.splits import set_masks, stratified_split
-from agnncert.training.stacked import fit_stacked
+from agnncert.stacked.training import fit_stacked
 
 ROWS = Path(__file__).parents[1] / "results" / "stacked.jsonl"
 FEW_ROWS, FEW = ROWS.with_name("stacked_few.jsonl"), "20-per-class"

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import agnncert as ac
-from agnncert.models.stacked import StackedModel, pairs_of
+from agnncert.stacked.model import StackedModel, pairs_of
 from experiments.benchmarks import stacked
 
 ROWS = Path(__file__).parents[1] / "results" / "stacked_attacks.jsonl"

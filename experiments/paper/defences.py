@@ -11,7 +11,7 @@ from pathlib import Path
 from agnncert.datasets.catalog import dataset_info
 from agnncert.errors import SettingsError
 from agnncert.report.figures import Curve, Level, Panel, laid_out
-from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED
+from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED
 from experiments.paper import tables as paper
 from experiments.paper.rows import NAMES, Results, Row, read_rows, share
 from experiments.paper.spec import GRAPH_SETS, NODE_SETS, main_setting

@@ -30,8 +30,8 @@ from agnncert.divisions.named import DIVISIONS, division_named
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
+from agnncert.study import UNDEFENDED, Study, accuracy
 from agnncert.training.settings import recipe
-from agnncert.training.study import UNDEFENDED, Defence, Study, accuracy
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.runner import Outcome, make_study, run
 from agnncert_peers.samples import SampleEvidence
@@ -120,7 +120,7 @@ def run_setting(setting: Setting, root: str | Path | None = None, progress: OnPr
     """Trains and certifies one model; everything measured in one row."""
     data = load_dataset(setting.dataset, root=root, seed=setting.seed)
     model_args, fit_args = recipe_of(setting)
-    defence: Defence = UNDEFENDED
+    defence: Any = UNDEFENDED
     if setting.division != "none":
         defence = division_named(setting.division, setting.num_groups, setting.hash)
     on_subgraphs = defence != UNDEFENDED and setting.objective != "full"
@@ -194,7 +194,7 @@ def _share(value: Any) -> float:
     return round(float(value), 4)
 
 
-def make_defence(contest: Contest) -> Defence:
+def make_defence(contest: Contest) -> Any:
     """The defence that a contest names."""
     if contest.defence == "bi-rs":
         return BiRS(contest.p_edge, contest.p_node)

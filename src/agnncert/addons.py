@@ -1,4 +1,6 @@
-"""Add-on packages: commands, datasets and units of attack that installed packages offer through entry points.
+"""Parts that are found by name: those of this library, and those of installed add-on packages.
+
+An add-on package names its parts in entry points; what this library brings itself stands in ``_OWN`` in the same form.
 
 ========================  ================================================================================
 group                     what an entry point is
@@ -7,29 +9,50 @@ group                     what an entry point is
 ``agnncert.datasets``     ``load(root: Path, seed: int)``, which ``load_dataset`` calls for the entry's name
 ``agnncert.attack_units`` ``unit(certificate)``, a further unit in which reports on a dataset state results
 ``agnncert.names``        a public name of the package ``agnncert``
-``agnncert.evidence``     a class of evidence (``proving.evidence``), by the kind that certificate files state
-``agnncert.verifier``     a module that derives the statements of such a file again, as ``agnncert.verifier`` does
+``agnncert.defences``     a class of defences (``agnncert.defence``), by the kind of evidence in certificate files
+``agnncert.evidence``     its class of evidence (``proving.evidence``), by the same name
+``agnncert.verifier``     the module that derives the statements of such files again (``verifier.kinds``)
+``agnncert.defence_names`` a class of defences, by the name that commands and comparisons know it by
+``agnncert.models``       ``build(config, build_part)``: the untrained model that a description names
 ``agnncert.training``     ``clusters``: the training objective on parts of a graph
 ``agnncert.controls``     ``control(study, certificate, sizes)``: measures by name and size, shown beside the curves
-``agnncert.recompute``    a check of such evidence against graph and model, as in ``agnncert.recompute``
 ========================  ================================================================================
 """
 
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from agnncert.errors import missing
 
+_OWN = {
+    "agnncert.defences": {
+        "votes": "agnncert.divided.defence:Divided",
+        "stacked": "agnncert.stacked.defence:StackedVotes",
+    },
+    "agnncert.defence_names": {"stacked": "agnncert.stacked.defence:StackedVotes"},
+    "agnncert.evidence": {
+        "votes": "agnncert.proving.evidence:VoteEvidence",
+        "stacked": "agnncert.stacked.evidence:StackedEvidence",
+    },
+    "agnncert.verifier": {"votes": "agnncert.verifier.check_votes", "stacked": "agnncert.verifier.check_stacked"},
+    "agnncert.models": {"stacked-votes": "agnncert.stacked.defence:model_from_config"},
+}
+
+
+# Kinds of evidence that add-on packages have: the package, and what it is needed for.
+ADD_ON_KINDS = {"samples": ("agnncert_peers", "a certificate from random samples")}
+
 
 @cache  # to read the metadata of all installed packages takes 20 milliseconds
-def addons(group: str) -> dict[str, Any]:
-    """The entry points of ``group`` by name, not loaded yet."""
-    return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+def addons(group: str) -> dict[str, EntryPoint]:
+    """Returns the entry points of ``group`` by name, not loaded yet. Nobody can replace a part of this library."""
+    found = {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+    return found | {name: EntryPoint(name, value, group) for name, value in _OWN.get(group, {}).items()}
 
 
 def addon(group: str, name: str, package: str, purpose: str) -> Any:
-    """What the entry point ``name`` of ``group`` stands for.
+    """Returns what the entry point ``name`` of ``group`` stands for.
 
     Raises:
         MissingPackage: No installed package has it; names the package that would, and what it is needed for.

@@ -11,12 +11,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agnncert.addons import addon
-from agnncert.certificates.claim import expected_claim
 from agnncert.certificates.file import Contents, read_contents
-from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import CertificateError, SettingsError
-from agnncert.verifier.check import check_vote_file
+from agnncert.verifier.exclusions import wrong_exclusions
+from agnncert.verifier.kinds import checker_of
 
 if TYPE_CHECKING:
     from agnncert.progress import OnProgress
@@ -73,7 +71,7 @@ def verify(
     model: Any = None,
     recheck: float = 0,
     seed: int = 0,
-    division: Any = None,
+    defence: Any = None,
     progress: "OnProgress | None" = None,
 ) -> Verdict:
     """Checks a certificate file: from the file alone, or everything in it that follows from a graph and a model.
@@ -85,7 +83,7 @@ def verify(
         recheck: How many votes to cast once more by the plain engine, chosen at random; ``math.inf`` for all. Needs
             data and model. A certificate from random samples is drawn again as a whole if this is not 0.
         seed: Seed of that choice.
-        division: Your own division, if the certificate was made with one; built-in ones are read from the file.
+        defence: The defence, if it is your own division or defence. Built-in ones are read from the file.
         progress: Called while votes are cast again.
 
     Returns:
@@ -114,13 +112,15 @@ def verify(
         checked = ["the claim, word for word", f"label, radius and new neighbours of {n:,} targets"]
         checked += [f"{stated} stated budgets"] if stated else []
         checked += ["how many targets cannot get which label"] if contents.excluded else []
-        not_checked = [*_FILE_ALONE[contents.kind]]
+        not_checked = [*checker_of(contents.kind).NOT_CHECKED]
         if "paths" in contents.evidence:
             not_checked.append("whether the paths to the targets are those of a graph: pass data")
         if not wrong and data is not None:
-            from agnncert.recompute import check_against_graph  # only here: the file alone needs no torch
+            from agnncert.defence import RecomputeOptions  # only here: the file alone needs no torch
+            from agnncert.recompute import check_against_graph
 
-            found = check_against_graph(contents, data, model, recheck, seed, division, progress)
+            options = RecomputeOptions(recheck, seed, progress)
+            found = check_against_graph(contents, data, model, options, defence)
             wrong, checked, not_checked = [*found.wrong], [*checked, *found.checked], [*found.not_checked]
             compared = () if wrong else tuple(found.compared)
     except CertificateError as error:
@@ -146,16 +146,6 @@ def verify(
     return verdict
 
 
-def _check_other(contents: Contents) -> list[str]:
-    """What is wrong with the statements of a file that does not hold votes."""
-    if contents.kind == "samples":
-        found = addon("agnncert.verifier", "samples", "agnncert_peers", "a certificate from random samples")
-        return [*found.check_sample_file(contents)]
-    from agnncert.verifier.recount_stacked import check_stacked_file  # only here: other files need none of it
-
-    return check_stacked_file(contents)
-
-
 def check_file(file: Path) -> tuple[Contents, list[str]]:
     """What a file says, and which of its statements do not follow from the evidence in it.
 
@@ -163,30 +153,10 @@ def check_file(file: Path) -> tuple[Contents, list[str]]:
         CertificateError: It is no certificate, or its evidence contradicts itself, so that nothing follows from it.
     """
     contents = read_contents(file)
-    if contents.kind != "votes":
-        wrong = _check_other(contents)
-    else:
-        record = VoteRecord.load(contents.evidence, contents.settings)
-        wrong = check_vote_file(contents, record, expected_claim(contents.claim, record))
+    wrong = checker_of(contents.kind).check(contents)
     if not wrong and contents.excluded:
-        from agnncert.verifier.recount_possible import wrong_exclusions  # only here: most files state none
-
         wrong = wrong_exclusions(contents)
     return contents, wrong
 
 
 _ASSUMED = "whether the claim's assumptions hold where the model is used: agnncert show FILE prints them"
-_FILE_ALONE = {
-    "stacked": (
-        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-        "whether a model computed these scores and votes, and may be certified: pass data and model",
-    ),
-    "votes": (
-        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-        "whether a model cast these votes, and may be certified: pass data and model",
-    ),
-    "samples": (
-        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-        "whether the samples were drawn from a model and this noise: pass data and model, and set recheck",
-    ),
-}

@@ -8,7 +8,6 @@ more for the sake of rounding than was measured, have scores of stacked votes th
 that machines do, and differ in what the verdict lists as not checked: notes, and the version of the library.
 """
 
-import inspect
 import json
 import math
 import re
@@ -60,8 +59,8 @@ def verdict_on(path: Path, world: World, situation: str = "all votes") -> Verdic
     given: dict[str, Any] = {}
     if situation != "file":
         given["data"] = case.data
-        if "division" in inspect.signature(verify).parameters and not _is_built_in(case.division):
-            given["division"] = case.division
+        if not _is_built_in(case.division):
+            given["defence"] = case.division
     if situation not in ("file", "graph"):
         given["model"] = case.model
         given["recheck"] = {"model": 0, "some votes": 5, "all votes": math.inf}[situation]

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert import certifier
 from agnncert.auditing.model_audit import AuditReport
+from agnncert.defence import CertifyOptions
+from agnncert.divided import certify as certifier
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.progress import Progress
@@ -35,7 +36,7 @@ def test_a_random_defence_certifies_as_its_own_method_does(graph, defence) -> No
     told: list[Progress] = []
     defence = replace(defence, **SAMPLES)
     ours = ac.certify(known_model(), graph, defence, [0, 3, 5], progress=told.append)
-    own = defence.certify(known_model(), graph, [0, 3, 5])
+    own = defence.certify(known_model(), graph, [0, 3, 5], CertifyOptions())
     assert ours.claim == own.claim
     assert np.array_equal(ours.radius, own.radius)
     assert (told[-1].done, told[-1].total) == (220, 220)
@@ -50,15 +51,17 @@ def test_prepared_data_gives_the_same_certificate(graph, division, tmp_path) -> 
 
 
 def test_settings_of_the_other_kind_are_refused_by_name(graph) -> None:
-    with pytest.raises(SettingsError, match=r"tolerance=1: bi-rs draws samples"):
+    with pytest.raises(SettingsError, match=r"tolerance=1: BiRS\(.*\) has no such setting; leave it out"):
         ac.certify(known_model(), graph, BiRS(), tolerance=1)
 
 
 @pytest.mark.parametrize("limit", ["200MB", "0.2 gb", 200_000_000])
 def test_a_memory_limit_may_be_text(graph, limit, monkeypatch) -> None:
     given = []
-    cast = certifier.cast
-    monkeypatch.setattr(certifier, "cast", lambda *args, **more: given.append(args[6]) or cast(*args, **more))
+    compute = certifier.compute_votes
+    monkeypatch.setattr(
+        certifier, "compute_votes", lambda *args, **more: given.append(args[6]) or compute(*args, **more)
+    )
     ac.certify(known_model(), graph, ac.NodeCentric(7), memory_limit=limit)
     assert given == [200_000_000]
 
@@ -125,14 +128,14 @@ def test_certify_and_verify_tell_how_far_they_are(engine, tmp_path, caplog, monk
     assert [step.done for step in steps] == sorted(step.done for step in steps)
     assert (steps[0].done, steps[-1].done, steps[-1].total) == (0, 8, 8)
     assert len({step.done for step in steps}) > 2
-    assert {step.what for step in steps} == {"casting votes"}
+    assert {step.what for step in steps} == {"computing votes"}
     assert all(step.seconds_left >= 0 for step in steps[1:])
-    assert "casting the votes of" in caplog.text
+    assert "computing the votes of" in caplog.text
     certificate.save(tmp_path / "c.cert")
     again = []
     assert ac.verify(tmp_path / "c.cert", data=data, model=model, recheck=3, progress=again.append)
     assert (again[0].done, again[-1].done) == (0, 8)
-    assert {step.what for step in again} == {"casting votes again"}
+    assert {step.what for step in again} == {"computing votes again"}
     assert "c.cert: The certificate holds for this graph and this model" in caplog.text
 
 

@@ -92,7 +92,7 @@ def test_a_prediction_too_close_to_a_tie_gives_no_prior():
 def test_what_is_no_vote_and_votes_of_random_defences_are_refused(graph):
     with pytest.raises(SettingsError, match="expected a VotingRule"):
         ac.certify(known_model(), graph, ac.NodeCentric(7), voting_rule=5)
-    with pytest.raises(SettingsError, match="settings of divisions"):
+    with pytest.raises(SettingsError, match="has no such setting"):
         ac.certify(known_model(), graph, BiRS(), voting_rule=ac.VotingRule("abstain", 5))
     with pytest.raises(SettingsError, match="classes are 0 to 2"):
         ac.certify(known_model(), graph, ac.NodeCentric(7), voting_rule=ac.VotingRule(3))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import agnncert as ac
+from agnncert.addons import addons
 from agnncert.cli import main
 from tests.support.paths import GOLDEN, PROJECT
 
@@ -19,9 +20,15 @@ def test_rooms_that_users_name_need_no_import_of_their_own(monkeypatch) -> None:
         assert getattr(ac, room).__name__ == module
 
 
-def test_names_of_an_add_on_say_how_to_install_it_where_it_is_missing(monkeypatch, capsys) -> None:
-    monkeypatch.setattr("agnncert.addons.addons", lambda group: {})
-    monkeypatch.setattr("agnncert.cli.addons", lambda group: {})
+@pytest.fixture
+def fresh_addons():
+    yield addons
+    addons.cache_clear()
+
+
+def test_names_of_an_add_on_say_how_to_install_it_where_it_is_missing(monkeypatch, capsys, fresh_addons) -> None:
+    monkeypatch.setattr("agnncert.addons.entry_points", lambda group: ())
+    addons.cache_clear()
     command = "pip install ./packages/agnncert-peers in a clone of agnncert"
     peers, large = (
         ("Comparison", "baselines", "compare", "testing"),
@@ -46,12 +53,13 @@ def test_import_agnncert_and_its_errors_load_no_torch() -> None:
 
 
 PUBLIC = (
-    "AgnncertError AuditReport Budget Certificate Claim Comparison Division EdgeCentric Fallback "
-    "GatedNodeCentric GraphSet NodeCentric PerEdge PerNeighbour Perturbation Prices Ray ReportContext Scaling StackedVotes "
+    "AgnncertError AuditReport Budget Certificate Claim Comparison Defence Division EdgeCentric Fallback "
+    "GatedNodeCentric GraphSet NodeCentric OperatingPoint PerEdge PerNeighbour Perturbation Prices Ray ReportContext "
+    "Scaling StackedVotes "
     "Verdict VotingRule attack attacks audit baselines build_model build_report certify choose_threshold "
     "choose_voting_rule compare convert_parquet dataset_digest errors fit from_hetero inductive_view "
     "load_certificate load_dataset load_model "
-    "load_tables open_graph pretrained save_figures save_model save_tables testing verify write_graph "
+    "load_tables mark_trusted open_graph pretrained save_figures save_model save_tables testing verify write_graph "
 )
 
 

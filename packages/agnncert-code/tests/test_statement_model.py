@@ -45,7 +45,7 @@ def test_a_row_of_anything_is_scored(model):
 
 def test_it_may_vote_and_can_be_saved(model, tmp_path):
     data = [agnncert_code.graph("int f() { strcpy(a, b); return 0; }").to_data(pieces)]
-    report = ac.audit(model, task="graph", division=ac.NodeCentric(5), data=data)
+    report = ac.audit(model, task="graph", defence=ac.NodeCentric(5), data=data)
     assert report.ok
     assert report.locality == "test"  # not among the layers that were read
     loaded = load_function_model(ac.save_model(model, tmp_path / "words"))

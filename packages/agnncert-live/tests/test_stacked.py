@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.errors import GraphError, IdError, ModelContractError
 from agnncert.graphs.targets import prepared
-from agnncert.models.stacked import stacked_counts
-from agnncert.proving.stacked import StackedEvidence
+from agnncert.stacked.counting import stacked_counts
+from agnncert.stacked.evidence import StackedEvidence
 from agnncert_live import Event, LiveStackedVotes
 from tests.soundness.laws.test_stacked_graphs import CLASSES, KINDS, RULES, random_model
 

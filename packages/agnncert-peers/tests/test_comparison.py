@@ -137,7 +137,7 @@ def test_guarantees_and_costs_are_told_apart(compared):
 
 def test_made_again_it_takes_certificates_from_the_folder_for_any_attack(compared, data, monkeypatch):
     comparison, folder, defences, settings = compared
-    monkeypatch.setattr("agnncert.training.study.fit", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr("agnncert.study.fit", lambda *_, **__: pytest.fail("trained again"))
     again = ac.compare(data, defences, folder=folder, **settings)
     assert again == comparison
     edges = ac.compare(data, defences, folder=folder, **{**settings, "against": "edges"})

@@ -13,7 +13,7 @@ import agnncert as ac
 from agnncert.addons import addons
 from agnncert.certificates.theorem_facts import EDGES_ONLY
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE
-from agnncert.training.study import certify_model
+from agnncert.study import certify_model
 from agnncert_peers import ceilings, possible
 from agnncert_peers.ceilings import few_type_counts, votes_reference
 from agnncert_peers.possible import WORDS, counted_changes

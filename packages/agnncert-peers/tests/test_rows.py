@@ -113,7 +113,7 @@ def test_figures_draw_envelopes_as_points_and_call_them_so(designed, tmp_path):
 
 def test_made_again_nothing_is_trained_or_chosen_again(designed, graphs, monkeypatch):
     comparison, _, settings = designed
-    for name in ("agnncert.training.study.fit", "agnncert_peers.runner.choose_voting_rule"):
+    for name in ("agnncert.study.fit", "agnncert_peers.runner.choose_voting_rule"):
         monkeypatch.setattr(name, lambda *_, **__: pytest.fail("done again"))
     assert ac.compare(graphs, [ac.EdgeCentric(12)], **settings) == comparison
 
@@ -247,7 +247,7 @@ def test_what_is_below_the_majority_class_is_starred_and_said(designed):
     ids=str,
 )
 def test_votes_that_make_no_sense_are_refused_before_any_work(nodes, arguments, said, monkeypatch):
-    monkeypatch.setattr("agnncert.training.study.fit", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr("agnncert.study.fit", lambda *_, **__: pytest.fail("trained"))
     with pytest.raises(SettingsError, match=said):
         ac.compare(nodes, **arguments)
 

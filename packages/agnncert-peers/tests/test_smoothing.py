@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, PairNorm, SAGEConv
 
+import agnncert as ac
 from agnncert.certificates.budget import Budget
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.proving.certificate import load_certificate
@@ -29,7 +30,7 @@ def graph():
 
 
 def test_a_birs_certificate_speaks_about_injected_nodes(graph):
-    certificate = BiRS(0.6, 0.7, edges_per_injected=2, **SMALL).certify(known_model(), graph)
+    certificate = ac.certify(known_model(), graph, BiRS(0.6, 0.7, edges_per_injected=2, **SMALL))
     assert certificate.target.tolist() == graph.node_id.tolist()
     assert certificate.counts.sum(axis=1).tolist() == [400] * 30
     for size in range(5):
@@ -46,20 +47,20 @@ def test_a_birs_certificate_speaks_about_injected_nodes(graph):
 def test_the_fast_and_the_naive_engine_give_the_same_certificate(graph):
     few = {"selection": 10, "samples": 40}
     for defence in (BiRS(0.6, 0.7, **few), SparseRS(0.02, 0.4, **few), RS(0.9, **few)):
-        fast, naive = (defence.certify(known_model(), graph, engine=e) for e in ("fast", "naive"))
+        fast, naive = (ac.certify(known_model(), graph, defence, engine=e) for e in ("fast", "naive"))
         assert (fast.counts == naive.counts).all()
         assert (fast.evidence.selection == naive.evidence.selection).all()
 
 
 def test_some_targets_get_the_same_answer_as_among_all(graph):
-    everyone = BiRS(0.6, 0.7, **SMALL).certify(known_model(), graph)
-    some = BiRS(0.6, 0.7, **SMALL).certify(known_model(), graph, targets=torch.tensor([4, 2]))
+    everyone = ac.certify(known_model(), graph, BiRS(0.6, 0.7, **SMALL))
+    some = ac.certify(known_model(), graph, BiRS(0.6, 0.7, **SMALL), targets=torch.tensor([4, 2]))
     assert some.target.tolist() == graph.node_id[[4, 2]].tolist()
     assert (some.counts == everyone.counts[[4, 2]]).all()
 
 
 def test_a_sparse_certificate_speaks_about_edges(graph):
-    certificate = SparseRS(0.1, 0.4, **SMALL).certify(known_model(), graph)
+    certificate = ac.certify(known_model(), graph, SparseRS(0.1, 0.4, **SMALL))
     for size in range(4):
         held = certificate.holds_against(Budget(add_edges=size)) & certificate.holds_against(Budget(delete_edges=size))
         assert (held >= (certificate.radius >= size)).all()
@@ -69,7 +70,7 @@ def test_a_sparse_certificate_speaks_about_edges(graph):
 
 def test_features_are_certified_by_entries():
     data = random_graph(12, 20, binary=True)
-    certificate = SparseRS(0, 0, p_add_feature=0.3, p_delete_feature=0.4, **SMALL).certify(known_model(), data)
+    certificate = ac.certify(known_model(), data, SparseRS(0, 0, p_add_feature=0.3, p_delete_feature=0.4, **SMALL))
     assert certificate.claim.unit == "feature entry flipped"
     assert (certificate.evidence.holds_flips(add_entries=1) >= (certificate.radius >= 1)).all()
     assert not certificate.holds_against(Budget(add_edges=1)).any()
@@ -77,8 +78,8 @@ def test_features_are_certified_by_entries():
 
 
 def test_row_noise_certifies_edges_at_the_target_only(graph):
-    certificate = RS(0.8, where="target row", selection=10, samples=200).certify(
-        known_model(SAGEConv), graph, targets=[0, 5]
+    certificate = ac.certify(
+        known_model(SAGEConv), graph, RS(0.8, where="target row", selection=10, samples=200), targets=[0, 5]
     )
     assert not certificate.holds_against(Budget(delete_edges=1)).any()
     assert certificate.claim.unit.endswith("at the target")
@@ -87,7 +88,7 @@ def test_row_noise_certifies_edges_at_the_target_only(graph):
 
 def test_graphs_are_certified_too():
     graphs = [random_graph(n, n + 1, seed=n) for n in (4, 6, 5)]
-    certificate = RS(0.9, **SMALL).certify(graph_model(), graphs, targets=[2, 0])
+    certificate = ac.certify(graph_model(), graphs, RS(0.9, **SMALL), targets=[2, 0])
     assert certificate.target.tolist() == [2, 0]
     assert certificate.claim.task == "graph"
     assert certificate.holds_against(Budget()).tolist() == (certificate.radius >= 0).tolist()
@@ -95,7 +96,7 @@ def test_graphs_are_certified_too():
 
 def test_birs_refuses_graph_classification():
     with pytest.raises(SettingsError, match="node classification"):
-        BiRS(**SMALL).certify(graph_model(), [random_graph(4, 4)])
+        ac.certify(graph_model(), [random_graph(4, 4)], BiRS(**SMALL))
 
 
 def test_an_interrupted_certificate_is_finished_from_its_checkpoint(graph, tmp_path):
@@ -106,10 +107,10 @@ def test_an_interrupted_certificate_is_finished_from_its_checkpoint(graph, tmp_p
     model, file = known_model(), tmp_path / "birs.counts"
     defence = SparseRS(0.02, 0.4, selection=30, samples=3000, seed=5)
     with pytest.raises(KeyboardInterrupt):
-        defence.certify(model, graph, checkpoint=file, progress=stop)
+        ac.certify(model, graph, defence, checkpoint=file, progress=stop)
     assert file.exists()
-    resumed = defence.certify(model, graph, checkpoint=file)
-    assert (resumed.counts == defence.certify(model, graph).counts).all()
+    resumed = ac.certify(model, graph, defence, checkpoint=file)
+    assert (resumed.counts == ac.certify(model, graph, defence).counts).all()
 
 
 @pytest.mark.parametrize(
@@ -118,27 +119,27 @@ def test_an_interrupted_certificate_is_finished_from_its_checkpoint(graph, tmp_p
 )
 def test_a_checkpoint_of_another_run_is_refused(graph, tmp_path, change, named):
     run = {"model": known_model(), "data": graph, "targets": None}
-    BiRS(0.6, 0.7, **SMALL).certify(**run, checkpoint=tmp_path / "counts")
+    ac.certify(**run, checkpoint=tmp_path / "counts", defence=BiRS(0.6, 0.7, **SMALL))
     if change == "graph":
         run["data"] = random_graph(30, 51)
     run |= {"model": known_model(seed=1)} if change == "model" else {}
     run |= {"targets": [1]} if change == "targets" else {}
     defence = BiRS(0.6, 0.8 if change == "noise" else 0.7, seed=int(change == "seed"), **SMALL)
     with pytest.raises(SettingsError, match=f"{named} differ"):
-        defence.certify(**run, checkpoint=tmp_path / "counts")
+        ac.certify(**run, checkpoint=tmp_path / "counts", defence=defence)
 
 
 def test_one_set_of_samples_serves_every_test(graph, tmp_path):
     radii = {}
     for test in ("B1", "B2", "sharp", "legacy-unsound"):
         defence = BiRS(0.6, 0.7, test=test, **SMALL)
-        radii[test] = defence.certify(known_model(), graph, checkpoint=tmp_path / "counts").radius
+        radii[test] = ac.certify(known_model(), graph, defence, checkpoint=tmp_path / "counts").radius
     assert (radii["sharp"] >= np.maximum(radii["B1"], radii["B2"])).all()
     assert (radii["legacy-unsound"] >= radii["sharp"]).all()
 
 
 def test_the_unsound_test_says_so(graph):
-    claim = BiRS(0.6, 0.7, test="legacy-unsound", selection=5, samples=20).certify(known_model(), graph).claim
+    claim = ac.certify(known_model(), graph, BiRS(0.6, 0.7, test="legacy-unsound", selection=5, samples=20)).claim
     assert claim.not_proved[0].startswith("Anything: the legacy test is unsound")
     assert claim.method == "bi-rs (legacy-unsound)"
 
@@ -154,14 +155,14 @@ class Mixing(torch.nn.Module):
 
 def test_birs_refuses_models_that_notice_isolated_nodes(graph):
     with pytest.raises(ModelContractError, match="PairNorm"):
-        BiRS(**SMALL).certify(Mixing().double().eval(), graph)
+        ac.certify(Mixing().double().eval(), graph, BiRS(**SMALL))
 
 
 def test_flips_certify_and_verify_models_that_mix_nodes_one_noisy_graph_at_a_time(graph, tmp_path):
     model = Mixing().double().eval()
     with pytest.raises(ModelContractError, match="naive"):
-        SparseRS(0.02, 0.4, **SMALL).certify(model, graph)
-    certificate = SparseRS(0.02, 0.4, selection=5, samples=20).certify(model, graph, engine="naive")
+        ac.certify(model, graph, SparseRS(0.02, 0.4, **SMALL))
+    certificate = ac.certify(model, graph, SparseRS(0.02, 0.4, selection=5, samples=20), engine="naive")
     assert certificate.num_targets == 30
     certificate.save(tmp_path / "mixing.cert")
     assert verify(tmp_path / "mixing.cert", data=graph, model=model, recheck=1).holds
@@ -173,7 +174,7 @@ def test_models_in_training_mode_are_refused(graph):
     model.forward = lambda x, edge_index: torch.nn.Sequential.forward(model, x)[:, :3]
     for defence in (BiRS(**SMALL), SparseRS(**SMALL)):
         with pytest.raises(ModelContractError, match="eval"):
-            defence.certify(model.train(), graph)
+            ac.certify(model.train(), graph, defence)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_senseless_settings_are_refused_before_anything_runs(settings, message):
 
 def test_an_unknown_engine_is_refused(graph):
     with pytest.raises(SettingsError, match="naive"):
-        BiRS().certify(None, graph, engine="quick")
+        ac.certify(known_model(), graph, BiRS(), engine="quick")
 
 
 @pytest.mark.parametrize("beta", [0.5, 0.2, 1, 1.5, "0.8"])
@@ -238,15 +239,15 @@ def test_noisy_graphs_and_features_follow_the_noise():
 
 def test_data_that_flips_are_not_defined_on_is_refused(graph):
     with pytest.raises(GraphError, match="binary"):
-        SparseRS(p_add_feature=0.1, **SMALL).certify(known_model(), graph)
+        ac.certify(known_model(), graph, SparseRS(p_add_feature=0.1, **SMALL))
     directed = Data(x=graph.x, edge_index=graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]])
     with pytest.raises(GraphError, match="ToUndirected"):
-        RS(**SMALL).certify(known_model(), directed)
+        ac.certify(known_model(), directed, RS(**SMALL))
 
 
 def test_error_for_all_targets_together_is_stricter(graph):
     each, together = (
-        BiRS(0.6, 0.7, **SMALL, scope=scope).certify(known_model(), graph)
+        ac.certify(known_model(), graph, BiRS(0.6, 0.7, **SMALL, scope=scope))
         for scope in ("each target", "all targets together")
     )
     assert (together.radius <= each.radius).all()
@@ -260,7 +261,7 @@ def test_error_for_all_targets_together_is_stricter(graph):
 )
 def test_a_certificate_survives_a_file_is_verified_and_its_samples_can_be_drawn_again(graph, tmp_path, defence):
     defence = replace(defence, selection=10, samples=60, seed=9)
-    certificate = defence.certify(known_model(), graph, targets=[3, 7])
+    certificate = ac.certify(known_model(), graph, defence, targets=[3, 7])
     certificate.save(tmp_path / "it.cert")
     loaded = load_certificate(tmp_path / "it.cert")
     assert loaded.claim == certificate.claim
@@ -274,7 +275,7 @@ def test_a_certificate_survives_a_file_is_verified_and_its_samples_can_be_drawn_
 
 
 def test_verify_draws_the_samples_again_when_it_is_given_graph_and_model(graph, tmp_path):
-    certificate = BiRS(0.6, 0.7, selection=10, samples=60, seed=9).certify(known_model(), graph, targets=[3, 7])
+    certificate = ac.certify(known_model(), graph, BiRS(0.6, 0.7, selection=10, samples=60, seed=9), targets=[3, 7])
     certificate.save(tmp_path / "true.cert")
     verdict = verify(tmp_path / "true.cert", data=graph, model=known_model(), recheck=1)
     assert verdict.holds

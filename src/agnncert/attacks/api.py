@@ -14,8 +14,9 @@ from agnncert.attacks.problem import AttackResult, Problem, best_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.divisions.base import Division
+from agnncert.defence import as_defence
 from agnncert.divisions.named import parse_division
+from agnncert.engine.arguments import require_order
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.certificate import Certificate
 
@@ -99,7 +100,7 @@ def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray
 def attack(
     model: Any,
     data: Any,
-    defence: Division | None = None,
+    defence: Any = None,
     *,
     budget: Budget | Sequence[Budget],
     kind: str | Sequence[str] = "greedy",
@@ -135,11 +136,15 @@ def attack(
         BudgetError: The budget allows something that this attack or graph cannot do.
         SettingsError: The kind of attack is unknown, or does not fit the task or division.
     """
-    division = defence
-    if certificate is not None and division is None:
+    require_order(model, data, defence)
+    if defence is not None:
+        division = getattr(as_defence(defence), "division", None)
+    elif certificate is not None:
         division = parse_division(certificate.claim.division)
+    else:
+        raise SettingsError("attack() needs to know the defence: pass it, or the certificate to attack.")
     if division is None:
-        raise SettingsError("attack() needs to know the division: pass it, or the certificate to attack.")
+        raise SettingsError(f"attacks on {defence} are not implemented: pass a division.")
     voting_rule = certificate.voting_rule if certificate is not None and voting_rule is None else voting_rule
     problem = Problem(model, data, division, voting_rule)
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)

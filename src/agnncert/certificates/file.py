@@ -28,7 +28,6 @@ from agnncert.storage import Arrays, is_command, read_sealed, write_sealed
 FORMAT = "agnncert-certificate"
 VERSION = 1
 
-KINDS = ("votes", "samples", "stacked")
 
 _FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "statements")
 ISSUED = ("by", "on", "system", "until")  # what may be stated about the hand-over, as "issued" in the header
@@ -56,7 +55,7 @@ class Contents:
     """What a file says. Types and lengths have been checked, but nothing has been derived.
 
     Attributes:
-        kind: Kind of evidence: ``"votes"``, ``"samples"`` or ``"stacked"``.
+        kind: Kind of evidence, such as ``"votes"``, ``"samples"`` or ``"stacked"``.
         settings: Settings of the evidence.
         claim: What is proved, in words.
         budgets: The budgets that the file makes statements about.
@@ -185,9 +184,8 @@ def _check_fields(header: dict[str, Any]) -> None:
     if sorted(header) != sorted(_FIELDS):
         shown = reprlib.repr(sorted(header))
         raise CertificateError(f"the header has the fields {shown}: expected {sorted(_FIELDS)}.")
-    if not isinstance(header["kind"], str) or header["kind"] not in KINDS:
-        shown = reprlib.repr(header["kind"])
-        raise CertificateError(f"unknown kind of evidence {shown}: expected {', '.join(KINDS)}.")
+    if not isinstance(header["kind"], str):
+        raise CertificateError(f"the kind of evidence is {reprlib.repr(header['kind'])}: expected a name.")
     if not isinstance(header["settings"], dict):
         raise CertificateError(f"the settings are a {type(header['settings']).__name__}: expected names and values.")
 

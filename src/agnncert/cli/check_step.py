@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.attacks.api import KINDS, attack
-from agnncert.auditing.model_audit import AuditReport, audit
+from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
@@ -31,15 +31,14 @@ from agnncert.cli.inputs import (
 from agnncert.cli.report_step import UNDER_ATTACK, report_run
 from agnncert.cli.settings import CertifySettings, ModelSettings, numbers, require_one_of
 from agnncert.divisions.named import parse_division
-from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.models.digest import model_digest
-from agnncert.models.stacked import GraphFree, StackedModel, StackedVotes
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.evidence import VoteEvidence
-from agnncert.training.study import Study
+from agnncert.stacked.defence import StackedVotes
+from agnncert.study import Study
 from agnncert.verdict import Verdict, verify
 
 log = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ def audit_named(settings: ModelSettings, task: str | None = None, model: str | N
     if run is not None:
         changes = CertifySettings(root=settings.root, model=model, division=settings.division, groups=settings.groups)
         _, study = study_of_run(run, changes)
-        return _audit(study.new_model(), study.data, study.defence)
+        return study.seeded_defence.audit(study.new_model(), study.data)
     if model is not None:
         raise SettingsError(f"--model {model} goes with the folder of a run, which {settings.model} is not.")
     wanted = task or "node"
@@ -74,17 +73,8 @@ def audit_named(settings: ModelSettings, task: str | None = None, model: str | N
     module = fresh_model(settings, data)
     if module is not None:
         module = load_weights(module, settings.weights) if settings.weights is not None else module.eval()
-    return _audit(module, data, division, None if data is not None else wanted)
-
-
-def _audit(model: Any, data: Any, defence: Any, task: Any = None) -> AuditReport:
-    """The audit of a model; of stacked votes that of a model without edges, since all of them are alike."""
-    if not isinstance(defence, StackedVotes):
-        return audit(model, data, defence, task=task)
-    own = next(iter(model.own), None) if isinstance(model, StackedModel) else model and GraphFree(model).eval()
-    if own is None:
-        raise SettingsError("these votes read edges alone, so there is no model that could mix nodes.")
-    return audit(own, data, PerNeighbour(), task=task)
+    report: AuditReport = division.audit(module, data, None if data is not None else wanted)
+    return report
 
 
 def verify_named(
@@ -205,8 +195,8 @@ def attack_run(
                 "joining the accounts whose votes help most."
             )
         # What was certified counts, which need not be what the run began with.
-        division, voting_rule = parse_division(certificate.claim.division), _rule_of(certificate)
-        study = replace(study, defence=division, model=voter, voting_rule=voting_rule)
+        division = parse_division(certificate.claim.division).as_defence()
+        study = replace(study, defence=division, model=voter, voting_rule=_rule_of(certificate))
         settings = replace(settings, sizes=settings.sizes or ",".join(map(str, usual_sizes(certificate))))
         folder.begin("attack", settings.table(), folder.data)
         rounds = _rounds(study, certificate, settings)
@@ -237,7 +227,7 @@ def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) ->
         fallen = np.zeros(0, dtype=bool)
         if len(chosen):
             fallen = attack(
-                study.new_model(), study.data, study.division, budget=budget, kind=settings.kind,
+                study.new_model(), study.data, study.seeded_defence, budget=budget, kind=settings.kind,
                 targets=certificate.row[chosen], seed=settings.seed, voting_rule=certificate.voting_rule,
             ).succeeded  # fmt: skip
         rounds.append(_round(size, correct, total, holds, chosen, fallen))

@@ -43,10 +43,11 @@ from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.build import MODELS, build_constant, build_model
 from agnncert.models.io import load_model, pretrained, pretrained_settings
-from agnncert.models.stacked import StackedModel, StackedVotes
+from agnncert.stacked.defence import StackedVotes
+from agnncert.stacked.model import StackedModel
+from agnncert.stacked.training import mark_trusted, untrained
 from agnncert.storage import write_atomic
-from agnncert.training.stacked import mark_trusted, untrained
-from agnncert.training.study import Study, part_rows
+from agnncert.study import Study, part_rows
 
 log = logging.getLogger(__name__)
 
@@ -348,7 +349,7 @@ def make_division(settings: SomeSettings, task: str, data: Any = None, model: An
         division = replace(division, edges_only=True)
     groups = None if division.is_per_neighbour else division.num_groups
     chosen: dict[str, Any] = {"division": name, "groups": groups, "hash": hash}
-    return replace(settings, **chosen, model=settings.model or "gcn"), division
+    return replace(settings, **chosen, model=settings.model or "gcn"), division.as_defence()
 
 
 def fresh_model(settings: ModelSettings, data: Any) -> Any:

@@ -29,20 +29,19 @@ from agnncert.cli.inputs import (
 )
 from agnncert.cli.report_step import FALSE_POSITIVES, RECALL, Reported, report_certificate
 from agnncert.cli.settings import FIT, CertifySettings, TrainSettings
-from agnncert.divisions.base import Division
+from agnncert.divided.choose_rule import RuleChoice
 from agnncert.divisions.named import STACKED
 from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import save_model
-from agnncert.models.stacked import StackedModel, StackedVotes
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import measured, own_or_any, rare_class
-from agnncert.training.choose_rule import RuleChoice, choose_threshold, choose_voting_rule
-from agnncert.training.settings import SETTINGS, usual_objective
-from agnncert.training.stacked import with_threshold
-from agnncert.training.study import (
+from agnncert.stacked.defence import StackedVotes
+from agnncert.stacked.model import StackedModel
+from agnncert.stacked.training import with_threshold
+from agnncert.study import (
     UNDEFENDED,
     Prediction,
     Study,
@@ -55,6 +54,7 @@ from agnncert.training.study import (
     predict,
     usual_arguments,
 )
+from agnncert.training.settings import SETTINGS, usual_objective
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +143,9 @@ def _resolved(settings: TrainSettings, ready: CanonicalData) -> TrainSettings:
 
 def _study(settings: TrainSettings, ready: CanonicalData, division: Any, **how: Any) -> Study:
     """A study that trains a model for a division or for stacked votes, or (None) a plain model."""
-    args = settings.fit_arguments() | ({} if isinstance(division, Division) else {"size": 0})
+    args = settings.fit_arguments() | (
+        {} if division is not None and "voting_rule" in division.certify_options else {"size": 0}
+    )
     return Study(
         ready, targets_of(ready, None), UNDEFENDED if division is None else division,
         partial(fresh_model, settings, ready.data), fit_args=args, seed=settings.seed, **how,
@@ -278,17 +280,18 @@ def _with_chosen_rule(study: Study, settings: CertifySettings, folder: RunFolder
             "the vote is chosen on validation nodes that were in the graph of training, or may have been: its prior "
             "may come out too large (train with --set protocol=held-out)"
         )
-    division: Any = study.division
     size = settings.size or 0
     log.info("choosing the vote for size %d on the validation part, which may take minutes", size)
     if settings.false_positive_rate is not None or settings.alerts is not None:
         limits: dict[str, Any] = {"false_positive_rate": settings.false_positive_rate, "alerts": settings.alerts}
-        point = choose_threshold(study.new_model(), study.data, division, size=size, protocol=protocol, **limits)
+        point = study.seeded_defence.choose_threshold(
+            study.new_model(), study.data, size=size, protocol=protocol, **limits
+        )
         log.info("%s", point)
         chosen = {
             "decides": "threshold",
-            "division": str(point.division),
-            **point.voting_rule.to_json(),
+            "division": str(point.defence),
+            **({} if point.voting_rule is None else point.voting_rule.to_json()),
             "chosen": True,
         }
         about = {"size": size, "text": str(point), "constant": None, "candidates": [chosen]}
@@ -296,10 +299,10 @@ def _with_chosen_rule(study: Study, settings: CertifySettings, folder: RunFolder
         return replace(study, voting_rule=point.voting_rule)
     how: dict[str, Any] = {"against": settings.against or "any", "protocol": protocol}
     how["measure"] = settings.measure or _usual_measure(study)
-    choice = choose_voting_rule(study.new_model(), study.data, division, size, **how)
+    choice = study.seeded_defence.choose_voting_rule(study.new_model(), study.data, size, **how)
     log.info("%s", choice)
     folder.write(VOTE, json.dumps(_choice_table(choice), indent=2) + "\n")
-    return replace(study, defence=choice.division, model=choice.model, voting_rule=choice.voting_rule)
+    return replace(study, defence=choice.division.as_defence(), model=choice.model, voting_rule=choice.voting_rule)
 
 
 def _with_threshold(study: Study, settings: CertifySettings, folder: RunFolder) -> Study:
@@ -354,7 +357,9 @@ def _certify(
     how: dict[str, Any] = {"engine": settings.engine, "tolerance": settings.tolerance, "workers": workers}
     if settings.memory is not None:
         how["memory_limit"] = 1_000_000 * settings.memory
-    keeps = settings.engine == "fast" and not settings.edges_only and isinstance(study.defence, Division)
+    keeps = (
+        settings.engine == "fast" and not settings.edges_only and "checkpoint" in study.seeded_defence.certify_options
+    )
     if keeps:  # finished parts are kept if the command is interrupted
         how["checkpoint"] = folder.path / "votes"
     certificate, seconds, _ = certify_model(study, study.new_model(), on_progress, **how)

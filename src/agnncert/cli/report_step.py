@@ -20,7 +20,7 @@ from agnncert.report.figures import laid_out, save_figures, save_tables
 from agnncert.report.page import build_report
 from agnncert.report.summary import AT_MOST, BY_SIZE, VOTES_REFERENCE, ReportContext, summarise
 from agnncert.report.text import beside, class_records, class_table, few_sizes, headline
-from agnncert.verifier import recount_possible
+from agnncert.verifier.kinds import checker_of
 
 UNDER_ATTACK = "accuracy under attack"
 RECALL, FALSE_POSITIVES = "recall of class", "false positive rate of class"  # with its number, in rows of results
@@ -117,7 +117,7 @@ def about_budget(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     """
     certificate, budget = load_certificate(file), Budget().but(**_unlimited(given))
     possible, n = certificate.possible(budget), certificate.num_targets
-    if not np.array_equal(possible, recount_possible.possible(read_contents(file), budget)):
+    if not np.array_equal(possible, checker_of(certificate.evidence.kind).possible(read_contents(file), budget)):
         raise CertificateError(f"{file}: the possible labels that were derived do not stand a second count.")
     held, mean = int((possible.sum(axis=1) == 1).sum()), float(possible.sum(axis=1).mean()) if n else 0.0
     first = f"{budget}: {held:,} of {n:,} labels cannot change."

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agnncert.addons import addon
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
@@ -72,6 +73,11 @@ class Division(ABC):
         Raises:
             NotCovered: ``change`` touches something this division proves nothing about.
         """
+
+    def as_defence(self) -> Any:
+        """Returns the defence that votes on the subgraphs of this division: whoever takes a defence takes a division."""
+        require_division(self)
+        return addon("agnncert.defences", "votes", "agnncert", "a division as a defence")(self)
 
     @property
     def knows_empty_groups(self) -> bool:
@@ -141,12 +147,6 @@ class RandomDefence(ABC):
     @abstractmethod
     def count(self, call: Any, graph: CanonicalGraph, rows: Any, samples: int, seed: int) -> Any:
         """How often a model predicts each class of some targets under noise, shape ``[num_targets, num_classes]``."""
-
-    @abstractmethod
-    def certify(
-        self, model: Any, data: Any, targets: Any = None, *, engine: Any, checkpoint: Any, workers: Any, progress: Any
-    ) -> Any:
-        """The certificate of some targets; ``agnncert.certify`` calls it with its own arguments."""
 
 
 @dataclass(frozen=True)

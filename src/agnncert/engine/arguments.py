@@ -5,9 +5,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import RandomDefence
 from agnncert.errors import DivisionError, GraphError, ModelContractError
-from agnncert.models.stacked import StackedVotes
 
 _EXPECTED = {
     "model": (ModelContractError, "a torch.nn.Module"),
@@ -54,7 +52,7 @@ def _kind_of(value: object) -> str | None:
         return "data"
     if isinstance(value, type):
         return None
-    if hasattr(value, "votes_moved") or isinstance(value, RandomDefence | StackedVotes):
+    if hasattr(value, "as_defence"):
         return "defence"
     return None
 

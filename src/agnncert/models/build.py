@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.addons import addons
 from agnncert.errors import GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import class_numbers, graph_classes
-from agnncert.models import gnn, stacked
+from agnncert.models import gnn
 from agnncert.models import wrappers as fallback
 from agnncert.models.gnn import ARCHITECTURES, GNN, ModelConfig
 from agnncert.models.wrappers import SCALES, Fallback, Scaling, training_rows
@@ -111,7 +112,7 @@ def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) ->
     return model.eval()
 
 
-def build_from_config(config: Mapping[str, Any]) -> GNN | Fallback | stacked.StackedModel:
+def build_from_config(config: Mapping[str, Any]) -> torch.nn.Module:
     """Builds the untrained model that ``config`` describes, a dictionary like ``model.config``.
 
     Raises:
@@ -119,8 +120,11 @@ def build_from_config(config: Mapping[str, Any]) -> GNN | Fallback | stacked.Sta
     """
     if config.get("name") == fallback.NAME:
         return _fallback_from_config(config)
-    if config.get("name") == stacked.NAME:
-        return stacked.StackedModel.from_config(config, build_from_config)
+    name = config.get("name")
+    if isinstance(name, str) and name in addons("agnncert.models"):
+        build = addons("agnncert.models")[name].load()
+        built: torch.nn.Module = build(config, build_from_config)
+        return built
     valid = [field.name for field in fields(ModelConfig)]
     for key in config:
         if key not in valid:

@@ -4,6 +4,7 @@ Beside it are :class:`Decision`, about one target, and :func:`load_certificate`,
 """
 
 import math
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.addons import addon
+from agnncert.addons import ADD_ON_KINDS, addons
 from agnncert.certificates.budget import COUNTS, Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
@@ -23,10 +24,9 @@ from agnncert.certificates.ids import id_array
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
-from agnncert.proving.evidence import Evidence, VoteEvidence
+from agnncert.proving.evidence import Evidence
 from agnncert.proving.measures import Measures, measured, own_or_any
 from agnncert.proving.printed import in_html, in_words
-from agnncert.proving.stacked import StackedEvidence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -619,12 +619,20 @@ def load_certificate(path: str | Path) -> Certificate:
 
 
 def _evidence_class(kind: str) -> type[Evidence]:
-    if kind == VoteEvidence.kind:
-        return VoteEvidence
-    if kind == StackedEvidence.kind:
-        return StackedEvidence
-    found: type[Evidence] = addon("agnncert.evidence", kind, "agnncert_peers", "a certificate from random samples")
-    return found
+    """Returns the class of evidence that files of this kind hold.
+
+    Raises:
+        MissingPackage: An add-on package that is not installed has it.
+        CertificateError: Nothing here knows the kind.
+    """
+    point = addons("agnncert.evidence").get(kind)
+    if point is not None:
+        evidence: type[Evidence] = point.load()
+        return evidence
+    if kind in ADD_ON_KINDS:
+        raise missing(*ADD_ON_KINDS[kind])
+    known = ", ".join(sorted({*addons("agnncert.evidence"), *ADD_ON_KINDS}))
+    raise CertificateError(f"unknown kind of evidence {reprlib.repr(kind)}: expected {known}.")
 
 
 def as_ids(target: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.theorem_facts import THEOREMS
-from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord, Votes
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord, Votes, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError
 from agnncert.proving.per_neighbour import (
@@ -246,6 +246,46 @@ class VoteEvidence(VoteRecord, Evidence):
     """Votes, and the answers that the theorem of their division gives. Fields are as in :class:`VoteRecord`."""
 
     kind: ClassVar[str] = "votes"
+
+    @classmethod
+    def from_votes(
+        cls,
+        votes: Votes,
+        theorem: str,
+        voting_rule: VotingRule,
+        reach: tuple[IntArray, npt.NDArray[Any]],
+        *,
+        ids: str = "node_id",
+        parameters: Mapping[str, int] | None = None,
+        one_way: BoolArray | None = None,
+        targets_per_node: npt.NDArray[np.int32] | None = None,
+    ) -> Self:
+        """Makes evidence of votes as an engine computed them. Whoever has votes makes evidence here.
+
+        Args:
+            votes: The votes. In the node task an empty group votes as the target does without edges.
+            theorem: Which theorem applies, a key of ``THEOREMS``.
+            voting_rule: How votes are added up, with its defaults filled in.
+            reach: ``reach_ptr`` and ``reach`` of :class:`VoteRecord`.
+            ids: "node_id", or "row" if row numbers stand in for ids.
+            parameters: Whole numbers that the theorem needs.
+            one_way: As in :class:`VoteRecord`, for the theorems that need it.
+            targets_per_node: As in :class:`VoteRecord`, for the theorems that need it.
+        """
+        counted, no_edge = apply_voting_rule(votes, voting_rule)
+        reach_ptr, reach_table = reach
+        return cls(
+            votes=counted,
+            theorem=theorem,
+            reach_ptr=reach_ptr.astype(np.int64),
+            reach=reach_table.astype(np.int32),
+            ids=ids,
+            parameters=dict(parameters or {}),
+            voting_rule=voting_rule,
+            one_way=one_way,
+            targets_per_node=targets_per_node,
+            **no_edge,
+        )
 
     @cached_property
     def counts(self) -> IntArray:

@@ -20,12 +20,12 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 import agnncert
-from agnncert.certificates.stacked import STEPS
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.theorems import LARGEST_AMOUNT, count_votes
 from agnncert.report import text
 from agnncert.report.summary import AttackUnit, ReportContext, Shares, Summary, changes_only, summarise
+from agnncert.stacked.record import STEPS
 from agnncert.storage import write_atomic
 
 if TYPE_CHECKING:

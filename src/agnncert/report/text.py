@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.stacked import TRUSTED
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.report.summary import AT_MOST, REFERENCES, Summary, no_edge_labels
+from agnncert.stacked.claim import TRUSTED
 
 # The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
 KEPT_MOST = 0.9

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.addons import addon
-from agnncert.certificates.votes import BoolArray, IntArray, apply_voting_rule
+from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import inductive_view
 from agnncert.divisions.base import Division, RandomDefence
@@ -386,12 +386,9 @@ class Validation:
     ) -> VoteEvidence:
         """The evidence that ``certify`` would store."""
         votes, reach = compute_votes(self.call, self.graph, division, self.rows, edges_by_group=edges_by_group)
-        added, no_edge = apply_voting_rule(votes, voting_rule)
-        pairs = pair_facts(self.graph, division, self.rows, votes.indptr, votes.group)
-        theorem, widths = division.theorem(self.task), reach[1].astype(np.int32)
-        return VoteEvidence(
-            added, theorem, reach[0], widths, "node_id", division.parameters, voting_rule, **no_edge, **pairs
-        )
+        pairs: dict[str, Any] = pair_facts(self.graph, division, self.rows, votes.indptr, votes.group)
+        theorem = division.theorem(self.task)
+        return VoteEvidence.from_votes(votes, theorem, voting_rule, reach, parameters=division.parameters, **pairs)
 
 
 def warn_if_uneven(model: torch.nn.Module, data: Any) -> None:

@@ -8,12 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agnncert.addons import addon
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.file import Contents
-from agnncert.certificates.stacked import StackedCounts
 from agnncert.certificates.votes import ABSTAIN, BoolArray, FloatArray, IntArray, VoteRecord
-from agnncert.verifier import recount_stacked
 from agnncert.verifier.limits import Changes, Limits, limits_under
 from agnncert.verifier.piles import (
     NUM_TIERS,
@@ -30,27 +26,6 @@ from agnncert.verifier.piles import (
 )
 
 ENTRIES_AT_ONCE = 2**17
-
-
-def possible(contents: Contents, budget: Budget) -> BoolArray:
-    """Which classes each target of a file may get under an attack, shape ``[n, num_classes]``."""
-    if contents.kind == "votes":
-        return of_votes(VoteRecord.load(contents.evidence, contents.settings), budget)
-    if contents.kind == "stacked":
-        return recount_stacked.possible(StackedCounts.load(contents.evidence, contents.settings), budget)
-    recount_samples = addon("agnncert.verifier", contents.kind, "agnncert_peers", "a certificate from random samples")
-    return np.asarray(recount_samples.possible(contents, budget))
-
-
-def wrong_exclusions(contents: Contents) -> list[str]:
-    """What is wrong with the stated numbers of targets that cannot get a label."""
-    classes, wrong = contents.settings.get("num_classes"), []
-    for budget, numbers in zip(contents.budgets, contents.excluded, strict=True):
-        if numbers and classes not in (None, len(numbers)):  # before work that grows with all classes
-            wrong.append(f"{len(numbers)} numbers of targets that cannot get a label are stated for {classes} classes")
-        elif numbers and list(numbers) != (~possible(contents, budget)).sum(axis=0).tolist():
-            wrong.append(f"the stated numbers of targets that {budget} gives no label do not follow from the evidence")
-    return wrong
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,8 @@ import numpy as np
 
 from agnncert.certificates.budget import PRICED, Budget, Prices
 from agnncert.certificates.file import Contents
-from agnncert.certificates.stacked import StackedCounts
-from agnncert.certificates.votes import BoolArray, FloatArray, VoteRecord
-from agnncert.verifier import recount_stacked
-from agnncert.verifier.limits import limits_under
-from agnncert.verifier.piles import sort_votes
-from agnncert.verifier.recount import holds
-from agnncert.verifier.recount_possible import possible
+from agnncert.certificates.votes import BoolArray, FloatArray
+from agnncert.verifier.kinds import checker_of
 
 MOST_TRIES = 20_000
 KINDS = (*PRICED, "edges_per_injected", "target_features")
@@ -77,13 +72,7 @@ def _budget(dear: list[str], numbers: list[float], free: list[str]) -> Budget:
 
 def _breaks(contents: Contents, label: int | None) -> Callable[[Budget], BoolArray]:
     """Returns a function from a budget to the targets whose label may change, or may become ``label``, ``[n]``."""
-    if label is not None:
-        return lambda budget: possible(contents, budget)[:, label]
-    if contents.kind == "votes":
-        parts = list(sort_votes(VoteRecord.load(contents.evidence, contents.settings)))
-        return lambda budget: np.concatenate([~holds(piles, limits_under(piles, budget)) for piles in parts])
-    if contents.kind == "stacked":
-        counts = StackedCounts.load(contents.evidence, contents.settings)
-        tables = recount_stacked.tables_of(counts)
-        return lambda budget: ~recount_stacked.holds(counts, tables, budget)
-    return lambda budget: possible(contents, budget).sum(axis=1) > 1
+    checker = checker_of(contents.kind)
+    if label is None:
+        return checker.breaks(contents)
+    return lambda budget: checker.possible(contents, budget)[:, label]

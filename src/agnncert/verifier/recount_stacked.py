@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
-from agnncert.certificates.stacked import MOST_NEW, STEPS, StackedCounts, make_stacked_claim
+from agnncert.stacked.claim import make_stacked_claim
+from agnncert.stacked.record import MOST_NEW, STEPS, StackedRecord
 from agnncert.verifier.check import check_claim, check_targets, of_targets
 
 Ints = npt.NDArray[np.int64]
@@ -39,7 +40,7 @@ class Table:
         doubt: What other machines may take from votes by rounding, shape ``[n, C]``.
     """
 
-    counts: StackedCounts
+    counts: StackedRecord
     rows: Ints
     label: Ints
     ahead: Ints
@@ -156,20 +157,20 @@ def _sums(given: Ints) -> Ints:
     return np.concatenate([np.zeros((*given.shape[:2], 1), dtype=np.int64), np.cumsum(given, axis=2)], axis=2)
 
 
-def _cases(counts: StackedCounts) -> list[tuple[int, int]]:
+def _cases(counts: StackedRecord) -> list[tuple[int, int]]:
     """Whether new edges bring neighbours, and whether they cost: what an attacker may choose."""
     if not counts.pseudo:
         return [(0, 1)]
     return [(0, 0), (1, 1), (0, 1)] if counts.by_edge else [(0, 0), (1, 1)]
 
 
-def tables_of(counts: StackedCounts) -> list[Table]:
+def tables_of(counts: StackedRecord) -> list[Table]:
     """The targets, by their number of neighbours."""
     degree = np.diff(counts.indptr)
     return [_table(counts, np.flatnonzero(degree == d), int(d)) for d in np.unique(degree)]
 
 
-def _table(counts: StackedCounts, rows: Ints, d: int, instead: int | None = None) -> Table:
+def _table(counts: StackedRecord, rows: Ints, d: int, instead: int | None = None) -> Table:
     """Targets with d neighbours each; ``instead`` asks about this class of each instead of the winner."""
     listed = counts.indptr[rows][:, None] + np.arange(d)
     cast = np.moveaxis(counts.table[counts.which[listed]].astype(np.int64), 1, 2)  # [n, C, d]
@@ -195,7 +196,7 @@ def _all(survived: Bools) -> Bools:
     return np.asarray(survived.all(axis=1))
 
 
-def label_is(counts: StackedCounts, tables: list[Table]) -> Ints:
+def label_is(counts: StackedRecord, tables: list[Table]) -> Ints:
     """The winner of each target, shape ``[n]``."""
     label = np.zeros(counts.num_targets, dtype=np.int64)
     for table in tables:
@@ -225,7 +226,7 @@ def right_radius(tables: list[Table], stated: Ints, structure: bool) -> Bools:
     return right
 
 
-def holds(counts: StackedCounts, tables: list[Table], budget: Budget, added: Any = None) -> Bools:
+def holds(counts: StackedRecord, tables: list[Table], budget: Budget, added: Any = None) -> Bools:
     """Whether each target survives a budget; ``added`` replaces its added edges, one number for each target."""
     answer = np.zeros(counts.num_targets, dtype=bool)
     if budget.target_features:
@@ -246,7 +247,7 @@ def _survives(table: Table, budget: Budget, edges: Any) -> Bools:
     return table.survives(edges + nodes, budget.delete_edges + budget.delete_nodes, altered)
 
 
-def possible(counts: StackedCounts, budget: Budget) -> Bools:
+def possible(counts: StackedRecord, budget: Budget) -> Bools:
     """Which classes may win under a budget: those that some attack brings ahead of each other one, ``[n, C]``."""
     answer = np.ones((counts.num_targets, counts.num_classes), dtype=bool)
     if budget.target_features:
@@ -262,12 +263,12 @@ def possible(counts: StackedCounts, budget: Budget) -> Bools:
     return answer
 
 
-def but_additions(counts: StackedCounts) -> Budget:
+def but_additions(counts: StackedRecord) -> Budget:
     """Any number of deletions and changes, and nothing added; no deleted node where row numbers are ids."""
     return Budget(0, math.inf, math.inf, 0, 0, math.inf if counts.ids == "node_id" else 0, math.inf)
 
 
-def right_neighbours(counts: StackedCounts, tables: list[Table], rest: Budget, stated: npt.NDArray[Any]) -> Bools:
+def right_neighbours(counts: StackedRecord, tables: list[Table], rest: Budget, stated: npt.NDArray[Any]) -> Bools:
     """Whether each stated number of added edges is the largest that is survived on top of ``rest``, shape ``[n]``."""
     whole = (stated == np.inf) | ((stated >= -1) & (stated == np.floor(stated)) & (stated <= 2**31))
     sane = np.where(whole, stated, -1)
@@ -276,7 +277,7 @@ def right_neighbours(counts: StackedCounts, tables: list[Table], rest: Budget, s
     return np.asarray(whole & ((sane < 0) | at) & ((sane == np.inf) | ~beyond))
 
 
-def broken(counts: StackedCounts, budget: Budget, fails: Bools, radius: Ints, structure: Ints) -> int:
+def broken(counts: StackedRecord, budget: Budget, fails: Bools, radius: Ints, structure: Ints) -> int:
     """How many targets one attacked graph breaks at most, given which fail one by one."""
     if counts.second or budget.target_features:
         return int(fails.sum())
@@ -306,7 +307,7 @@ def check_stacked_file(contents: Contents) -> list[str]:
     Raises:
         CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
     """
-    counts, claim, arrays = StackedCounts.load(contents.evidence, contents.settings), contents.claim, contents.arrays
+    counts, claim, arrays = StackedRecord.load(contents.evidence, contents.settings), contents.claim, contents.arrays
     expected = make_stacked_claim(counts, digests=claim.digests, locality=claim.locality)
     wrong = [
         *check_targets(contents, counts.num_targets),

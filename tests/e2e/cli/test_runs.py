@@ -15,12 +15,12 @@ import torch
 from safetensors.torch import save_file
 
 import agnncert as ac
-import agnncert.training.study as fitting
+import agnncert.study as fitting
 from agnncert.cli.folder import RunFolder, open_run
 from agnncert.cli.screen import Screen, _Lines
+from agnncert.fitting import fit
 from agnncert.graphs import graph
 from agnncert.progress import Progress
-from agnncert.training.loop import fit
 from tests.support import programs
 
 FAST = ("--groups", "12", "--no-references")

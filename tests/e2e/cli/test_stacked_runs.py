@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-import agnncert.training.stacked as small_networks
+import agnncert.stacked.training as small_networks
 from agnncert.cli import main, make_step
 from agnncert.datasets.encoding import limit_of
 from agnncert.datasets.fraud import YEAR, ZERO, trusted_edges
@@ -220,7 +220,7 @@ def test_interrupted_training_ends_with_the_same_weights(agnncert, payments, pla
 
         return train(*args[:3], one, **kwargs)
 
-    monkeypatch.setattr("agnncert.training.loop.fit_stacked", stops)
+    monkeypatch.setattr("agnncert.stacked.defence.fit_stacked", stops)
     stopped = agnncert("train", payments, *PLAIN, "--out", "runs/parts")
     assert stopped.status == 130
     assert "the same command continues" in stopped.err

@@ -9,6 +9,7 @@ import numpy as np
 
 import agnncert as ac
 from agnncert.cli import make_step
+from agnncert.divided import defence
 from agnncert.report.summary import AT_MOST
 from agnncert_peers.possible import possible
 from tests.support.commands import write_tables
@@ -173,8 +174,8 @@ def test_a_threshold_is_chosen_for_a_false_positive_rate_or_a_number_of_alerts(a
 
 def test_the_vote_of_a_rare_class_is_chosen_by_balanced_accuracy_unasked(agnncert, place, monkeypatch) -> None:
     given = []
-    choose = make_step.choose_voting_rule
-    monkeypatch.setattr(make_step, "choose_voting_rule", lambda *a, **k: given.append(k["measure"]) or choose(*a, **k))
+    choose = defence.choose_voting_rule
+    monkeypatch.setattr(defence, "choose_voting_rule", lambda *a, **k: given.append(k["measure"]) or choose(*a, **k))
     nodes = write_tables(place / "tables", nodes=100) / "nodes.csv"
     text = nodes.read_text().replace("cat", "dog").splitlines()
     rows = [row.replace("dog", "cat") if k % 25 == 1 else row for k, row in enumerate(text)]

@@ -226,10 +226,10 @@ def test_data_that_changed_is_noticed(agnncert, trained) -> None:
 def test_an_error_that_nobody_expected_is_no_traceback_either(agnncert, monkeypatch) -> None:
     Path("late.py").write_text(
         "import torch\n\nclass Late(torch.nn.Module):\n    def forward(self, x, edge_index):\n        return x\n\n"
-        "def cast(*args, **kwargs):\n    raise ZeroDivisionError('by accident')\n"
+        "def compute_votes(*args, **kwargs):\n    raise ZeroDivisionError('by accident')\n"
     )
     monkeypatch.syspath_prepend(Path.cwd())
-    monkeypatch.setattr("agnncert.certifier.cast", importlib.import_module("late").cast)
+    monkeypatch.setattr("agnncert.divided.certify.compute_votes", importlib.import_module("late").compute_votes)
     answer = agnncert("certify", "tables", "--model", "late:Late", "--groups", 5)
     assert answer.status == 2
     assert "ZeroDivisionError: by accident (late.py, line 8)" in answer.err

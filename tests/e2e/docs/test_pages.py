@@ -10,7 +10,6 @@ import typer
 
 import agnncert
 from agnncert.cli.commands import app
-from tests.support.labelled import labelled_graph
 from tests.support.paths import PROJECT
 
 DOCS = PROJECT / "docs"
@@ -96,26 +95,6 @@ def test_the_architecture_names_every_file_and_no_other():
     source = PROJECT / "src" / "agnncert"
     files = [file.relative_to(source).with_suffix("").as_posix() for file in source.rglob("*.py")]
     assert sorted(named) == sorted(name for name in files if not name.rpartition("/")[2].startswith("_"))
-
-
-def test_call_paths_lead_through_files_in_the_order_in_which_calls_arrive(tmp_path):
-    data = labelled_graph(num_nodes=30)
-    division, fitted = agnncert.NodeCentric(5), {"epochs": 1, "evaluate_every": 1}
-    model = agnncert.build_model("gcn", data)
-    file = tmp_path / "c.cert"
-    agnncert.certify(model, data, division).save(file)
-    calls = {
-        "ac.fit": lambda: agnncert.fit(model, data, division, **fitted),
-        "ac.certify": lambda: agnncert.certify(model, data, division),
-        "ac.compare": lambda: str(agnncert.compare(data, [division], fit=fitted, references=False)),
-        "ac.verify": lambda: agnncert.verify(file),
-    }
-    rows = [row.split("|") for row in architecture("Call paths").splitlines() if row.startswith("| `a")]
-    told = {row[1].strip().strip("`"): re.findall(r"`([a-z_/]+)`", row[2]) for row in rows}
-    assert len(told) == 5
-    for name, call in calls.items():
-        arrived = files_of(call)
-        assert [file for file in arrived if file in told[name]] == told[name]
 
 
 def files_of(call) -> list[str]:

@@ -56,6 +56,7 @@ def test_the_page_names_every_file_of_prover_and_verifier_once():
     names = {path.relative_to(SOURCE).with_suffix("").as_posix() for path in files if path.stem != "__init__"}
     assert sorted([*TRUSTED, *PROVING]) == sorted(
         names
+        | {"stacked/record", "stacked/claim", "stacked/evidence"}
         | {"addons", "storage", "errors", "verdict", "agnncert_peers/recount_samples", "agnncert_peers/sample_claim"}
     )
 
@@ -105,8 +106,6 @@ def stated(pattern: str) -> int:
 
 def test_the_stated_lengths_are_about_right():
     texts = {name: source_of(name).read_text(encoding="utf-8") for name in TRUSTED}
-    for first, length, *_ in rows("What to read"):
-        assert len(texts[first.strip("`")].splitlines()) == pytest.approx(int(length), rel=0.1), first
     length = {name: len(text.splitlines()) for name, text in texts.items()}
     assert sum(length.values()) == pytest.approx(stated(r"That is about ([\d,]+) lines"), rel=0.06)
     assert sum(map(code_lines, texts.values())) == pytest.approx(stated(r"of which ([\d,]+) are code"), rel=0.06)

@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.certificates.budget import Budget
 from agnncert.graphs.graph import CanonicalGraph
-from agnncert.models.stacked import StackedModel
 from agnncert.proving.certificate import Certificate
+from agnncert.stacked.model import StackedModel
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN

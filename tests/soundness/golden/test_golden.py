@@ -11,7 +11,8 @@ from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.file import VERSION, read_contents
 from agnncert.proving.certificate import load_certificate, usual_budgets
 from agnncert.verdict import verify
-from agnncert.verifier import recount_possible, recount_prices
+from agnncert.verifier import recount_prices
+from agnncert.verifier.kinds import checker_of
 from tests.soundness.golden.examples import EXAMPLES
 from tests.soundness.golden.make import summary
 
@@ -38,7 +39,7 @@ def test_an_example_certificate_still_verifies_and_proves_the_same(file):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_an_example_certificate_is_what_its_graph_and_model_give(file):
     example = EXAMPLES[file.stem]
-    own = {"division": example.division} if file.stem.startswith("custom") else {}
+    own = {"defence": example.division} if file.stem.startswith("custom") else {}
     verdict = verify(file, data=example.data(), model=example.model(), recheck=math.inf, **own)
     assert verdict.holds, verdict
 
@@ -48,7 +49,7 @@ def test_the_verifier_finds_the_same_possible_labels_in_an_example_certificate(f
     certificate, contents = load_certificate(file), read_contents(file)
     for budget in (*usual_budgets(certificate.claim), *BUDGETS):
         possible = certificate.possible(budget)
-        assert (recount_possible.possible(contents, budget) == possible).all(), budget
+        assert (checker_of(contents.kind).possible(contents, budget) == possible).all(), budget
         assert ((possible.sum(axis=1) == 1) == certificate.holds_against(budget)).all()
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.stacked import STEPS
 from agnncert.certificates.theorem_facts import THEOREMS
-from agnncert.proving.stacked import Leads, StackedEvidence, Touched
+from agnncert.stacked.evidence import Leads, StackedEvidence, Touched
+from agnncert.stacked.record import STEPS
 from agnncert.verifier import recount_prices
 from tests.soundness.laws.test_stacked_votes import attacks, draw, joined, scores, winner
 from tests.support.certificates import certificate_of, random_evidence, random_vote

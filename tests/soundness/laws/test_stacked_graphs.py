@@ -9,10 +9,12 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.certificates.stacked import STEPS
 from agnncert.graphs.targets import prepared
-from agnncert.models.stacked import StackedModel, StackedVotes, stacked_counts
-from agnncert.proving.stacked import Leads, StackedEvidence
+from agnncert.stacked.counting import stacked_counts
+from agnncert.stacked.defence import StackedVotes
+from agnncert.stacked.evidence import Leads, StackedEvidence
+from agnncert.stacked.model import StackedModel
+from agnncert.stacked.record import STEPS
 
 NODES, KINDS, CLASSES = 4, 3, 3
 PAIRS = list(itertools.combinations(range(NODES), 2))

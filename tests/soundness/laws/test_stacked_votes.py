@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.stacked import STEPS
-from agnncert.proving.stacked import Leads, StackedEvidence, Touched, moved_by_nodes
+from agnncert.stacked.evidence import Leads, StackedEvidence, Touched, moved_by_nodes
+from agnncert.stacked.record import STEPS
 from agnncert.verifier import recount_stacked as recount
 
 CASES = 250

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agnncert.certificates.stacked import STEPS
-from agnncert.models import stacked as models
-from agnncert.proving import stacked
+from agnncert.stacked import evidence as stacked
+from agnncert.stacked import model as models
+from agnncert.stacked.record import STEPS
 from tests.soundness.laws import test_prices as prices
 from tests.soundness.laws import test_stacked_graphs as graphs
 from tests.soundness.laws import test_stacked_votes as votes

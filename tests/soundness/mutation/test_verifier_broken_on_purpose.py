@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert import certifier
-from agnncert import recompute as replay
-from agnncert import verdict as verdicts
 from agnncert.auditing.findings import Finding
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates import claim as claims
 from agnncert.certificates.votes import ABSTAIN
-from agnncert.verifier import check
+from agnncert.divided import certify as certifier
+from agnncert.divided import recompute as replay
+from agnncert.verifier import check, check_votes
 from agnncert_peers import recheck, recount_samples
 from tests.support.forgers_world import world_of
 from tests.support.forging import Draft, derive, drafted, ids_of, seal, select, set_ids
@@ -197,7 +196,7 @@ FORGERIES = [
     ("node", no_digest, ALL, without(replay, targets, "does not say which")),
     ("node", digest_of("model"), ALL, no_check(replay, "other_model")),
     ("rs", digest_of("model"), ALL, no_check(recheck, "other_model")),
-    ("node", another_division, ALL, without(verdicts, "check_vote_file", "the digest of the division")),
+    ("node", another_division, ALL, without(check_votes, "check_vote_file", "the digest of the division")),
     ("node", digest_of("approval"), ALL, without(check, claim, "nobody could check")),
     ("edge", nodes_that_reach_little, ALL, without(replay, "_wrong_division", "the subgraphs in which")),
     ("node", gated, FILE, any_rule_fits),

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert import certifier
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import AgnncertError
+from agnncert.proving import evidence as certifier
 from agnncert.proving import evidence as proving
 from agnncert.proving import per_neighbour as own_theorems
 from agnncert.proving import theorems as rules

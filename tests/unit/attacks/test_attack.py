@@ -147,7 +147,7 @@ def test_wrong_calls_are_met_with_what_to_do() -> None:
         attack(model, town(ids=False), division, budget=ac.Budget(delete_nodes=1))
     with pytest.raises(ac.errors.BudgetError, match="for graphs use change_features"):
         attack(*setting("graph", "N"), budget=ac.Budget(target_features=True))
-    with pytest.raises(ac.errors.DivisionError, match="expected a division such as"):
+    with pytest.raises(ac.errors.SettingsError, match="expected a division such as"):
         attack(model, data, 30, budget=some)  # type: ignore[arg-type]
     with pytest.raises(ac.errors.ModelContractError, match=r"model\.eval\(\)"):
         attack(NodeListener().train(), data, division, budget=some)

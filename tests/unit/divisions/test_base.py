@@ -264,12 +264,12 @@ def test_a_number_of_groups_from_numpy_is_an_ordinary_one(kind):
 @pytest.mark.parametrize(
     ("thing", "message"),
     [
-        ("node", r"division='node': expected a division such as ac\.NodeCentric\(num_groups=60\)"),
-        (None, "division=None"),
-        (60, "division=60"),
+        ("node", r"'node' is no defence: expected a division such as ac\.NodeCentric\(num_groups=60\)"),
+        (None, "None is no defence"),
+        (60, "60 is no defence"),
         (NodeCentric, "NodeCentric is a class"),
         (ac.baselines.BiRS, "BiRS is a class"),
-        (ac.Budget(), "a Budget is no division.*inherits from ac.Division"),
+        (ac.Budget(), r"Budget\(\) is no defence.*inherits from ac.Division"),
     ],
     ids=["name", "None", "number", "class", "smoothing", "other"],
 )
@@ -278,7 +278,7 @@ def test_what_is_no_division_is_refused_by_name(thing, message):
     model = ac.build_model("gcn", data, hidden_channels=4).eval()
     calls = [lambda: ac.certify(model, data, thing)]
     if thing is not None:  # where None means something
-        calls += [lambda: ac.audit(model, division=thing), lambda: ac.fit(model, data, thing, epochs=1)]
+        calls += [lambda: ac.audit(model, defence=thing), lambda: ac.fit(model, data, thing, epochs=1)]
     for call in calls:
-        with pytest.raises(ac.errors.DivisionError, match=message):
+        with pytest.raises(ac.errors.SettingsError, match=message):
             call()

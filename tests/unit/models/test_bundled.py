@@ -24,7 +24,7 @@ def test_a_model_is_the_file_that_belongs_to_this_version(name) -> None:
 def test_digits_are_certified_without_training() -> None:
     settings, study = study_of_settings(CertifySettings(data="digits-knn", weights="pretrained"))
     assert (settings.model, settings.division, settings.groups) == ("gcn", "node", 60)
-    certificate = ac.certify(study.model, study.data, study.division, targets=study.targets[:100])
+    certificate = ac.certify(study.model, study.data, study.defence, targets=study.targets[:100])
     right = certificate.label == certificate.truth
     assert (right & (certificate.radius >= 2)).mean() > 0.6  # it has learned something, so that attacks mean something
 

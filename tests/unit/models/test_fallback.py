@@ -37,7 +37,7 @@ def test_messages_decide_who_answers(model):
 
 @pytest.mark.parametrize("division", [ac.EdgeCentric(5), ac.NodeCentric(5)], ids=str)
 def test_it_may_vote_by_construction(model, division):
-    report = ac.audit(model, division=division, data=DATA)
+    report = ac.audit(model, defence=division, data=DATA)
     assert report.ok
     assert report.locality == "construction"
     fast, naive = (votes_of(model, DATA, division, engine) for engine in ("fast", "naive"))

@@ -50,7 +50,7 @@ def test_a_scaled_model_is_fit_by_construction_and_both_engines_agree(name, tmp_
     data = uneven(24)
     data.edge_attr = torch.ones(data.num_edges, 1)  # which rgcn reads
     model = ac.fit(ac.build_model(name, data, hidden_channels=8, scale="standard"), data, DIVISION, epochs=2)
-    assert ac.audit(model, division=DIVISION, data=data).locality == "construction"
+    assert ac.audit(model, defence=DIVISION, data=data).locality == "construction"
     fast, naive = (ac.certify(model, data, DIVISION, engine=engine) for engine in ("fast", "naive"))
     assert (fast.counts == naive.counts).all()
     fast.save(tmp_path / "a.cert", budgets=())

@@ -8,8 +8,8 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.study import advice_if_worse, usual_arguments
 from agnncert.training.settings import _RECIPES, checked, recipe
-from agnncert.training.study import advice_if_worse, usual_arguments
 from agnncert_peers.runner import make_study
 from tests.support.labelled import labelled_graph
 

@@ -91,9 +91,9 @@ def test_training_under_noise_makes_the_smoothed_vote_better():
     data = labelled_graph(num_nodes=60, noise=1.5)
     defence = BiRS(0.5, 0.5, selection=10, samples=200)
     model = small_model(data).double()
-    untrained = defence.certify(model.eval(), data, data.val_mask)
+    untrained = ac.certify(model.eval(), data, defence, data.val_mask)
     ac.fit(model, data, defence, epochs=30, lr=0.02, evaluate_every=5)
-    trained = defence.certify(model, data, data.val_mask)
+    trained = ac.certify(model, data, defence, data.val_mask)
     right = [(c.label == c.truth).mean() for c in (untrained, trained)]
     assert right[1] > right[0] + 0.2
     assert model.training_record["division"] == repr(defence)

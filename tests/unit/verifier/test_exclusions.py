@@ -13,7 +13,7 @@ from agnncert.certificates.file import read_contents, write_contents
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import CertificateError
 from agnncert.verdict import verify
-from agnncert.verifier import recount_possible
+from agnncert.verifier import exclusions
 from tests.support.certificates import certificate_of, random_evidence
 from tests.support.forging import scratch_folder
 from tests.support.hostile import open_up, sealed
@@ -121,20 +121,20 @@ def test_not_more_is_stated_than_is_read(tmp_path) -> None:
     assert "takes long" in verify(longer).reasons[0]
 
 
-COUNTED = "list(numbers) != (~possible(contents, budget)).sum(axis=0).tolist()"
+COUNTED = "list(numbers) != (~checker.possible(contents, budget)).sum(axis=0).tolist()"
 MISTAKES = {
     "numbers are not compared": (COUNTED, "len(numbers) != 3"),
-    "one class is enough": (COUNTED, "numbers[0] != int((~possible(contents, budget))[:, 0].sum())"),
-    "more may be stated": (COUNTED, "any(np.array(numbers) < (~possible(contents, budget)).sum(axis=0))"),
-    "possible ones are counted": ("(~possible(contents, budget))", "possible(contents, budget)"),
-    "another budget is asked": ("possible(contents, budget)", "possible(contents, contents.budgets[0])"),
+    "one class is enough": (COUNTED, "numbers[0] != int((~checker.possible(contents, budget))[:, 0].sum())"),
+    "more may be stated": (COUNTED, "any(((~checker.possible(contents, budget)).sum(axis=0) > numbers).tolist())"),
+    "possible ones are counted": ("(~checker.possible(contents, budget))", "checker.possible(contents, budget)"),
+    "another budget is asked": ("checker.possible(contents, budget)", "checker.possible(contents, contents.budgets[0])"),
     "the first budget is enough": ("strict=True):", "strict=True):\n        if budget != contents.budgets[0]:\n            break"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_broken_verifier_turns_the_test_red(mistake, tmp_path, monkeypatch) -> None:
-    function = recount_possible.wrong_exclusions
+    function = exclusions.wrong_exclusions
     monkeypatch.setattr(function, "__code__", edited(function, *MISTAKES[mistake]).__code__)
     with pytest.raises(AssertionError):
         test_a_false_number_is_refused(tmp_path)

@@ -248,7 +248,8 @@ def _voting(
     folder: RunFolder, settings: ModelSettings, names: tuple[str, ...], prior: tuple[int, ...] | None
 ) -> tuple[Division, VotingRule | None]:
     """Division and voting rule of the run's certificate, or of its training; a given prior comes first."""
-    _, division = make_division(settings, "graph")
+    _, defence = make_division(settings, "graph")
+    division = defence.division
     voting_rule = settings.voting_rule(names)
     if folder.certificate.is_file():
         certificate = load_certificate(folder.certificate)

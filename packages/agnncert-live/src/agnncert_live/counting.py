@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.theorem_facts import THEOREMS
-from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Votes, apply_voting_rule
+from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.engine.reach import sums_of_largest
 from agnncert.proving.evidence import VoteEvidence, radius_of
@@ -227,7 +227,6 @@ class Counter:
                 else a crude table says that one node reaches all.
         """
         cast, copies = self.votes(targets)
-        counted, no_edge = apply_voting_rule(cast, self.voting_rule)
         facts = THEOREMS[self.theorem]
         reached = np.bincount(cast.owner[cast.reached], minlength=len(targets))
         covers = (reached > 0) & facts.uses_reach
@@ -240,17 +239,7 @@ class Counter:
             of_pairs["one_way"] = (union.arriving.length[copies] == 0) != (union.leaving.length[copies] == 0)
         if facts.targets_per_node:
             of_pairs["targets_per_node"] = np.zeros(0, dtype=np.int32)
-        return VoteEvidence(
-            counted,
-            self.theorem,
-            reach[0].astype(np.int64),
-            reach[1].astype(np.int32),
-            self.ids,
-            {},
-            self.voting_rule,
-            **no_edge,
-            **of_pairs,
-        )
+        return VoteEvidence.from_votes(cast, self.theorem, self.voting_rule, reach, ids=self.ids, **of_pairs)
 
     def _reach(self, targets: Array, copies: Array, owner: Array) -> tuple[Array, Array]:
         """The exact table of ``engine/reach``, for a few targets."""

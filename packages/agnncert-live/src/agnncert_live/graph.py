@@ -15,7 +15,7 @@ import torch
 from agnncert.auditing.model_audit import audit
 from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certifier import assemble
+from agnncert.divided.certify import ComputedVotes, assemble
 from agnncert.engine.adapter import bind
 from agnncert.engine.arguments import require_order
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
@@ -346,9 +346,8 @@ class LiveGraph:
                 raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
             core = self._core
             chosen, votes, reach = write_out(core, self.data())
-            return assemble(
-                chosen, self.division, votes, reach, self.tolerance, self.locality, self._digest, self.voting_rule
-            )
+            computed = ComputedVotes(votes, reach, self.tolerance, self.locality, self._digest)
+            return assemble(chosen, self.division, computed, self.voting_rule)
 
     def subscribe(
         self, listener: Callable[[Applied], None], below: float | None = None, flips: bool = False

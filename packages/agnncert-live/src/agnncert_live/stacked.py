@@ -10,14 +10,15 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.certificates.ids import encode_id, id_array
-from agnncert.certifier import audit_own
 from agnncert.divisions.edge import PerEdge
 from agnncert.errors import AgnncertError, IdError, ModelContractError
 from agnncert.graphs.targets import prepared
 from agnncert.models.digest import model_digest
-from agnncert.models.stacked import StackedModel, require_stacked, stacked_counts
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.stacked import StackedEvidence
+from agnncert.stacked.counting import stacked_counts
+from agnncert.stacked.defence import audit_own, require_stacked
+from agnncert.stacked.evidence import StackedEvidence
+from agnncert.stacked.model import StackedModel
 from agnncert_live.conversion import data_of, store_of
 from agnncert_live.events import Applied, Moved, events_of
 from agnncert_live.nodes import Cells, grown

@@ -17,20 +17,20 @@ import numpy as np
 
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.load import load_dataset
-from agnncert.divisions.base import Division
+from agnncert.defence import Defence, as_defence
 from agnncert.divisions.edge import EdgeDivision
 from agnncert.divisions.node import NodeDivision
 from agnncert.engine.arguments import require_kinds
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.models.build import count_classes
-from agnncert.models.stacked import StackedVotes
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.measures import MEASURES
 from agnncert.report.figures import FORMATS, Curve, Panel, draw_panels, laid_out
+from agnncert.stacked.settings import StackedSettings
 from agnncert.storage import write_atomic
+from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Study, fit_model, part_rows
 from agnncert.training.setup import require_voting_rule
-from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Study, fit_model, part_rows
 from agnncert_peers.ceilings import Changes, ceiling, few_type_counts
 from agnncert_peers.control_rows import ABOUT, bag_row, histogram_row, no_edges_row, size_row
 from agnncert_peers.defences import defence_named
@@ -40,7 +40,7 @@ from agnncert_peers.size_control import SIZE_ONLY, SizedGraphs
 from agnncert_peers.smoothing import Smoothing
 from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, Threat
 
-Voted: TypeAlias = Defence | tuple[Division, VotingRule]
+Voted: TypeAlias = Any  # a defence, or a pair of a division and its voting rule
 
 log = logging.getLogger(__name__)
 
@@ -366,9 +366,11 @@ def compare(
     study = replace(study, measure=measure or ("accuracy" if study.rare is None else "balanced"))
     chosen = _named(_usual_defences(task, threat) if defences is None else defences)
     if voting_rule is not None:
-        kinds = object if defences is not None else EdgeDivision | NodeDivision
         chosen = {
-            name: (defence, voting_rule if own is None and isinstance(defence, kinds) else own)
+            name: (
+                defence,
+                voting_rule if own is None and (defences is not None or _votes_by_division(defence)) else own,
+            )
             for name, (defence, own) in chosen.items()
         }
     entries = _entries(study, chosen, threat, designs)  # raises errors before any work
@@ -424,7 +426,7 @@ def _ceiling(study: Study, threat: Threat, sizes: tuple[int, ...]) -> tuple[floa
 
 def _enough_to_fold(study: Study) -> bool:
     rows = part_rows(study.ready, "train")
-    return rows is not None and len(rows) >= 2 * StackedVotes.folds and part_rows(study.ready, "val") is not None
+    return rows is not None and len(rows) >= 2 * StackedSettings.folds and part_rows(study.ready, "val") is not None
 
 
 def _controls(
@@ -454,7 +456,7 @@ def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ..
 
 
 def _entries(
-    study: Study, chosen: Mapping[str, tuple[Defence, VotingRule | None]], threat: Threat, designs: Sequence[int]
+    study: Study, chosen: Mapping[str, tuple[Any, VotingRule | None]], threat: Threat, designs: Sequence[int]
 ) -> list[Entry]:
     """What to run for each defence: once, or once for each design size.
 
@@ -464,9 +466,10 @@ def _entries(
     entries: list[Entry] = []
     num_classes = count_classes(study.data) if isinstance(study.model, str) else None
     for name, (defence, voting_rule) in chosen.items():
-        if voting_rule is not None and isinstance(defence, Division):
-            require_voting_rule(voting_rule, defence, study.task, num_classes)
-        if voting_rule is not None or not isinstance(defence, Division) or not defence.knows_empty_groups:
+        division = getattr(defence, "division", None)
+        if voting_rule is not None and division is not None:
+            require_voting_rule(voting_rule, division, study.task, num_classes)
+        if voting_rule is not None or division is None or not division.knows_empty_groups:
             entries.append(Entry(name, replace(study, defence=defence, voting_rule=voting_rule)))
             continue
         plain = replace(study, defence=defence)
@@ -488,6 +491,10 @@ def _entries(
     return entries
 
 
+def _votes_by_division(defence: Any) -> bool:
+    return isinstance(getattr(defence, "division", None), EdgeDivision | NodeDivision)
+
+
 def _usual_defences(task: str, threat: Threat) -> list[Defence]:
     """The defences that cover an attack, with their default settings."""
     ours = ("gated",) if threat.own_features and task == "node" else ("edge", "node")
@@ -506,7 +513,7 @@ def _checked_designs(sizes: int | Sequence[int] | None) -> tuple[int, ...]:
     return tuple(sorted(set(given)))
 
 
-def _named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[Defence, VotingRule | None]]:
+def _named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[Any, VotingRule | None]]:
     """Each defence by name, with its voting rule if it has one; raises SettingsError for anything else."""
     given = defences if isinstance(defences, Mapping) else {_full_name(defence): defence for defence in defences}
     listed = {name: defence if isinstance(defence, tuple) else (defence, None) for name, defence in given.items()}
@@ -514,12 +521,15 @@ def _named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[D
         if len(votes) != 1 or not isinstance(votes[0], VotingRule | None):
             raise SettingsError(f'"{name}": expected a defence, or a pair of a division and its VotingRule.')
         known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
-        if not isinstance(defence, Division | Smoothing | StackedVotes) and defence not in known:
+        if not hasattr(defence, "as_defence") and defence not in known:
             raise SettingsError(
                 f'"{name}" is not a defence: expected a division such as NodeCentric(300), or a smoothing defence '
                 "such as ac.baselines.BiRS()."
             )
-    return dict(listed)
+    return {
+        name: (as_defence(defence) if hasattr(defence, "as_defence") else defence, voting_rule)
+        for name, (defence, voting_rule) in listed.items()
+    }
 
 
 def _full_name(defence: Voted) -> str:
@@ -529,7 +539,7 @@ def _full_name(defence: Voted) -> str:
     return ", ".join([_name(defence[0]), *votes]) if defence else "()"
 
 
-def _name(defence: Defence) -> str:
+def _name(defence: Any) -> str:
     """The name of a defence in a table: its printed form without default settings.
 
     Example:

@@ -33,8 +33,8 @@ from agnncert.graphs.graph import Task
 from agnncert.progress import OnProgress
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.measures import Measures, target_weights
+from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED, Study, measures_of, part_rows
 from agnncert.training.rule_search import VoteTable, best_class_prior, joined, window
-from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, Study, measures_of, part_rows
 from agnncert_peers.runner import Outcome, Row, measured_columns, row_of, run, vote_in_words
 from agnncert_peers.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
 from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, HISTOGRAM, NO_EDGES, Threat

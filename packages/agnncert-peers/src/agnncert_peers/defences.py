@@ -6,7 +6,7 @@ from typing import Any
 
 from agnncert.divisions.named import DIVISIONS
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.models.stacked import StackedVotes
+from agnncert.stacked.defence import StackedVotes
 from agnncert_peers.deletions import BiRS as BiRS
 from agnncert_peers.flips import RS as RS
 from agnncert_peers.flips import SparseRS as SparseRS

@@ -24,11 +24,11 @@ import torch
 
 from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
 from agnncert.certificates.votes import FloatArray
-from agnncert.models.stacked import StackedModel, pairs_of
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE
-from agnncert.training.study import Study, predict
+from agnncert.stacked.model import StackedModel, pairs_of
+from agnncert.study import Study, predict
 from agnncert_peers.ceilings import Changes, ceiling, few_type_counts, votes_reference
 
 MOST_GRAPHS = 4_000  # of more, all pairs take too long

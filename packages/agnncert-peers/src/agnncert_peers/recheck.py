@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from agnncert.agreement import other_classes, other_model, wrong_targets
 from agnncert.certificates.file import Contents
-from agnncert.engine.call import bind
-from agnncert.engine.casting import EngineName
+from agnncert.defence import CertifyOptions, Findings, RecomputeOptions
+from agnncert.engine.adapter import bind
+from agnncert.engine.votes import EngineName
 from agnncert.errors import CertificateError, ModelContractError, SettingsError
-from agnncert.progress import OnProgress
+from agnncert.graphs.targets import CanonicalData
 from agnncert.proving.certificate import Certificate
-from agnncert.recompute import Found, other_classes, other_model, wrong_targets
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.interception import Interception
@@ -53,28 +54,20 @@ def redraw(evidence: SampleEvidence, model: Any, data: Any, targets: Any, engine
         targets: Rows of the targets.
         engine: The engine it was made with.
     """
-    return defence_of(evidence).certify(model, data, targets, engine=engine)
+    return defence_of(evidence).certify(model, data, targets, CertifyOptions(engine=engine))
 
 
-def check_samples(
-    found: Found,
-    contents: Contents,
-    ready: Any,
-    model: Any,
-    votes: float,
-    seed: int,
-    division: Any,
-    progress: OnProgress | None,
-) -> None:
-    """Checks a certificate from random samples; arguments as those of the checks in ``agnncert.recompute``."""
+def check_samples(contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
+    """Compares a certificate from random samples with a graph and, unless it is ``None``, with a model."""
+    found = Findings()
     evidence = SampleEvidence.load(contents.evidence, contents.settings)
-    chosen = ready.targets(contents.arrays["row"])
+    chosen = data.targets(contents.arrays["row"])
     found.wrong += wrong_targets(contents, chosen)
     try:
         defence = defence_of(evidence)
     except SettingsError as error:
         found.wrong.append(f"no defence of this library has such noise: {error}")
-        return
+        return found
     if defence.noise(int(chosen.graph.x.size(1))) != evidence.noise:
         found.wrong.append(f"the noise is not that of {defence} on this graph")
     if contents.claim.notes != (str(defence),):
@@ -89,12 +82,12 @@ def check_samples(
     if model is not None and not found.wrong:
         found.wrong += other_model(contents, model)
         found.wrong += other_classes(evidence.estimation.shape[1], bind(model, chosen.graph, chosen.task))
-    if model is None or not votes or not evidence.num_targets:
+    if model is None or not options.recheck or not evidence.num_targets:
         found.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
-        return
+        return found
     if found.wrong:
-        return
-    drawn = _drawn_again(evidence, model, ready, contents.arrays["row"])
+        return found
+    drawn = _drawn_again(evidence, model, data, contents.arrays["row"])
     for name, counts in drawn.evidence.tensors().items():
         if not np.array_equal(evidence.tensors()[name], counts):
             found.wrong.append(f"the {name} counts are not those of seed {evidence.seed}")
@@ -102,6 +95,7 @@ def check_samples(
         found.wrong.append("the settings of the samples are not those that were drawn")
     found.checked.append("all samples, drawn again")
     found.compared.append("model")
+    return found
 
 
 def _drawn_again(evidence: SampleEvidence, model: Any, ready: Any, rows: Any) -> Certificate:

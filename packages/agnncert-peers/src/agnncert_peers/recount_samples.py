@@ -14,7 +14,7 @@ the prover does, so that rounding neither certifies too much nor makes the two d
 
 import math
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -51,7 +51,22 @@ _PARAMETERS = {
 }
 
 
-def check_sample_file(contents: Contents) -> list[str]:
+NOT_CHECKED = (
+    "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+    "whether the samples were drawn from a model and this noise: pass data and model, and set recheck",
+)
+
+
+def breaks(contents: Contents) -> Callable[[Budget], Flags]:
+    """Returns a function from a budget to the targets whose label may change, shape ``[n]``."""
+
+    def of_budget(budget: Budget) -> Flags:
+        return np.asarray(possible(contents, budget).sum(axis=1) > 1)
+
+    return of_budget
+
+
+def check(contents: Contents) -> list[str]:
     """What is wrong with the statements of a file that holds counts of random samples.
 
     Raises:

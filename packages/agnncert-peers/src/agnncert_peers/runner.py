@@ -1,6 +1,6 @@
 """The runner: builds a model, trains it for a defence, certifies its targets and measures the cost.
 
-``run`` calls the steps of a ``Study`` (``agnncert.training.study``) and keeps the outcome in a folder.
+``run`` calls the steps of a ``Study`` (``agnncert.study``) and keeps the outcome in a folder.
 """
 
 import hashlib
@@ -18,17 +18,17 @@ from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.datasets.splits import dataset_digest
+from agnncert.divided.choose_rule import choose_voting_rule, prior_text
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.digest import model_digest
-from agnncert.models.stacked import StackedVotes
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, target_weights
-from agnncert.proving.stacked import StackedEvidence
+from agnncert.stacked.defence import StackedVotes
+from agnncert.stacked.evidence import StackedEvidence
 from agnncert.storage import write_atomic
-from agnncert.training.choose_rule import choose_voting_rule, prior_text
-from agnncert.training.study import (
+from agnncert.study import (
     GRAPH_FREE,
     MAJORITY,
     BaseModel,
@@ -236,7 +236,7 @@ def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
 
 def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torch.nn.Module, str]:
     """The study with the vote that is best for its design size, the model that casts it, and what decides."""
-    division: Any = study.defence
+    division: Any = study.defence.division
     candidates = None if division.is_per_neighbour else [division.num_groups]
     choice = choose_voting_rule(
         model, study.data, division, study.design_size or 0, candidates=candidates, against=study.against,

@@ -32,9 +32,9 @@ from agnncert.errors import SettingsError
 from agnncert.graphs.targets import graph_classes
 from agnncert.proving.measures import Measures, target_weights
 from agnncert.report.summary import BY_SIZE
+from agnncert.study import Study, measures_of, part_rows
 from agnncert.training import setup
 from agnncert.training.rule_search import longest_middle, window
-from agnncert.training.study import Study, measures_of, part_rows
 
 Counted = Literal["nodes", "edges"]
 SIZE_ONLY: dict[Counted, str] = {"nodes": "size only, nodes", "edges": "size only, edges"}
@@ -226,11 +226,12 @@ def size_alone(study: Study, _certificate: Any, sizes: Sequence[int]) -> dict[st
     the count by one. Empty for other divisions, or without a training and a validation part.
     """
     parts = [part_rows(study.ready, name) for name in ("train", "val")]
-    if study.task == "node" or not isinstance(study.defence, EdgeDivision | NodeDivision):
+    division = getattr(study.defence, "division", None)
+    if study.task == "node" or not isinstance(division, EdgeDivision | NodeDivision):
         return {}
     if any(rows is None or not len(rows) for rows in parts) or study.chosen.truth is None:
         return {}
-    counts: Counted = "edges" if study.defence.family == "edge-centric" else "nodes"
+    counts: Counted = "edges" if division.family == "edge-centric" else "nodes"
     graphs, targets = SizedGraphs.of(study.data), GraphSizes.of([study.data[int(row)] for row in study.targets])
 
     def certified(size: int) -> float:

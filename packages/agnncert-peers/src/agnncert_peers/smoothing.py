@@ -1,35 +1,37 @@
 """What all smoothing defences share: from a model and data to evidence and a certificate."""
 
 import copy
-import os
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
 from agnncert.auditing.model_audit import AuditReport, audit
+from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
+from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
 from agnncert.divisions.base import RandomDefence
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.engine.call import ModelAdapter, bind
-from agnncert.engine.casting import ENGINES, EngineName
-from agnncert.engine.workers import Workers
-from agnncert.errors import SettingsError, did_you_mean
+from agnncert.engine.adapter import ModelAdapter, bind
+from agnncert.engine.votes import ENGINES, EngineName
+from agnncert.errors import CertificateError, SettingsError, did_you_mean
 from agnncert.graphs.graph import CanonicalGraph, edge_values_of, infer_task
-from agnncert.graphs.targets import prepared
+from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.models.digest import model_digest
-from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
+from agnncert.training.loop import train
 from agnncert_peers.noise import Noise, Sources
 from agnncert_peers.samples import EACH, SampleEvidence, check_alpha, sample_claim
 from agnncert_peers.sampling import TRAINING, Sampler, check_samples, collect, stream
 
 
 @dataclass(frozen=True, kw_only=True)
-class Smoothing(RandomDefence):
+class Smoothing(RandomDefence, Defence):
     """A defence that votes over random changes of the input. Subclasses are frozen dataclasses.
 
     Attributes:
@@ -41,6 +43,17 @@ class Smoothing(RandomDefence):
             ``"all targets together"``: all statements together are right with probability at least ``1 - alpha``.
         seed: Seed of all samples.
     """
+
+    kind: ClassVar[str] = "samples"
+    certify_options: ClassVar[frozenset[str]] = frozenset({"engine", "checkpoint", "workers", "progress"})
+    cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "explain": "its votes are those of random graphs, and no edge or node carries one of them",
+            "live": "all its samples have to be drawn again after every change of the graph",
+            "threshold": "its bounds are about the most frequent class of the samples",
+            "voting_rule": "it adds up no votes of subgraphs",
+        }
+    )
 
     samples: int = field(default=10_000, repr=False)
     selection: int = field(default=100, repr=False)
@@ -124,38 +137,68 @@ class Smoothing(RandomDefence):
         """The settings that samples depend on; counts drawn with others must not be mixed with these."""
         return {setting.name: getattr(self, setting.name) for setting in fields(self) if not setting.kw_only}
 
+    def fit(self, model: Any, data: Any, options: FitOptions) -> Any:
+        """Trains a model in place under the noise, which is drawn anew for each step."""
+        return train(model, data, self, options)
+
+    def audit(self, model: Any, data: Any, task: Task | None = None) -> AuditReport:
+        """Checks whether the model gives the same answer each time and looks along edges only."""
+        return audit(model, data, EdgeCentric(1), task=task)
+
+    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
+        """Draws all samples again if ``options.recheck`` is not 0, which costs as much as certifying."""
+        from agnncert_peers.recheck import check_samples  # which imports the defences themselves
+
+        return check_samples(contents, data, model, options)
+
+    @classmethod
+    def from_file(cls, contents: Contents, model: Any) -> Any:
+        """Returns the defence whose noise the evidence of a file names."""
+        from agnncert_peers.recheck import defence_of  # which imports the defences themselves
+
+        try:
+            return defence_of(SampleEvidence.load(contents.evidence, contents.settings))
+        except SettingsError as error:
+            raise CertificateError(f"no defence of this library has such noise: {error}") from error
+
+    @classmethod
+    def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Any:
+        """Returns the defence with these settings."""
+        valid = [each.name for each in fields(cls)]
+        for key in settings:
+            if key not in valid:
+                raise SettingsError(f'{name} has no setting "{key}": {did_you_mean(key, valid)}')
+        return cls(**settings)
+
+    def seeded(self, seed: int, **settings: Any) -> "Smoothing":
+        """Returns the same noise with another seed and other numbers of samples."""
+        return replace(self, seed=seed, **settings)
+
+    def random_settings(self) -> dict[str, Any]:
+        """Returns the settings of sampling, by name."""
+        return {name: getattr(self, name) for name in ("samples", "selection", "alpha", "scope", "seed")}
+
     @torch.no_grad()
-    def certify(
-        self,
-        model: Any,
-        data: Any,
-        targets: Any = None,
-        *,
-        engine: EngineName = "fast",
-        checkpoint: str | os.PathLike[str] | None = None,
-        workers: Workers | None = None,
-        progress: OnProgress | None = None,
-    ) -> Certificate:
-        """What the vote of ``model`` under this noise withstands, with probability ``1 - alpha``.
+    def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
+        """Returns what the vote of ``model`` under this noise withstands, with probability ``1 - alpha``.
 
         Args:
             model: A trained module, best trained on :meth:`noisy` data.
             data: A graph (node task) or a list of graphs (graph task).
-            targets: Mask or row numbers of nodes or graphs; all when not given.
-            engine: "fast", or "naive": the model runs on one whole noisy graph at a time.
-            checkpoint: File that keeps the counts. An interrupted run, called again, goes on from it to the
-                same counts; larger ``samples`` or ``selection`` add samples.
-            workers: Who draws the samples, such as ``ac.Ray()``; this process when not given. The counts are the same.
-            progress: Called after each batch of samples.
+            targets: Mask or row numbers of nodes or graphs; ``None`` for all.
+            options: The engine ("naive" runs the model on one whole noisy graph at a time), a checkpoint file that
+                keeps the counts, workers and progress. An interrupted run goes on from its checkpoint to the same
+                counts, and larger ``samples`` or ``selection`` add samples.
 
         Returns:
             A certificate. Its radius is -1 where the samples do not decide.
 
         Raises:
-            SettingsError: ``checkpoint`` belongs to another run.
+            SettingsError: The checkpoint belongs to another run.
             ModelContractError: The model does not fit the defence.
             GraphError: The data cannot be used as it is.
         """
+        engine = options.engine or "fast"
         if engine not in ENGINES:
             raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
         ready = prepared(data, targets)
@@ -166,7 +209,9 @@ class Smoothing(RandomDefence):
         self._probe(call, chosen.graph, chosen.places)
         digests = {"graph": chosen.digest, "model": model_digest(model)}
         key = {"method": self.method, "noise": self.drawn(), "targets": chosen.rows.tolist(), **digests}
-        counts = collect(sampler, self.selection, self.samples, self.seed, key, checkpoint, progress, workers)
+        counts = collect(
+            sampler, self.selection, self.samples, self.seed, key, options.checkpoint, options.progress, options.workers
+        )
         noise = self.noise(int(chosen.graph.x.size(1)))
         evidence = SampleEvidence(
             self.method,

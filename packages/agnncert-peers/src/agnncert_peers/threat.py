@@ -10,10 +10,10 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import FloatArray
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.certificate import Certificate
+from agnncert.study import GRAPH_FREE, MAJORITY
 from agnncert.training.settings import Against
-from agnncert.training.study import GRAPH_FREE, MAJORITY
 
-# Controls, beside those of ``agnncert.training.study``.
+# Controls, beside those of ``agnncert.study``.
 NO_EDGES, BAG_OF_NODES = "prediction without edges", "bag of nodes, voting"
 CROSS_FITTED, HISTOGRAM = "graph-free, cross-fitted", "sums of node features"
 

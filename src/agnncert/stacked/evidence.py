@@ -26,11 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import COUNTS, Budget, Prices
-from agnncert.certificates.stacked import MOST_NEW, STEPS, StackedCounts
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.proving.evidence import Evidence
 from agnncert.proving.prices import pay
 from agnncert.proving.theorems import largest_amount, most_affordable
+from agnncert.stacked.record import MOST_NEW, STEPS, StackedRecord
 
 MOST_STATED = 9_999  # largest radius that is stated; answers about budgets can be larger
 MOST_NODES = 64  # nodes whose price is found exactly where votes have two levels
@@ -83,7 +83,7 @@ class Leads:
         label: Asks about this class of each target instead of the winner.
     """
 
-    def __init__(self, counts: StackedCounts, label: int | None = None) -> None:
+    def __init__(self, counts: StackedRecord, label: int | None = None) -> None:
         self.counts, n = counts, counts.num_targets
         self.everyone, self.degree = np.arange(n), counts.degree
         self.owner = np.repeat(self.everyone, self.degree)
@@ -344,8 +344,8 @@ def _product(x: int | None, y: int | None) -> int | None:
 
 
 @dataclass(frozen=True)
-class StackedEvidence(StackedCounts, Evidence):
-    """Stacked votes, and the answers that follow from them; fields as in :class:`StackedCounts`."""
+class StackedEvidence(StackedRecord, Evidence):
+    """Stacked votes, and the answers that follow from them; fields as in :class:`StackedRecord`."""
 
     kind: ClassVar[str] = "stacked"
 

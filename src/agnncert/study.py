@@ -8,7 +8,7 @@ import copy
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,24 +19,20 @@ from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.datasets.catalog import DATASETS, FRAUD
-from agnncert.divisions.base import Division, RandomDefence
-from agnncert.engine.call import bind
+from agnncert.defence import Defence, as_defence
+from agnncert.engine.adapter import bind
 from agnncert.errors import AgnncertError, ModelContractError, SettingsError
+from agnncert.fitting import fit
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.graphs.targets import CanonicalData, Targets, target_rows
 from agnncert.models.build import build_model, count_classes
-from agnncert.models.stacked import StackedVotes
 from agnncert.models.wrappers import training_rows, uneven_column
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
-from agnncert.training.choose_rule import require_choice
-from agnncert.training.loop import fit
 from agnncert.training.settings import Against, recipe
-from agnncert.training.setup import require_voting_rule
 
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
-Defence: TypeAlias = Division | RandomDefence | StackedVotes | str
 # Models without a defence, beside which a defence is shown.
 GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
 
@@ -63,7 +59,7 @@ class Study:
 
     ready: CanonicalData
     targets: IntArray
-    defence: Defence = UNDEFENDED
+    defence: Any = UNDEFENDED  # a ``Defence`` from here on, or one of the names above
     model: BaseModel = "gcn"
     model_args: Mapping[str, Any] = field(default_factory=dict)
     fit_args: Mapping[str, Any] = field(default_factory=dict)
@@ -75,15 +71,17 @@ class Study:
     measure: str = "accuracy"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.defence, str):
+            object.__setattr__(self, "defence", as_defence(self.defence))
         if self.voting_rule is None and self.design_size is None:
             return
         if self.voting_rule is not None and self.design_size is not None:
-            raise SettingsError("a vote is given, or chosen for a design size: leave one of the two out.")
-        if isinstance(self.defence, str | RandomDefence | StackedVotes):
-            raise SettingsError(f"{self.defence} adds up no votes: a vote, or a design size, needs a division.")
+            raise SettingsError("a voting rule is given, or chosen for a design size: leave one of the two out.")
+        if isinstance(self.defence, str):
+            raise SettingsError(f"{self.defence} adds up no votes: a voting rule, or a design size, needs a division.")
         if self.design_size is not None:
-            require_choice(self.defence, self.design_size)
-        require_voting_rule(self.voting_rule, self.defence, self.task)
+            self.defence.require_size(self.design_size)
+        self.defence.with_voting_rule(self.voting_rule).require_task(self.task)
 
     @property
     def data(self) -> Any:
@@ -99,13 +97,6 @@ class Study:
     def chosen(self) -> Targets:
         """The targets and their canonical graph, without self-loops."""
         return self.ready.targets(self.targets)
-
-    @property
-    def division(self) -> Division:
-        """The defence; raises SettingsError if it is not a division."""
-        if isinstance(self.defence, str | RandomDefence | StackedVotes):
-            raise SettingsError(f"{self.defence} divides no graph: a division is needed here.")
-        return self.defence
 
     @property
     def truth(self) -> IntArray:
@@ -144,7 +135,7 @@ class Study:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             module: Any = self.model()  # type: ignore[operator]
-        if module is None and isinstance(self.defence, StackedVotes):
+        if module is None and not isinstance(self.defence, str) and self.defence.model_is_optional:
             return None
         if not isinstance(module, torch.nn.Module):
             raise ModelContractError(
@@ -152,12 +143,21 @@ class Study:
             )
         return copy.deepcopy(module)  # a function may return the same module twice
 
+    @property
+    def seeded_defence(self) -> Defence:
+        """The defence, with the seed and the sampling settings of this study in place of its own.
+
+        Raises:
+            SettingsError: The study is about a model without a defence.
+        """
+        if isinstance(self.defence, str):
+            raise SettingsError(f"{self.defence} is not a defence: nothing can be certified with it.")
+        defence: Defence = self.defence
+        return defence.seeded(self.seed, **self.samples)
+
     def sampling(self) -> dict[str, Any]:
-        """The settings of sampling of a random defence, with those of this study in place of its own; else empty."""
-        if not isinstance(self.defence, RandomDefence):
-            return {}
-        own = {name: getattr(self.defence, name) for name in ("samples", "selection", "alpha", "scope", "seed")}
-        return {**own, "seed": self.seed, **self.samples}
+        """Returns the settings that random numbers of the defence depend on; empty if it draws none."""
+        return {} if isinstance(self.defence, str) else self.seeded_defence.random_settings()
 
 
 def part_rows(ready: CanonicalData, part: str) -> IntArray | None:
@@ -177,7 +177,7 @@ class Prediction(NamedTuple):
 def fit_model(
     study: Study,
     model: Any,
-    fit_for: Defence | None,
+    fit_for: Defence | str | None,
     checkpoint: Path | None = None,
     progress: OnProgress | None = None,
 ) -> tuple[Any, dict[str, Any]]:
@@ -223,23 +223,22 @@ def certify_model(
         The certificate, the seconds of ``certify``, and the seconds of computing votes or samples without checks, audit
         and digests.
     """
-    if isinstance(study.defence, str):
-        raise SettingsError(f"{study.defence} is not a defence: nothing can be certified with it.")
-    defence: Any = study.defence
-    if isinstance(study.defence, RandomDefence):
-        defence = replace(defence, **study.sampling())
-    elif study.voting_rule is not None:
+    if study.voting_rule is not None:
         how = {"voting_rule": study.voting_rule, **how}
-    times = [begin := time.perf_counter()]
+    begin = time.perf_counter()
+    started = begin
+    last = begin
 
     def note(step: Progress) -> None:
-        times.append(time.perf_counter())
+        nonlocal started, last
+        last = time.perf_counter()
+        if step.done == 0:  # the work begins after the checks
+            started = last
         if progress is not None:
             progress(step)
 
-    certificate = certify(model, study.ready, defence, study.targets, progress=note, **how)
-    first = times[1] if isinstance(study.defence, Division) else times[0]  # divisions report when casting begins
-    return certificate, time.perf_counter() - begin, times[-1] - first
+    certificate = certify(model, study.ready, study.seeded_defence, study.targets, progress=note, **how)
+    return certificate, time.perf_counter() - begin, last - started
 
 
 def accuracy(study: Study, label: Any) -> float | None:

@@ -6,7 +6,7 @@ The score of class k for node v is
 
 or, with a pseudo-count, a mean of the votes (``combine="mean"``). A vote is a vector of non-negative numbers whose sum
 is at most 1. It may also read the values of the edge that joins j and v. So one neighbour that comes, goes or changes
-moves a score by a known amount, and a certificate follows from the scores without any subgraph (``proving.stacked``).
+moves a score by a known amount, and a certificate follows from the scores without any subgraph (``stacked.evidence``).
 With ``levels=2`` the vote of j also depends on the votes of j's neighbours.
 
 Certificates count in whole numbers: :meth:`StackedModel.counted` evaluates the networks in float64 and rounds to steps
@@ -15,87 +15,21 @@ of ``1 / STEPS``.
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agnncert.certificates.stacked import LARGEST_GATE, LARGEST_SCORE, LARGEST_SECOND, STEPS
-from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graphs.targets import Targets
+from agnncert.errors import SettingsError
+from agnncert.stacked.record import LARGEST_SECOND, STEPS
+from agnncert.stacked.settings import StackedSettings
 
 NAME = "stacked-votes"
 LOWEST = -8.0  # smallest log-probability: how sure a model without edges can be
 ROWS_AT_ONCE = 2**14
-MANY_ROWS = 2000
-
-
-@dataclass(frozen=True)
-class StackedVotes:
-    """Stacked votes as a defence: how votes are combined, and how ``fit`` trains them.
-
-    Attributes:
-        size: Target perturbation size: how many changes training prepares for.
-        levels: 1, or 2 if the vote of a neighbour depends on its neighbours. Two levels certify edges like one level,
-            but injected and deleted nodes less.
-        combine: ``"sum"`` or ``"mean"`` of the votes. A mean suits graphs whose degrees differ much.
-        gated: Whether votes for a class that the target's own features exclude count less. This helps against
-            additions only.
-        edge_values: Whether votes read ``edge_weight`` and ``edge_attr``, and the direction of the edge.
-        trusted: Column of ``edge_attr`` that is positive for edges which no attacker can change; None if there is none.
-        folds: Number of models without edges. Each is trained without one part of the training nodes.
-        hidden: Width of the small networks.
-        refine: Whether a small network corrects the score of the target's own features. Defaults to True from 2,000
-            training nodes on.
-        epochs: Epochs of the small networks.
-        weight_decay: Weight decay of the small networks. Defaults to 1e-4 from 2,000 training nodes on, else to 5e-3.
-    """
-
-    size: float = 1
-    levels: Literal[1, 2] = 1
-    combine: Literal["sum", "mean"] = "sum"
-    gated: bool = False
-    edge_values: bool = False
-    trusted: int | None = None
-    folds: int = 5
-    hidden: int = 32
-    refine: bool | None = None
-    epochs: int = 220
-    weight_decay: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.levels not in (1, 2) or self.combine not in ("sum", "mean"):
-            raise SettingsError(f"{self!r}: levels is 1 or 2, combine is 'sum' or 'mean'.")
-        if self.levels == 2 and (self.combine != "sum" or self.gated or self.edge_values or self.trusted is not None):
-            # The vote along a trusted edge would follow the neighbours' neighbours, whom an attacker changes.
-            raise SettingsError("levels=2 goes with combine='sum', without gates, edge values and trusted edges.")
-        if self.gated and (self.combine != "sum" or self.edge_values):
-            raise SettingsError("gated=True goes with combine='sum' and without edge values.")
-        for name, least in (("size", 0), ("folds", 2), ("hidden", 1), ("epochs", 1), ("weight_decay", 0)):
-            value, whole = getattr(self, name), name in ("folds", "hidden", "epochs")
-            if value is not None and not (isinstance(value, int if whole else int | float) and value >= least):
-                kind = "a whole number of " if whole else ""
-                raise SettingsError(f"StackedVotes({name}={value!r}): expected {kind}at least {least}.")
-        for name in ("gated", "edge_values", "refine"):
-            if getattr(self, name) not in (True, False, None):
-                raise SettingsError(f"StackedVotes({name}={getattr(self, name)!r}): expected true or false.")
-
-    def for_rows(self, number: int) -> "StackedVotes":
-        """The same with the defaults for this number of training nodes filled in."""
-        many = number >= MANY_ROWS
-        decay = (1e-4 if many else 5e-3) if self.weight_decay is None else self.weight_decay
-        return replace(self, refine=many if self.refine is None else self.refine, weight_decay=decay)
-
-    def __str__(self) -> str:
-        kinds = [f"levels={self.levels}", self.combine]
-        kinds += ["gated"] if self.gated else []
-        kinds += ["edge values"] if self.edge_values else []
-        kinds += [] if self.trusted is None else [f"edges trusted by column {self.trusted}"]
-        return f"stacked-votes({', '.join(kinds)})"
 
 
 class GraphFree(nn.Module):
@@ -188,13 +122,15 @@ class StackedModel(nn.Module):
         defence: How votes are combined.
     """
 
-    def __init__(self, own: Sequence[nn.Module], num_classes: int, edge_channels: int, defence: StackedVotes) -> None:
+    def __init__(
+        self, own: Sequence[nn.Module], num_classes: int, edge_channels: int, defence: StackedSettings
+    ) -> None:
         super().__init__()
         self.own = nn.ModuleList(model if isinstance(model, GraphFree) else GraphFree(model) for model in own)
         self.num_classes, self.edge_channels, self.defence = num_classes, edge_channels, defence
         known, hidden = num_classes if len(self.own) else 0, defence.hidden
         if not known and not edge_channels:
-            raise SettingsError("votes read nothing: pass a model on features, or StackedVotes(edge_values=True).")
+            raise SettingsError("votes read nothing: pass a model on features, or StackedSettings(edge_values=True).")
         self.own_scale = nn.Parameter(torch.zeros(()))
         self.constant = nn.Parameter(torch.zeros(num_classes))
         self.own_net = _network(known, hidden, num_classes) if known and defence.refine else None
@@ -223,19 +159,6 @@ class StackedModel(nn.Module):
             self.config: dict[str, Any] = {
                 "name": NAME, "own": configs, "num_classes": num_classes, "edge_channels": edge_channels, "defence": how
             }  # fmt: skip
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any], build: Callable[[Mapping[str, Any]], nn.Module]) -> "StackedModel":
-        """The untrained model that ``config`` describes.
-
-        Raises:
-            SettingsError: The description is not one of stacked votes.
-        """
-        try:
-            own = [build(part) for part in config["own"]]
-            return cls(own, int(config["num_classes"]), int(config["edge_channels"]), StackedVotes(**config["defence"]))
-        except (KeyError, TypeError) as error:
-            raise SettingsError(f"the description of stacked votes is incomplete: {error}.") from error
 
     def own_logits(self, x: Tensor) -> Tensor:
         """Mean log-probability of the models without edges, shape ``[num_nodes, C]``, or ``[num_nodes, 0]``."""
@@ -365,7 +288,7 @@ class StackedModel(nn.Module):
     ) -> tuple[dict[str, Tensor], Pairs]:
         """What a certificate counts for the nodes in ``rows``, in whole steps, and the neighbours that may change.
 
-        Names are those of :class:`agnncert.certificates.stacked.StackedCounts`.
+        Names are those of :class:`agnncert.stacked.record.StackedRecord`.
         """
         exact = copy.deepcopy(self).double().eval()
         table, trusted = exact.edge_table({n: None if v is None else v.double() for n, v in values.items()})
@@ -409,53 +332,3 @@ def _mean_by_pair(each: Tensor, pairs: Pairs) -> Tensor:
     mean = each.new_zeros((2 * number, each.size(1))).index_add(0, place, each) / copies.clamp(min=1)[:, None]
     ways = (copies.view(-1, 2) > 0).sum(dim=1, keepdim=True)
     return mean.view(number, 2, each.size(1)).sum(dim=1) / ways
-
-
-# What is counted on a graph: one pass over the nodes and one sum over the edges, in whole numbers
-
-SLACK = 1  # steps; networks run in float64, so that only a value at the edge of a step may be rounded differently
-
-
-def stacked_counts(model: StackedModel, chosen: Targets) -> dict[str, Any]:
-    """The fields of ``StackedCounts`` for some targets, counted again from the graph and the model."""
-    graph, rows = chosen.graph, torch.from_numpy(chosen.places)
-    values = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
-    counted, pairs = model.counted(graph.x, graph.edge_index, values, rows)
-    prior, gate = counted["prior"], counted["gate"]
-    if prior.abs().max() > LARGEST_SCORE or gate.max() > LARGEST_GATE:
-        raise ModelContractError(
-            f"a score of {float(prior.abs().max()) / STEPS:g} votes is beyond {LARGEST_SCORE // STEPS}: train "
-            "the model again with more weight decay."
-        )
-    second = round(float(model.weight_of_second.detach()) * STEPS) + SLACK if model.defence.levels == 2 else 0
-    pseudo, pseudo_votes = model.pseudo_counts
-    joined = np.bincount(pairs.neighbour.numpy(), minlength=1)
-    return {
-        **{name: part.numpy() for name, part in counted.items()},
-        "indptr": pairs.indptr.numpy(),
-        "targets_per_node": np.sort(joined[joined > 0])[::-1].astype(np.int32),
-        "gated": model.defence.gated or model.defence.combine == "mean",
-        "by_edge": bool(model.edge_channels),
-        "pseudo": pseudo,
-        "pseudo_votes": pseudo_votes,
-        "second": second,
-        "slack": SLACK,
-        "trusted": -1 if model.defence.trusted is None else model.defence.trusted,
-        "ids": chosen.id_kind,
-    }
-
-
-def require_stacked(model: Any, defence: StackedVotes) -> None:
-    """Refuses a model that is not made of stacked votes in the way that the defence says.
-
-    Raises:
-        ModelContractError: It is another kind of model, or was altered.
-    """
-    if type(model) is not StackedModel:
-        raise ModelContractError(
-            f"StackedVotes certifies models that fit(model, data, StackedVotes(…)) returns, got {type(model).__name__}."
-        )
-    if str(model.defence) != str(defence):
-        raise ModelContractError(f"the model was made for {model.defence}, got {defence}: pass model.defence.")
-    if model.training:
-        raise ModelContractError("the model is in training mode: call model.eval() first.")

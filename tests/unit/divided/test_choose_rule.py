@@ -8,9 +8,9 @@ from torch_geometric.utils import to_undirected
 
 import agnncert as ac
 from agnncert.datasets.splits import GraphSet
+from agnncert.divided.choose_rule import CONSTANT, MODEL, NO_EDGES, PLAIN, SIZE_ONLY
 from agnncert.errors import SettingsError
 from agnncert.models.build import build_constant
-from agnncert.training.choose_rule import CONSTANT, MODEL, NO_EDGES, PLAIN, SIZE_ONLY
 from agnncert_peers.size_control import size_rule
 from tests.support.labelled import labelled_graph, labelled_graphs
 
@@ -137,9 +137,9 @@ def test_where_nothing_can_be_told_the_constant_answer_is_taken() -> None:
     cert = ac.certify(choice.model, graphs, choice.division, voting_rule=choice.voting_rule)
     for given in ({"defence": choice}, {"defence": choice.division, "voting_rule": choice}):
         assert ac.certify(choice.model, graphs, **given).claim == cert.claim
-    with pytest.raises(ac.AgnncertError, match="rule= was chosen for"):
+    with pytest.raises(ac.AgnncertError, match="voting rule was chosen for"):
         ac.certify(choice.model, graphs, ac.NodeCentric(123), voting_rule=choice)
-    with pytest.raises(ac.AgnncertError, match="leave rule= out"):
+    with pytest.raises(ac.AgnncertError, match="leave the other one out"):
         ac.certify(choice.model, graphs, choice, voting_rule=ac.VotingRule())
     if choice.best.label is not None:
         with pytest.raises(ac.AgnncertError, match=r"pass choice\.model"):

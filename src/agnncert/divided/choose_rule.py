@@ -14,13 +14,13 @@ import torch
 
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certifier import certify
 from agnncert.datasets.splits import inductive_view
+from agnncert.divided.certify import certify_division
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric, EdgeDivision, PerEdge
 from agnncert.divisions.named import title_of
 from agnncert.divisions.node import NodeCentric, NodeDivision, PerNeighbour
-from agnncert.engine.call import require_order
+from agnncert.engine.arguments import require_order
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.graphs.targets import CanonicalData, graph_classes
@@ -117,6 +117,11 @@ class RuleChoice:
     def division(self) -> BuiltIn:
         """The division that was chosen."""
         return self.best.division
+
+    def as_defence(self) -> Any:
+        """Returns the division with the voting rule that was chosen for it, as a defence."""
+        defence = self.division.as_defence().with_voting_rule(self.voting_rule)
+        return defence if self.best.label is None else replace(defence, only_model=self.model)
 
     @property
     def given_up(self) -> float:
@@ -252,7 +257,7 @@ def _table(
 ) -> VoteTable:
     # Where every neighbour has a group of its own, the prediction without edges is no vote: a prior brings it in.
     voting_rule = VotingRule(prior=1) if division.is_per_neighbour and ready.task == "node" else None
-    evidence: Any = certify(model, ready, division, rows, voting_rule=voting_rule).evidence
+    evidence: Any = certify_division(model, ready, division, rows, voting_rule).evidence
     labels = graph_classes(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
     truth = checked_labels(labels, ready.total, rows, evidence.votes.num_classes).numpy()[rows]
     return VoteTable.of(evidence, truth, against, measure)
@@ -341,38 +346,18 @@ def prior_text(voting_rule: VotingRule) -> str:
 
 
 @dataclass(frozen=True)
-class OperatingPoint:
-    """A threshold on the vote of two classes, which ``choose_threshold`` found; ``print`` shows it.
-
-    Attributes:
-        rule: The voting rule whose prior is the threshold, for ``certify``.
-        division: The division.
-        positive: The class whose targets are to be found.
-        size: The perturbation size for which it was chosen.
-        alerts: Validation targets that get the positive label without an attack.
-        measures: What the vote does on the validation part without an attack.
-        certified: What is certified of it there at ``size``.
-    """
+class DivisionThreshold:
+    """A threshold on the votes of two classes; attributes as in ``agnncert.defence.OperatingPoint``."""
 
     voting_rule: VotingRule
-    division: Division
     positive: int
     size: int
     alerts: int
     measures: Measures
     certified: Measures
 
-    def __str__(self) -> str:
-        found, k = self.measures, self.positive
-        shares = f"recall {found.recall[k]:.1%}, false positives {found.false_positive_rate[k]:.1%}"
-        prior = prior_text(self.voting_rule)
-        text = f"prior {prior}: {self.alerts} alerts of class {k} among {found.num_targets:,}, {shares}"
-        sure = self.certified
-        more = f"recall {sure.recall[k]:.1%}, false positives {sure.false_positive_rate[k]:.1%}"
-        return text if not self.size else f"{text}; certified at size {self.size}: {more} at most"
 
-
-def choose_threshold(
+def choose_prior(
     model: torch.nn.Module,
     data: Any,
     division: Division,
@@ -382,10 +367,10 @@ def choose_threshold(
     positive: int | None = None,
     size: int = 0,
     protocol: Protocol = "transductive",
-) -> OperatingPoint:
+) -> DivisionThreshold:
     """Picks the threshold of a vote between two classes for a false positive rate, or for a number of alerts.
 
-    The threshold is a prior, so that the certificate of the vote with ``point.rule`` is about this threshold. Of all
+    The threshold is a prior, so that a certificate with this voting rule is about this threshold. Of all
     thresholds, and of what empty groups may vote for, it has the best certified recall on the validation part among
     those that keep to the limit there without an attack. On other data the limit is an estimate, and no bound;
     ``certificate.measures`` says what holds for targets with a known class.
@@ -407,9 +392,6 @@ def choose_threshold(
         SettingsError: A setting is senseless, or there are not two classes.
         ModelContractError: The model cannot be certified.
         DatasetError: Labels or splits are missing.
-
-    Example: ``point = ac.choose_threshold(model, data, division, false_positive_rate=0.01)``, then
-    ``ac.certify(model, data, division, rule=point)``.
     """
     require_order(model, data, division)
     _require_limit(false_positive_rate, alerts, size)
@@ -438,9 +420,7 @@ def choose_threshold(
         return measured(possible, table.truth)
 
     alerted = int((alert_leads(table, empty, positive) <= lead).sum())
-    return OperatingPoint(
-        VotingRule(empty, tuple(prior)), division, positive, size, alerted, measures(0), measures(size)
-    )
+    return DivisionThreshold(VotingRule(empty, tuple(prior)), positive, size, alerted, measures(0), measures(size))
 
 
 def _require_limit(false_positive_rate: Any, alerts: Any, size: Any) -> None:

@@ -17,12 +17,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from agnncert.certificates.stacked import LARGEST_SCORE, STEPS
 from agnncert.datasets.splits import seen_nodes
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.models.build import build_from_config, count_classes
-from agnncert.models.stacked import GraphFree, Pairs, StackedModel, StackedVotes, pairs_of
 from agnncert.proving.measures import target_weights
+from agnncert.stacked.model import GraphFree, Pairs, StackedModel, pairs_of
+from agnncert.stacked.record import LARGEST_SCORE, STEPS
+from agnncert.stacked.settings import StackedSettings
 
 SEEN = 0.4  # share of training nodes that vote as neighbours with the logits of all models, as at test time
 LEARNING_RATE, RATE_OF_SCALES = 0.01, 0.03
@@ -65,7 +66,7 @@ class Stage:
 def fit_stacked(
     model: nn.Module | None,
     data: Data,
-    defence: StackedVotes,
+    defence: StackedSettings,
     fit_one: Callable[[nn.Module, Data, int], nn.Module],
     *,
     seed: int = 0,
@@ -129,7 +130,7 @@ def fit_stacked(
 def cross_fit(
     model: nn.Module | None,
     data: Data,
-    defence: StackedVotes,
+    defence: StackedSettings,
     fit_one: Callable[[nn.Module, Data, int], nn.Module],
     seed: int = 0,
     report_progress: Callable[[str, float], None] = lambda step, done: None,
@@ -151,7 +152,7 @@ def cross_fit(
         part = Data(x=data.x[keep], edge_index=none, y=data.y[keep], train_mask=train[keep], val_mask=val[keep])
         number = seed * defence.folds + k
         one = fit_one(GraphFree(_fresh(model, number)), part, number).eval()
-        single = StackedModel([one], count_classes(data), 0, StackedVotes())
+        single = StackedModel([one], count_classes(data), 0, StackedSettings())
         with torch.no_grad():
             logits = single.own_logits(data.x[rows[fold == k]])
         if not len(out_of_fold):
@@ -172,7 +173,7 @@ def _fresh(model: nn.Module, seed: int) -> nn.Module:
     return fresh
 
 
-def untrained(model: nn.Module | None, data: Data, defence: StackedVotes, seed: int = 0) -> StackedModel:
+def untrained(model: nn.Module | None, data: Data, defence: StackedSettings, seed: int = 0) -> StackedModel:
     """A model like the one that ``fit_stacked`` returns for these arguments, to load its weights into."""
     own = [] if model is None else [GraphFree(_fresh(model, seed * defence.folds + k)) for k in range(defence.folds)]
     rows = int(data.train_mask.sum()) if getattr(data, "train_mask", None) is not None else 0
@@ -180,13 +181,13 @@ def untrained(model: nn.Module | None, data: Data, defence: StackedVotes, seed: 
         return StackedModel(own, count_classes(data), _edge_channels(data, defence), defence.for_rows(rows)).eval()
 
 
-def _edge_channels(data: Data, defence: StackedVotes) -> int:
+def _edge_channels(data: Data, defence: StackedSettings) -> int:
     if not defence.edge_values:
         return 0
     width = sum(v.reshape(len(v), -1).size(1) for v in _edge_values(data).values() if v is not None)
     width -= defence.trusted is not None
     if width < 1:
-        raise SettingsError("StackedVotes(edge_values=True): the data has neither edge_weight nor edge_attr.")
+        raise SettingsError("StackedSettings(edge_values=True): the data has neither edge_weight nor edge_attr.")
     return width
 
 
@@ -226,7 +227,11 @@ def _scale_edges(model: StackedModel, stage: Stage) -> None:
 
 
 def _train(
-    model: StackedModel, stage: Stage, defence: StackedVotes, size: float, report_progress: Callable[[str, float], None]
+    model: StackedModel,
+    stage: Stage,
+    defence: StackedSettings,
+    size: float,
+    report_progress: Callable[[str, float], None],
 ) -> StackedModel:
     """Trains the small networks for a size; the models without edges stay as they are."""
     for parameter in model.own.parameters():

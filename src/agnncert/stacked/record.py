@@ -1,7 +1,7 @@
 """What a certificate of stacked votes counts: a score and a list of votes for each target, in whole numbers.
 
-A score is in steps of ``1 / STEPS`` of a vote, so that counting is exact. :class:`StackedCounts` only holds data and
-checks that it makes sense: ``proving.stacked`` proves with it, ``verifier.recount_stacked`` counts again.
+A score is in steps of ``1 / STEPS`` of a vote, so that counting is exact. :class:`StackedRecord` only holds data and
+checks that it makes sense: ``stacked.evidence`` proves with it, ``verifier.recount_stacked`` counts again.
 """
 
 import reprlib
@@ -13,9 +13,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert import __version__
-from agnncert.certificates.claim import LOCALITY, Claim, about_encoding, about_ids, all_changes
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import CertificateError
 
 IntArray = npt.NDArray[np.int64]
@@ -32,7 +29,7 @@ DTYPES = {"prior": np.int64, "gate": np.int64, "indptr": np.int64, "which": np.i
 
 
 @dataclass(frozen=True)
-class StackedCounts:
+class StackedRecord:
     """Scores and votes of ``n`` targets with ``m`` neighbours in all; ``C`` classes. Checked on construction.
 
     With S = ``STEPS``, the score of class k for a target with d neighbours is ``prior_k + gate_k * votes_k / S``, or
@@ -142,7 +139,7 @@ class StackedCounts:
         """Number of classes."""
         return int(self.prior.shape[1])
 
-    def part(self, rows: IntArray) -> "StackedCounts":
+    def part(self, rows: IntArray) -> "StackedRecord":
         """The counts of some targets. Hubs are replaced by placeholders, which only the file check reads."""
         ends = np.concatenate([[0], np.cumsum(self.degree[rows])])
         listed = np.arange(ends[-1]) + np.repeat(self.indptr[rows] - ends[:-1], self.degree[rows])
@@ -183,59 +180,3 @@ class StackedCounts:
             raise CertificateError(f"stacked votes consist of {sorted(DTYPES)} and {sorted(names)}, not of {given}.")
         stored: dict[str, Any] = {**tensors, **settings}
         return cls(**stored)
-
-
-TRUSTED = "Edges that are marked as trusted"  # how a claim that trusts edges begins
-
-
-def make_stacked_claim(
-    counts: StackedCounts, *, digests: Mapping[str, str] | None = None, locality: str = "", notes: tuple[str, ...] = ()
-) -> Claim:
-    """The claim that belongs to stacked votes; arguments as in :func:`make_claim`."""
-    digests = dict(digests or {})
-    by_row, before = counts.ids == "row", []
-    if counts.trusted >= 0:
-        before.append(
-            f"{TRUSTED} (column {counts.trusted} of edge_attr is positive) are not changed, "
-            "their ends keep their features and are not deleted, and an attacker cannot mark an edge as trusted."
-        )
-    mean = f"the mean, with a pseudo-count of {counts.pseudo / STEPS:g}, of" if counts.pseudo else "the sum of"
-    reads = "the features of the neighbour" + (" and the values of the edge" if counts.by_edge else "")
-    if counts.second:
-        reads += f" and, with a factor of {counts.second / STEPS:g}, the votes of its neighbours"
-    named = f" with SHA-256 {digests['model']}" if "model" in digests else ""
-    score = (
-        f"The score of a class is a number that depends on the target's own features, plus {mean} one vote for each "
-        f"neighbour, in either direction. A vote depends on {reads}; it is not negative, and at most 1 for all classes."
-    )
-    return Claim(
-        task="node",
-        method="stacked-votes",
-        division="",
-        num_groups=0,
-        guarantee="deterministic",
-        unit=THEOREMS["per-neighbour/node"].division.unit,
-        covers=tuple(all_changes(by_row, keeps_nodes=False)),
-        assumes=(
-            *before,
-            "The target is not deleted and keeps its id.",
-            "The target's own features are unchanged.",
-            *about_ids(by_row, keeps_nodes=False),
-            *about_encoding(digests),
-            f"The model{named} is the one that computed these scores and votes, in evaluation mode.",
-            score,
-            f"The models without edges classify a node by its own features alone{LOCALITY[locality]}.",
-            f"Computing a score, a factor or a vote again on any machine changes it by at most {counts.slack} of "
-            f"{STEPS:,} steps of one vote.",
-        ),
-        not_proved=(
-            "That the label is correct: only that it stays the same.",
-            "Robustness against attacks on the training data: the model is taken as given.",
-            "Robustness against changes of the target's own features.",
-        ),
-        ids=counts.ids,
-        digests=digests,
-        notes=notes,
-        library_version=__version__,
-        locality=locality,
-    )

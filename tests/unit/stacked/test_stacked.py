@@ -11,11 +11,11 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
-from agnncert.certificates.stacked import STEPS
 from agnncert.errors import CertificateError, DatasetError, ModelContractError, SettingsError
-from agnncert.models.stacked import StackedModel
-from agnncert.proving.stacked import moved_by_nodes
-from agnncert.training.stacked import _certified, _Look, _stage, mark_trusted, with_threshold
+from agnncert.stacked.evidence import moved_by_nodes
+from agnncert.stacked.model import StackedModel
+from agnncert.stacked.record import STEPS
+from agnncert.stacked.training import _certified, _Look, _stage, mark_trusted, with_threshold
 
 QUICK = {"epochs": 15, "patience": None}
 

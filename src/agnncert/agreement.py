@@ -1,0 +1,58 @@
+"""Whether the targets, the model and the classes that a certificate file names are those at hand."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from agnncert.certificates.file import Contents
+from agnncert.engine.adapter import ModelAdapter
+from agnncert.graphs.graph import graph_digest
+from agnncert.graphs.targets import Targets
+from agnncert.models.digest import model_digest
+from agnncert.proving.certificate import as_ids
+
+_COLUMNS = {"target": "id", "truth": "true class", "degree": "degree"}
+
+
+def wrong_targets(contents: Contents, chosen: Targets, digests: tuple[str, ...] = ("graph", "model")) -> Iterator[str]:
+    """Yields what is not as in the graph, target by target.
+
+    Args:
+        contents: What the file says.
+        chosen: The same targets in the graph at hand.
+        digests: Names of the digests that such a file has to state.
+    """
+    stated, claim = contents.arrays, contents.claim
+    if claim.ids != chosen.id_kind:
+        yield f'the claim says that nodes are known by "{claim.ids}", the data says by "{chosen.id_kind}"'
+    missing = [name for name in digests if name not in claim.digests]
+    if missing:
+        yield f"the file does not say which {missing[0]} was certified: it has no digest of it"
+    elif claim.digests["graph"] != graph_digest(chosen.graph):
+        yield "the graph is not the one that was certified (its digest differs)"
+    if chosen.encoding and claim.digests.get("encoding", chosen.encoding) != chosen.encoding:
+        yield "the features were made from the table by another encoding (its digest differs)"
+    known = {"target": as_ids(chosen.ids), "truth": chosen.truth, "degree": chosen.degree}
+    for name, values in known.items():
+        if name not in stated:
+            continue
+        if values is None:
+            yield f"the file states the {_COLUMNS[name]} of each target, which the data does not have"
+            continue
+        wrong = sum(a != b for a, b in zip(stated[name].tolist(), values.tolist(), strict=True))
+        if wrong:
+            yield f"the {_COLUMNS[name]} of {wrong:,} targets is not that of the graph"
+
+
+def other_model(contents: Contents, model: Any) -> Iterator[str]:
+    """Yields what is wrong if the model is not the one that was certified."""
+    if contents.claim.digests["model"] != model_digest(model):
+        yield (
+            "the model is not the one that was certified (its digest differs: other weights or settings, or classes "
+            "under other names of their modules)"
+        )
+
+
+def other_classes(stated: int, bound_model: ModelAdapter) -> Iterator[str]:
+    """Yields what is wrong if the evidence has another number of classes than the model."""
+    if stated != bound_model.num_classes:
+        yield f"the model has {bound_model.num_classes} classes, the evidence {stated}"

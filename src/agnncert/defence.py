@@ -1,0 +1,373 @@
+"""``Defence``: everything that a surface may ask of a defence.
+
+Commands, reports, attacks, comparisons and live graphs know this class and no kind of defence. A kind is a subclass:
+divisions with a voting rule (``agnncert.divided``), stacked votes (``agnncert.stacked``), smoothing (the package
+``agnncert_peers``), or somebody's own. A kind that cannot do something says so once, in :attr:`Defence.cannot`.
+
+To add a kind, write a subclass and its evidence, and name both in entry points (``agnncert.addons``):
+``agnncert.defences`` by the kind of evidence that stands in files, ``agnncert.evidence`` and ``agnncert.verifier`` by
+the same name.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+
+import numpy as np
+
+from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import IntArray
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.errors import SettingsError
+from agnncert.progress import OnProgress
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.measures import Measures
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import torch
+    from torch_geometric.data import Data
+
+    from agnncert.auditing.model_audit import AuditReport
+    from agnncert.engine.workers import Workers
+    from agnncert.graphs.targets import CanonicalData
+
+    Model: TypeAlias = torch.nn.Module | Callable[..., torch.Tensor]
+    GraphData: TypeAlias = Data | Sequence[Data] | CanonicalData
+    TargetChoice: TypeAlias = torch.Tensor | npt.ArrayLike | None
+else:
+    Model: TypeAlias = Any
+    GraphData: TypeAlias = Any
+    TargetChoice: TypeAlias = Any
+
+Task: TypeAlias = Literal["node", "graph"]
+Engine: TypeAlias = Literal["fast", "naive"]
+Ability: TypeAlias = Literal["explain", "live", "threshold", "voting_rule"]
+
+_ABILITIES: Mapping[str, str] = MappingProxyType(
+    {
+        "explain": "explain a decision",
+        "live": "be kept up to date while the graph changes",
+        "threshold": "be given a threshold",
+        "voting_rule": "be given a voting rule",
+    }
+)
+
+
+@dataclass(frozen=True)
+class CertifyOptions:
+    """The optional arguments of ``certify``. ``None`` means that the caller left it to the defence.
+
+    Attributes:
+        voting_rule: How votes are added up, or the result of ``choose_voting_rule`` or ``choose_threshold``.
+        engine: How predictions are computed, "fast" or "naive". The result is the same.
+        tolerance: How far two computations of one logit may lie apart, relative to the largest.
+        memory_limit: About how many bytes one chunk of work may take, as a number or as text such as "4GB".
+        checkpoint: Where an interrupted run keeps what is finished.
+        workers: Who does the work.
+        progress: Is called while the work is done.
+    """
+
+    voting_rule: Any = None
+    engine: Engine | None = None
+    tolerance: float | None = None
+    memory_limit: int | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    workers: "Workers | None" = None
+    progress: OnProgress | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Returns the options that are not ``None``, by name."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """The optional arguments of ``fit``.
+
+    Attributes:
+        settings: Settings of training as the caller gave them, by name (``training.settings.FitSettings``).
+        voting_rule: The voting rule that ``certify`` will be given.
+        checkpoint: File from which an interrupted run goes on.
+        progress: Is called after every epoch.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    voting_rule: VotingRule | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: Callable[[Any], None] | None = None
+
+
+@dataclass(frozen=True)
+class RecomputeOptions:
+    """The optional arguments of ``verify`` that are about the graph and the model.
+
+    Attributes:
+        recheck: How many single votes are computed once more, one subgraph at a time; ``math.inf`` for all of them.
+        seed: Seed of the choice of these votes.
+        progress: Is called while votes are computed again.
+    """
+
+    recheck: float = 0
+    seed: int = 0
+    progress: OnProgress | None = None
+
+
+@dataclass
+class Findings:
+    """What came of comparing a certificate with a graph and a model.
+
+    Attributes:
+        wrong: What contradicts the certificate. The certificate is refuted unless this is empty.
+        checked: What was compared and agrees.
+        not_checked: What was not compared, and how it could be.
+        compared: "data", "model" or both, if all of them was compared.
+    """
+
+    wrong: list[str] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+    compared: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A threshold between two classes, which ``choose_threshold`` found on the validation part; ``print`` shows it.
+
+    ``certify(point.model, data, point)`` certifies labels with this threshold.
+
+    Attributes:
+        model: The model to certify. It is the given one unless the threshold is a part of the model.
+        defence: The defence to certify with.
+        prior: The votes, or scores, that each class is given in advance.
+        positive: The class whose targets are to be found.
+        size: The perturbation size for which it was chosen.
+        alerts: Validation targets that get the positive label without an attack.
+        measures: What the labels are worth on the validation part without an attack.
+        certified: What is certified of that at ``size``; ``None`` if it was not computed.
+    """
+
+    model: Any
+    defence: "Defence"
+    prior: tuple[float, ...]
+    positive: int
+    size: float
+    alerts: int
+    measures: Measures
+    certified: Measures | None = None
+
+    def as_defence(self) -> "Defence":
+        """Returns the defence with the threshold."""
+        return self.defence
+
+    @property
+    def voting_rule(self) -> VotingRule | None:
+        """The voting rule whose prior is the threshold; ``None`` if the threshold is a part of the model."""
+        return getattr(self.defence, "voting_rule", None)
+
+    def __str__(self) -> str:
+        prior = "/".join(f"{number:g}" for number in self.prior)
+        measured = self.measures
+        text = (
+            f"prior {prior}: {self.alerts} alerts of class {self.positive} among {measured.num_targets:,}, "
+            f"{self._shares(measured)}"
+        )
+        if not self.size or self.certified is None:
+            return text
+        return f"{text}; certified at size {self.size:g}: {self._shares(self.certified)} at most"
+
+    def _shares(self, measured: Measures) -> str:
+        recall = measured.recall[self.positive]
+        false_positives = measured.false_positive_rate[self.positive]
+        return f"recall {recall:.1%}, false positives {false_positives:.1%}"
+
+
+class Defence(ABC):
+    """A way to classify the nodes of a graph, or graphs, that comes with a proof.
+
+    The label of a target is the class with the largest score, and the smaller class on a tie.
+
+    Attributes:
+        kind: Name of its kind of evidence in certificate files, and its key in the entry points.
+        certify_options: Names of the :class:`CertifyOptions` that it understands. ``certify`` refuses the others.
+        cannot: Why it cannot do something, by the name of what it cannot do: "explain", "live", "threshold" or
+            "voting_rule". Each reason completes the sentence "… cannot …, because …".
+        model_is_optional: Whether ``fit`` may be given ``None`` instead of a model.
+    """
+
+    kind: ClassVar[str]
+    certify_options: ClassVar[frozenset[str]] = frozenset({"progress"})
+    cannot: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    model_is_optional: ClassVar[bool] = False
+
+    @abstractmethod
+    def fit(self, model: Any, data: Any, options: FitOptions) -> Any:
+        """Trains a model for this defence and returns it in eval mode, with its ``training_record``."""
+
+    @abstractmethod
+    def audit(self, model: Any, data: Any, task: Task | None = None) -> "AuditReport":
+        """Checks whether a model keeps what the proofs assume about it."""
+
+    @abstractmethod
+    def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
+        """Certifies the targets of a graph, or some of several graphs, with a trained model."""
+
+    @abstractmethod
+    def recompute(self, contents: Contents, data: "CanonicalData", model: Any, options: RecomputeOptions) -> Findings:
+        """Compares what a certificate file says with a graph and, unless it is ``None``, with a model."""
+
+    @classmethod
+    @abstractmethod
+    def from_file(cls, contents: Contents, model: Any) -> Self:
+        """Returns the defence that a certificate file names; it may need the model to know its settings.
+
+        Raises:
+            SettingsError: The file does not say enough, so that the caller has to pass the defence.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
+        """Returns the defence that a command or a settings file names.
+
+        Raises:
+            SettingsError: It has no such setting, or does not classify nodes (or graphs).
+        """
+
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns the score of every class for each target, in whole numbers, shape ``[n, num_classes]``.
+
+        This version certifies, which takes longer than it has to: kinds override it.
+        """
+        return self.certify(model, data, targets, CertifyOptions()).counts
+
+    def labels(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns the label of each target, shape ``[n]``."""
+        return np.asarray(self.scores(model, data, targets).argmax(axis=1))
+
+    def explain(self, model: Any, data: Any, target: Any) -> Any:
+        """Explains which parts of the graph decided the label of a target.
+
+        Raises:
+            SettingsError: This kind of defence cannot.
+        """
+        raise self.refusal("explain")
+
+    def live(self, model: Any, data: Any, **settings: Any) -> Any:
+        """Returns a graph that keeps labels and radii up to date while it changes (package ``agnncert_live``).
+
+        Raises:
+            SettingsError: This kind of defence cannot.
+        """
+        raise self.refusal("live")
+
+    def with_voting_rule(self, voting_rule: Any) -> "Defence":
+        """Returns the same defence with another voting rule; ``None`` leaves it as it is.
+
+        Raises:
+            SettingsError: This kind of defence has no voting rule.
+        """
+        if voting_rule is None:
+            return self
+        raise self.refusal("voting_rule")
+
+    def require_task(self, task: Task) -> None:
+        """Refuses a task that this defence, with its voting rule, is not for.
+
+        Raises:
+            SettingsError: It is not for this task, or the voting rule is not.
+        """
+
+    def choose_voting_rule(self, model: Any, data: Any, size: int, **settings: Any) -> Any:
+        """Chooses on the validation part the voting rule that certifies most at a perturbation size.
+
+        Raises:
+            SettingsError: This kind of defence has no voting rule.
+        """
+        raise self.refusal("voting_rule")
+
+    def require_size(self, size: Any) -> None:
+        """Refuses a size for which no voting rule can be chosen.
+
+        Raises:
+            SettingsError: The size makes no sense, or this kind of defence has no voting rule.
+        """
+        raise self.refusal("voting_rule")
+
+    def choose_threshold(
+        self,
+        model: Any,
+        data: Any,
+        *,
+        false_positive_rate: float | None = None,
+        alerts: int | None = None,
+        positive: int | None = None,
+        **settings: Any,
+    ) -> OperatingPoint:
+        """Chooses on the validation part from which score on a target gets the positive one of two classes.
+
+        Raises:
+            SettingsError: This kind of defence cannot, or the limits make no sense.
+        """
+        raise self.refusal("threshold")
+
+    def seeded(self, seed: int, **settings: Any) -> "Defence":
+        """Returns the same defence with another seed and other settings of its random numbers, if it draws any."""
+        return self
+
+    def random_settings(self) -> dict[str, Any]:
+        """Returns the settings that random numbers depend on, by name; empty if the defence draws none."""
+        return {}
+
+    def without_edges(self, model: Any) -> Any:
+        """Returns a model that answers as this one does without any edge, or ``None`` if there is no such answer.
+
+        Comparisons and reports show it beside the defence, because it needs no proof.
+        """
+        return None
+
+    def as_defence(self) -> "Defence":
+        """Returns itself: whatever has this method can be passed as a defence."""
+        return self
+
+    def refusal(self, ability: Ability) -> SettingsError:
+        """Returns the error that says why this defence cannot do something."""
+        reason = self.cannot.get(ability, "this kind of defence does not offer it")
+        return SettingsError(f"{self} cannot {_ABILITIES[ability]}, because {reason}.")
+
+    def require_options(self, options: CertifyOptions) -> None:
+        """Refuses options of ``certify`` that this defence does not understand.
+
+        Raises:
+            SettingsError: Names all of them.
+        """
+        foreign = {name: value for name, value in options.given().items() if name not in self.certify_options}
+        if foreign:
+            named = ", ".join(f"{name}={value!r:.60}" for name, value in foreign.items())
+            raise SettingsError(f"{named}: {self} has no such setting; leave it out.")
+
+
+def as_defence(value: Any) -> Defence:
+    """Returns the defence that an argument stands for.
+
+    Args:
+        value: A defence, a division, or the result of ``choose_voting_rule`` or ``choose_threshold``.
+
+    Raises:
+        SettingsError: It is none of these.
+    """
+    example = "a division such as ac.NodeCentric(num_groups=60), or ac.StackedVotes()"
+    if isinstance(value, type):
+        raise SettingsError(f"{value.__name__} is a class, expected {example}: pass an instance of it.")
+    convert = getattr(value, "as_defence", None)
+    if convert is None:
+        raise SettingsError(
+            f"{value!r:.60} is no defence: expected {example}. A division of your own inherits from ac.Division, any "
+            "other defence from ac.Defence."
+        )
+    defence: Defence = convert()
+    return defence

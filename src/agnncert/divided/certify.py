@@ -1,0 +1,194 @@
+"""Certificates of divisions: audit the model, divide the graph, compute all votes, and state what they prove."""
+
+import hashlib
+import logging
+import math
+import re
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agnncert.auditing.model_audit import audited
+from agnncert.certificates.claim import make_claim
+from agnncert.certificates.votes import Votes
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.defence import CertifyOptions
+from agnncert.divisions.base import Division
+from agnncert.engine.adapter import bind
+from agnncert.engine.checkpoint import StoredRanges
+from agnncert.engine.edges_by_group import EdgesByGroup
+from agnncert.engine.reach import ReachTable
+from agnncert.engine.spot_check import spot_check
+from agnncert.engine.votes import compute_votes, pair_facts
+from agnncert.engine.workers import versions
+from agnncert.errors import SettingsError
+from agnncert.graphs.targets import Targets, prepared
+from agnncert.models.digest import model_digest, settings_of, unchanged_digest
+from agnncert.progress import follow
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import VoteEvidence
+
+log = logging.getLogger(__name__)
+
+
+def certify_division(
+    model: Any,
+    data: Any,
+    division: Division,
+    targets: Any = None,
+    voting_rule: VotingRule | None = None,
+    options: CertifyOptions | None = None,
+) -> Certificate:
+    """Certifies targets with the votes of a model on the subgraphs of a division.
+
+    Args:
+        model: The trained module, in eval mode.
+        data: A graph, or a list of graphs.
+        division: How the graph is divided.
+        targets: Mask or row numbers. Defaults to all nodes, or graphs.
+        voting_rule: How votes are added up. Defaults to ``VotingRule()``.
+        options: The other options of ``certify``. Its voting rule is not looked at.
+    """
+    options = options or CertifyOptions()
+    engine = options.engine or "fast"
+    require_tolerance(options.tolerance)
+    memory_limit = parse_bytes(options.memory_limit)
+    canonical_data = prepared(data, targets, compact=True)
+    chosen = canonical_data.targets(targets, division.self_loops)
+    settings_before = settings_of(model)
+    report, audited_model = audited(model, canonical_data.data, division, canonical_data.task)
+    report.require_fit(division.edges_only, one_at_a_time=engine == "naive")
+    tolerance = report.tolerance_from(options.tolerance)
+    # The model is bound after the audit, which names a layer that makes this fail.
+    bound_model = bind(model, chosen.graph, chosen.task, audited_model)
+    theorem = division.theorem(chosen.task)
+    complete_rule = (voting_rule or VotingRule()).under(theorem, bound_model.num_classes)
+    edges_by_group = EdgesByGroup(chosen.graph, division, chosen.places) if division.has_disjoint_union else None
+    stored = None
+    if options.checkpoint is not None:
+        stored = StoredRanges(Path(options.checkpoint), _identity(chosen, division, model, tolerance))
+    report_progress = None
+    if options.progress is not None:
+        report_progress = follow(options.progress, "computing votes", division.num_groups_in(chosen.graph))
+    log.info("computing the votes of %d targets with %s", len(chosen.places), division)
+    votes, reach = compute_votes(
+        bound_model,
+        chosen.graph,
+        division,
+        chosen.places,
+        engine,
+        tolerance,
+        memory_limit,
+        edges_by_group=edges_by_group,
+        workers=options.workers,
+        stored=stored,
+        entries=canonical_data.entries,
+        report_progress=report_progress,
+    )
+    if engine == "fast":
+        random = np.random.default_rng(_seed_of(chosen))
+        spot_check(votes, bound_model, chosen.graph, division, chosen.places, chosen.ids, edges_by_group, random)
+    del edges_by_group  # as large as a quarter of the edges
+    computed = ComputedVotes(votes, reach, tolerance, report.locality, unchanged_digest(model, settings_before))
+    certificate = assemble(chosen, division, computed, complete_rule)
+    if stored is not None:
+        stored.clear()
+    log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
+    return certificate
+
+
+@dataclass(frozen=True)
+class ComputedVotes:
+    """Votes of a model, and what a certificate says about how they were computed.
+
+    Attributes:
+        votes: The votes.
+        reach: How many votes of each target the worst k nodes reach.
+        tolerance: How far two computations of a logit may lie apart.
+        locality: How it is known that the model looks along edges only.
+        model_digest: sha256 of the model.
+    """
+
+    votes: Votes
+    reach: ReachTable
+    tolerance: float
+    locality: str
+    model_digest: str
+
+
+def assemble(chosen: Targets, division: Division, computed: ComputedVotes, voting_rule: VotingRule) -> Certificate:
+    """Makes the certificate that follows from votes.
+
+    Args:
+        chosen: The targets and their graph.
+        division: The division whose subgraphs were voted on.
+        computed: The votes.
+        voting_rule: How they are added up, with its defaults filled in.
+    """
+    votes = computed.votes
+    evidence = VoteEvidence.from_votes(
+        votes,
+        division.theorem(chosen.task),
+        voting_rule,
+        computed.reach,
+        ids=chosen.id_kind,
+        parameters=division.parameters,
+        **pair_facts(chosen.graph, division, chosen.places, votes.indptr, votes.group),
+    )
+    name = str(division)
+    digests = {**chosen.digests, "model": computed.model_digest, "division": hashlib.sha256(name.encode()).hexdigest()}
+    claim = make_claim(evidence, name, tolerance=computed.tolerance, digests=digests, locality=computed.locality)
+    return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+
+def _seed_of(chosen: Targets) -> int:
+    """Returns a seed that is the same for the same graph, and nobody's choice."""
+    return int(chosen.digest[:16], 16)
+
+
+def _identity(chosen: Targets, division: Division, model: Any, tolerance: float) -> dict[str, Any]:
+    """Returns everything that votes depend on: votes of another identity must not be mixed with them."""
+    rows = np.ascontiguousarray(chosen.rows, dtype=np.int64)
+    return {
+        "graph": chosen.digest,
+        "targets": hashlib.sha256(rows.tobytes()).hexdigest(),
+        "model": model_digest(model),
+        "division": str(division),
+        "tolerance": tolerance,
+        "library": versions(),
+    }
+
+
+def require_tolerance(tolerance: Any) -> None:
+    """Refuses a tolerance that would switch the guard against rounding off, or makes no sense.
+
+    Raises:
+        SettingsError: It is neither ``None`` nor a finite number from 0 on.
+    """
+    if tolerance is None:
+        return
+    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if not is_number or not 0 <= float(tolerance) < math.inf:
+        raise SettingsError(
+            f"tolerance={tolerance!r}: expected a finite number from 0 on; leave it out to have it measured."
+        )
+
+
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def parse_bytes(limit: int | str | None) -> int | None:
+    """Returns a number of bytes from a number, or from text such as ``"4GB"``; ``None`` stays ``None``.
+
+    Raises:
+        SettingsError: The text is no number with a unit.
+    """
+    if not isinstance(limit, str):
+        return limit
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]B)", limit.strip(), re.IGNORECASE)
+    if found is None:
+        raise SettingsError(f'memory_limit="{limit}": expected a number of bytes, or text such as "4GB" or "500MB".')
+    return int(float(found[1]) * _UNITS[found[2].upper()])

@@ -1,0 +1,193 @@
+"""``Divided``: a division with a voting rule, as a defence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from agnncert.auditing.model_audit import AuditReport, audit
+from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import IntArray
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, OperatingPoint, RecomputeOptions, Task
+from agnncert.divided.certify import certify_division
+from agnncert.divided.choose_rule import RuleChoice, choose_prior, choose_voting_rule, require_choice
+from agnncert.divided.recompute import recompute_division
+from agnncert.divisions.base import Division, require_division
+from agnncert.divisions.named import division_named, parse_division
+from agnncert.engine.adapter import bind
+from agnncert.engine.votes import compute_votes
+from agnncert.errors import DivisionError, SettingsError, did_you_mean
+from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import VoteEvidence
+from agnncert.training.loop import train
+from agnncert.training.setup import require_voting_rule
+
+
+@dataclass(frozen=True)
+class Divided(Defence):
+    """The votes of one model on all subgraphs of a division, added up by a voting rule.
+
+    Whoever takes a defence takes a division too: ``ac.certify(model, data, ac.NodeCentric(60))``.
+
+    Attributes:
+        division: How the graph is divided.
+        voting_rule: How votes are added up. ``None`` stands for ``VotingRule()``.
+        only_model: The model that a choice by size alone brings along. Another model is refused.
+    """
+
+    division: Division
+    voting_rule: VotingRule | None = None
+    only_model: Any = field(default=None, repr=False, compare=False)
+
+    kind: ClassVar[str] = "votes"
+    certify_options: ClassVar[frozenset[str]] = frozenset(
+        {"voting_rule", "engine", "tolerance", "memory_limit", "checkpoint", "workers", "progress"}
+    )
+    cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"explain": "the explanation of votes on subgraphs is not implemented yet"}
+    )
+
+    def __post_init__(self) -> None:
+        require_division(self.division)
+        if self.voting_rule is not None and not isinstance(self.voting_rule, VotingRule):
+            example = 'VotingRule(empty="abstain", prior=5)'
+            raise SettingsError(f"voting_rule={self.voting_rule!r:.60}: expected a VotingRule, such as {example}.")
+
+    def __str__(self) -> str:
+        return str(self.division)
+
+    def fit(self, model: Any, data: Any, options: FitOptions) -> Any:
+        """Trains a model in place, on the whole graph and on the subgraphs of the division."""
+        return train(model, data, self.division, options)
+
+    def audit(self, model: Any, data: Any, task: Task | None = None) -> AuditReport:
+        """Checks whether the model looks along edges only and gives the same answer each time."""
+        return audit(model, data, self.division, task=task)
+
+    def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
+        """Computes all votes and states what they prove."""
+        defence = self.with_voting_rule(options.voting_rule)
+        if defence.only_model is not None and model is not defence.only_model:
+            raise SettingsError("the choice is a vote by size alone, with a model of its own: pass choice.model.")
+        return certify_division(model, data, self.division, targets, defence.voting_rule, options)
+
+    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
+        """Forms the subgraphs again and, with a model, computes all votes again."""
+        return recompute_division(contents, data, model, self.division, options)
+
+    @classmethod
+    def from_file(cls, contents: Contents, model: Any) -> Self:
+        """Returns the division that the claim names, with the voting rule of the evidence."""
+        try:
+            division = parse_division(contents.claim.division)
+        except DivisionError as error:
+            raise SettingsError(str(error)) from error
+        return cls(division)
+
+    @classmethod
+    def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
+        """Returns the division that a command names: ``groups`` and ``hash``, or the arguments of its class."""
+        known = ("groups", "hash")
+        for key in settings:
+            if key not in known:
+                raise SettingsError(f'the division "{name}" has no setting "{key}": {did_you_mean(key, known)}')
+        return cls(division_named(name, settings.get("groups"), settings.get("hash") or "md5", task))
+
+    @torch.no_grad()
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns the votes for each class, those of the prior included, shape ``[n, num_classes]``."""
+        canonical_data = prepared(data, targets, compact=True)
+        chosen = canonical_data.targets(targets, self.division.self_loops)
+        bound_model = bind(model, chosen.graph, chosen.task)
+        theorem = self.division.theorem(chosen.task)
+        voting_rule = (self.voting_rule or VotingRule()).under(theorem, bound_model.num_classes)
+        votes, reach = compute_votes(bound_model, chosen.graph, self.division, chosen.places)
+        parameters = self.division.parameters
+        evidence = VoteEvidence.from_votes(votes, theorem, voting_rule, reach, parameters=parameters)
+        return evidence.counts
+
+    def with_voting_rule(self, voting_rule: Any) -> "Divided":
+        """Returns the same division with another voting rule, or with the one that was chosen for it."""
+        if voting_rule is None:
+            return self
+        if isinstance(voting_rule, RuleChoice | OperatingPoint):
+            chosen: Any = voting_rule.as_defence()
+            if str(chosen) != str(self):
+                raise SettingsError(
+                    f"the voting rule was chosen for {chosen}, the division is {self}: pass the choice itself as the "
+                    "defence."
+                )
+            return chosen  # type: ignore[no-any-return]
+        if self.voting_rule is not None:
+            raise SettingsError(
+                "the defence has a voting rule already, which was chosen for it: leave the other one out."
+            )
+        return replace(self, voting_rule=voting_rule)
+
+    def require_task(self, task: Task) -> None:
+        """Refuses a voting rule that makes no sense for this division and task."""
+        require_voting_rule(self.voting_rule, self.division, task)
+
+    def choose_voting_rule(self, model: Any, data: Any, size: int, **settings: Any) -> RuleChoice:
+        """Chooses the number of groups, what empty groups vote for, and the prior."""
+        division: Any = self.division
+        return choose_voting_rule(model, data, division, size, **settings)
+
+    def require_size(self, size: Any) -> None:
+        """Refuses divisions of which it is not known which groups are empty, and sizes that are no whole numbers."""
+        require_choice(self.division, size)
+
+    def choose_threshold(
+        self,
+        model: Any,
+        data: Any,
+        *,
+        false_positive_rate: float | None = None,
+        alerts: int | None = None,
+        positive: int | None = None,
+        **settings: Any,
+    ) -> OperatingPoint:
+        """Chooses the votes that one class is given in advance, on the validation part."""
+        found = choose_prior(
+            model,
+            data,
+            self.division,
+            false_positive_rate=false_positive_rate,
+            alerts=alerts,
+            positive=positive,
+            **settings,
+        )
+        return OperatingPoint(
+            model=model,
+            defence=replace(self, voting_rule=found.voting_rule),
+            prior=tuple(map(float, found.voting_rule.class_prior)),
+            positive=found.positive,
+            size=found.size,
+            alerts=found.alerts,
+            measures=found.measures,
+            certified=found.certified,
+        )
+
+    def without_edges(self, model: Any) -> Any:
+        """Returns the same model, called without edges."""
+        return WithoutEdges(model)
+
+
+class WithoutEdges(torch.nn.Module):
+    """A model that is called without edges, whatever edges it is given."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, edge_index: Tensor, *rest: Any, **values: Any) -> Tensor:
+        """Returns the logits of every node, shape ``[num_nodes, num_classes]``."""
+        no_edges = edge_index[:, :0]
+        no_values = {name: None if value is None else value[:0] for name, value in values.items()}
+        logits: Tensor = self.model(x, no_edges, *rest, **no_values)
+        return logits

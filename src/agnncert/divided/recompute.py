@@ -1,0 +1,314 @@
+"""Compares a certificate file with its division, graph and model: what follows from them is formed again.
+
+With the graph alone: the targets with ids, true classes and degrees, the theorem that belongs to the division, and the
+subgraphs in which targets have edges. With the model: whether it is fit, and all votes, by the fast engine and as many
+as are asked for once more by the plain one. What comes out is what ``certify`` itself would have written.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import coo_matrix
+
+from agnncert.agreement import other_classes, other_model, wrong_targets
+from agnncert.auditing.model_audit import AuditReport, audited
+from agnncert.certificates.claim import Claim
+from agnncert.certificates.file import Contents
+from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.votes import ABSTAIN, VoteRecord, Votes, apply_voting_rule
+from agnncert.defence import Engine, Findings, RecomputeOptions
+from agnncert.divisions.base import Division
+from agnncert.engine.adapter import ModelAdapter, bind
+from agnncert.engine.spot_check import choose_votes, spot_check_pairs
+from agnncert.engine.votes import compute_votes, structure
+from agnncert.graphs.targets import CanonicalData, Targets
+from agnncert.progress import follow
+
+log = logging.getLogger(__name__)
+
+_STRENGTH = {"": 0, "test": 1, "construction": 2}  # of the ways in which it is known that a model is local
+
+
+def recompute_division(
+    contents: Contents, data: CanonicalData, model: Any, division: Division, options: RecomputeOptions
+) -> Findings:
+    """Compares what a file says with the votes of a model on the subgraphs of a division.
+
+    Args:
+        contents: What the file says.
+        data: The graph, or graphs.
+        model: The model; ``None`` if only the graph is compared.
+        division: The division that the file names.
+        options: How much is computed once more.
+    """
+    findings = Findings()
+    claim = contents.claim
+    record = VoteRecord.load(contents.evidence, contents.settings)
+    chosen = data.targets(contents.arrays["row"], division.self_loops)
+    findings.wrong += wrong_targets(contents, chosen, ("graph", "model", "division"))
+    if findings.wrong:
+        return findings
+    findings.wrong += _wrong_division(claim, record, division, chosen, options.seed)
+    findings.checked.append("the graph, the targets with their ids, and the subgraphs in which they have edges")
+    findings.compared.append("data")
+    if "encoding" in claim.digests and not chosen.encoding:
+        findings.not_checked.append("how the features were made from a table: the data has no encoding")
+    is_own = record.theorem.startswith("custom/")
+    if is_own and not division.edges_only:
+        findings.not_checked.append("that a change moves no more votes than the division states")
+    if model is None:
+        findings.not_checked.append("that the model cast these votes, and is fit to: give the model")
+        return findings
+    if not findings.wrong:
+        findings.wrong += other_model(contents, model)
+    if findings.wrong:
+        return findings
+    report, audited_model = audited(model, data.data, division, data.task)
+    findings.wrong += _wrong_model(contents, report, division.edges_only)
+    if findings.wrong:
+        return findings
+    if _STRENGTH[claim.locality] > _STRENGTH[report.locality]:  # elsewhere, another release may have been read
+        findings.not_checked.append(
+            "that the model is local by construction: its layers, or this release of PyTorch Geometric, are not among "
+            "what was read; here it withstood the tests"
+        )
+    bound_model = bind(model, chosen.graph, chosen.task, audited_model)
+    engine: Engine = "naive" if report.needs_naive else "fast"
+    report_progress = None
+    if options.progress is not None:
+        num_groups = division.num_groups_in(chosen.graph)
+        report_progress = follow(options.progress, "computing votes again", num_groups)
+
+    def compute_again(bound: ModelAdapter, tolerance: float) -> Votes:
+        votes, _ = compute_votes(
+            bound,
+            chosen.graph,
+            division,
+            chosen.places,
+            engine,
+            tolerance,
+            report_progress=report_progress,
+            entries=data.entries,
+        )
+        return votes
+
+    here = compute_again(bound_model, claim.tolerance)
+    findings.wrong += _wrong_votes(record, here, bound_model, compute_again, claim.tolerance, report.tolerance)
+    number = len(record.votes.group) if division.is_per_neighbour else record.num_targets * division.num_groups
+    findings.checked.append(f"the model, and all {number:,} votes, computed again")
+    findings.compared.append("model")
+    if options.recheck and not findings.wrong:
+        _recheck(findings, contents, here, bound_model, chosen, division, options)
+    return findings
+
+
+def _recheck(
+    findings: Findings,
+    contents: Contents,
+    here: Votes,
+    bound_model: ModelAdapter,
+    chosen: Targets,
+    division: Division,
+    options: RecomputeOptions,
+) -> None:
+    """Computes some votes once more, one subgraph at a time."""
+    random = np.random.default_rng(options.seed)
+    pairs = choose_votes(here, options.recheck, random, division.is_per_neighbour)
+    log.info("computing %d votes once more, one subgraph at a time", len(pairs))
+    differ, again = spot_check_pairs(here, pairs, bound_model, chosen.graph, division, chosen.places)
+    if differ.size:
+        target, group = pairs[differ[0]]
+        findings.wrong.append(
+            f"{differ.size} of {len(pairs)} votes computed one subgraph at a time differ, first: target "
+            f"{contents.arrays['target'][target]} in subgraph {group} votes {again[differ[0]]}"
+        )
+    findings.checked.append(f"{len(pairs):,} of them once more, one subgraph at a time")
+
+
+def _wrong_division(
+    claim: Claim, evidence: VoteRecord, division: Division, chosen: Targets, seed: int
+) -> Iterator[str]:
+    theorem, parameters = division.theorem(chosen.task), division.parameters
+    if str(division) != claim.division or division.num_groups_in(chosen.graph) != evidence.votes.num_groups:
+        yield f"the division {division} is not the one that is named, {claim.division}"
+    elif (evidence.theorem, dict(evidence.parameters)) != (theorem, parameters):
+        yield f'the division {division} has the theorem "{theorem}" and {parameters or "no parameters"}'
+    elif not division.has_disjoint_union and len(evidence.votes.group) < evidence.num_targets * division.num_groups:
+        yield "not every target has a vote in every subgraph"  # said before as many are laid out to be compared
+    else:
+        stored = evidence.tensors()
+        for name, derived in structure(chosen.graph, division, chosen.places).items():
+            if not np.array_equal(stored[name], derived):
+                yield "the subgraphs in which targets have edges are not those of this graph and division"
+                return
+        if division.has_disjoint_union:
+            yield from _walked(evidence, division, chosen, seed)
+
+
+MOST_LOOKED_AT = 200  # targets from which the graph is walked, fewer if it is large
+ARCS_LOOKED_AT = 2 * 10**8
+MOST_VISITS = 300_000
+
+
+def _walked(evidence: VoteRecord, division: Division, chosen: Targets, seed: int) -> Iterator[str]:
+    """What walking along the graph contradicts. Shares no code with the engine, which formed the same facts.
+
+    The rest of the structure is compared as a whole; here an error of the code that forms it would show.
+    """
+    graph, on_graphs, groups = chosen.graph, chosen.task == "graph", evidence.votes.num_groups
+    (source, head), group = graph.edge_index.numpy(), division.groups(graph).numpy()
+    place = np.full(graph.num_nodes, -1)
+    place[chosen.places] = np.arange(len(chosen.places))
+    owner = graph.graph_of_node.numpy() if on_graphs else place
+    vote = evidence.votes.owner * groups + evidence.votes.group
+    divided = group >= 0
+    into = divided & (owner[head] >= 0)
+    if not np.isin(owner[head[into]] * groups + group[into], vote[evidence.votes.reached]).all():
+        yield "an edge of a target is in a subgraph whose vote is said to be out of reach"
+    links = coo_matrix((np.ones(len(source), dtype=bool), (source, head)), shape=(len(place), len(place))).tocsr()
+    if evidence.one_way is not None:
+        edge = np.zeros(int(vote.max(initial=0)) + 1, dtype=np.int64)  # one edge of each pair, by its vote
+        for end in (head, source):
+            seen = owner[end] >= 0
+            edge[(owner[end] * groups + group)[seen]] = np.flatnonzero(seen)
+        u, v = source[edge[vote]], head[edge[vote]]
+        both = np.asarray(links[u, v]).ravel() & np.asarray(links[v, u]).ravel()
+        if len(vote) and not np.array_equal(evidence.one_way, ~both):
+            yield "pairs are said to have one direction, or both, that do not"
+    if evidence.targets_per_node is not None:
+        near = links + links.T if THEOREMS[evidence.theorem].division.by_pair else links
+        counts = np.asarray((near[place < 0][:, place >= 0] > 0).sum(axis=1)).ravel()
+        if sorted(counts[counts > 0].tolist(), reverse=True) != evidence.targets_per_node.tolist():
+            yield "the nodes with most targets among their neighbours are not those of this graph"
+    if THEOREMS[evidence.theorem].uses_reach:
+        some = np.random.default_rng(seed).permutation(evidence.num_targets)
+        some = some[: max(1, min(MOST_LOOKED_AT, ARCS_LOOKED_AT // max(1, len(source))))]
+        reaches = (
+            _on_graphs(source, head, group, owner, some) if on_graphs else _by_walks(evidence, chosen, group, some)
+        )
+        for target, reach in reaches:
+            row = evidence.reach[evidence.reach_ptr[target] : evidence.reach_ptr[target + 1]]
+            cap = evidence.votes.reached[evidence.votes.indptr[target] : evidence.votes.indptr[target + 1]].sum()
+            bound = np.minimum(np.cumsum(np.sort(reach)[::-1]), cap)
+            if (bound > row[np.minimum(np.arange(len(bound)), len(row) - 1)]).any():
+                yield "some nodes reach more votes of a target than the file says"
+                return
+
+
+def _on_graphs(source: Any, head: Any, group: Any, owner: Any, some: Any) -> Iterator[tuple[int, Any]]:
+    """For some graphs: in how many subgraphs each of its nodes has an edge."""
+    for target in some.tolist():
+        inside = np.flatnonzero(owner[source] == target)
+        seen: dict[int, set[int]] = {}
+        for end in (source, head):
+            for node, subgraph in zip(end[inside].tolist(), group[inside].tolist(), strict=True):
+                seen.setdefault(node, set()).add(subgraph)
+        yield target, np.array([len(subgraphs) for subgraphs in seen.values()], dtype=np.int64)
+
+
+def _by_walks(evidence: VoteRecord, chosen: Targets, group: Any, some: Any) -> Iterator[tuple[int, Any]]:
+    """For some nodes: in how many subgraphs each node is met that can be walked to, whichever way edges point."""
+    votes, nodes = evidence.votes, chosen.graph.num_nodes
+    wanted = np.concatenate([votes.group[votes.indptr[k] : votes.indptr[k + 1]] for k in some.tolist()] or [group[:0]])
+    kept = np.isin(group, wanted)
+    source, head = chosen.graph.edge_index.numpy()[:, kept]
+    step = np.concatenate([group[kept] * nodes + source, group[kept] * nodes + head])
+    order = np.argsort(step, kind="stable")
+    step, leads = step[order], np.concatenate([head, source])[order]
+    visits = 0
+    for target in some.tolist():
+        met: Counter[int] = Counter()
+        start = int(chosen.places[target])
+        for subgraph in votes.group[votes.indptr[target] : votes.indptr[target + 1]].tolist():
+            seen, ahead = {start}, [start]
+            while ahead:
+                here = subgraph * nodes + ahead.pop()
+                first, last = np.searchsorted(step, here), np.searchsorted(step, here, side="right")
+                new = set(leads[first:last].tolist()) - seen
+                seen |= new
+                ahead += new
+            met.update(seen - {start})
+            visits += len(seen)
+        yield target, np.array(list(met.values()), dtype=np.int64)
+        if visits > MOST_VISITS:
+            return
+
+
+def _wrong_model(contents: Contents, report: AuditReport, edges_only: bool) -> Iterator[str]:
+    claim = contents.claim
+    needed = ("edges",) if edges_only else ("edges", "nodes", "features")
+    if not set(needed) <= set(report.fit_for):
+        yield f"the model is not fit for what is claimed: {report}"
+    if claim.tolerance < report.tolerance:
+        yield (
+            f"the claim assumes that no score moves by more than {claim.tolerance:g} of the largest, which is less "
+            f"than {report.tolerance:g}"
+        )
+
+
+def _wrong_votes(
+    evidence: VoteRecord,
+    cast_here: Votes,
+    call: ModelAdapter,
+    again: Callable[[ModelAdapter, float], Votes],
+    tolerance: float,
+    rounding: float,
+) -> Iterator[str]:
+    """Compares all votes and flags; a lead that just suffices here may just not have sufficed on another machine.
+
+    A flag is about the stated tolerance. But what a vote was that is close to a tie, machines can disagree about only
+    as far as rounding goes, whatever tolerance somebody asked for.
+    """
+    if cast_here.num_classes != evidence.votes.num_classes:
+        yield from other_classes(evidence.votes.num_classes, call)
+        return
+
+    def counted(votes: Votes) -> dict[str, Any]:
+        """Default and listed votes under the vote, and the predictions that its prior follows."""
+        under, no_edge = apply_voting_rule(votes, evidence.voting_rule)
+        return {name: getattr(under, name) for pair in list(_VOTES.values())[:2] for name in pair} | no_edge
+
+    stored, here = evidence.tensors(), counted(cast_here)
+    for kind, (name, flag) in _VOTES.items():
+        if name not in here:
+            continue
+        stable, sure, votes, ours = stored[flag], here[flag], stored[name], here[name]
+        differ = (votes != ours) & (stable | sure | (votes == ABSTAIN) | (ours == ABSTAIN))
+        if differ.any():
+            yield f"{differ.sum():,} of {len(differ):,} {kind} are not those that the model casts"
+            continue
+        if (stable != sure).any():
+            strict, lenient = (counted(again(replace(call, strictness=by), tolerance))[flag] for by in (1, -1))
+            invented = (stable & ~lenient) | (strict & ~stable)
+            if invented.any():
+                yield f"{invented.sum():,} votes are not as close to a tie, or as far from one, as their flags say"
+        for label in np.unique(votes[votes != ours]).tolist():
+            against = counted(again(replace(call, model=_Against(call.model, label), num_classes=2), rounding))
+            beaten = (votes == label) & (against[name] == 0) & against[flag]
+            if beaten.any():
+                yield f"{beaten.sum():,} votes close to a tie are for class {label}, which does not come close"
+
+
+_VOTES = {
+    "default votes": ("default", "default_stable"),
+    "listed votes": ("vote", "stable"),
+    "predictions without edges, which the prior follows,": ("no_edge", "no_edge_stable"),
+}
+
+
+class _Against(torch.nn.Module):
+    """Whether one class may be the best of a model: scores of the best of all others, and of this one."""
+
+    def __init__(self, model: Any, label: int) -> None:
+        super().__init__()
+        self.model, self.label = model, label
+
+    def forward(self, *inputs: Any, **values: Any) -> torch.Tensor:
+        logits = self.model(*inputs, **values)
+        others = torch.cat([logits[:, : self.label], logits[:, self.label + 1 :]], dim=1)
+        return torch.stack([others.amax(dim=1), logits[:, self.label]], dim=1)

@@ -1,0 +1,89 @@
+"""``fit``: the entry point that checks arguments and has the defence train the model."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, Unpack
+
+import torch
+
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.defence import FitOptions, as_defence
+from agnncert.engine.arguments import require_kinds, require_order
+from agnncert.training.loop import Step, train
+from agnncert.training.settings import FitSettings, shows_settings
+
+Module = TypeVar("Module", bound=torch.nn.Module)
+
+
+@shows_settings
+def fit(
+    model: Module,
+    data: Any,
+    defence: Any = None,
+    *,
+    voting_rule: VotingRule | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Callable[[Step], None] | None = None,
+    **settings: Unpack[FitSettings],
+) -> Module:
+    """Trains a model in place and returns it in eval mode, with the weights that are best on the validation part.
+
+    ``model.training_record`` holds the settings and the history, for ``save_model``.
+
+    Args:
+        model: Any module; see ``certify`` for how it is called.
+        data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and ``val``.
+        defence: A built-in division: train on its subgraphs too; ``None`` trains a plain, undefended model. A
+            smoothing defence, such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
+            ``StackedVotes()``: train copies of the model without edges, and votes of neighbours on top; returns a new
+            module. The model may then be None: only edges vote.
+        epochs: Passes over the training set.
+        lr: Learning rate of Adam.
+        weight_decay: Weight decay of Adam.
+        clip: Largest norm of the gradient, or ``None``.
+        batch_size: Graphs per step (graph task).
+        objective: "balanced" averages each term separately; "paper" is the paper's sum over T + 1 graphs; "vote" (graph
+            task) is the loss of the vote of all subgraphs of a graph; "certified" (node task) has the loss of
+            "balanced" and keeps the weights that certify most validation nodes with the best prior, which
+            ``choose_voting_rule`` then finds. Defaults to "balanced" for nodes and "vote" for graphs.
+        size: Keep the weights with the best *certified* ``measure`` at this perturbation size; 0 for that of the vote.
+            With "certified" the size that is trained for.
+        against: What the size counts with "certified", as for ``choose_voting_rule``: "any" change, or "structure".
+        no_edge_weight: Node task: weight of the loss of the prediction without edges; the other terms have weight 1.
+        balance_classes: Whether all classes have the same weight in the loss. Defaults to whether a class is rare: has
+            less than 15 % of an equal share of the training part (7.5 % of two classes).
+        measure: What the weights are kept by: "accuracy"; "balanced", the mean recall of the classes; or, for two
+            classes, "recall@0.01": the recall of the rarer one with the threshold that has this false positive rate
+            without an attack, which ``choose_threshold`` then finds. With a size, what is certified of it. Defaults to
+            "balanced" if classes are balanced, else "accuracy".
+        groups_per_step: Subgraphs that are sampled in each step. Defaults to all (graph task) or 8 (GNNCert). Node
+            classifiers with other divisions always use all subgraphs.
+        clusters: Node task: train a large graph in about this many clusters (Cluster-GCN; needs pymetis). Certificates
+            do not depend on it.
+        clusters_per_step: Clusters that a step joins, with the edges among them.
+        protocol: Node task: "inductive" hides the test nodes and their edges in training. "held-out" hides the
+            validation nodes too, until weights are scored, so that ``choose_voting_rule`` chooses on nodes that the
+            model was not trained with.
+        evaluate_every: Epochs between two evaluations on the validation set.
+        patience: Stop after this many evaluations without improvement; ``None`` never stops early.
+        seed: Seed of training; torch's global random state is not changed.
+        voting_rule: The voting rule that ``certify`` will be given. The weights that are best under it are kept. The
+            loss does not depend on it.
+        checkpoint: File to which the state is written at every evaluation. An interrupted run that is started again
+            with the same arguments continues from there and ends with the same weights.
+        progress: Called after every epoch.
+
+    Raises:
+        SettingsError: A setting is unknown or not valid, the checkpoint belongs to another run, or the loss diverges.
+        DatasetError: Labels or splits are missing or do not fit the model.
+        ModelContractError: The model cannot be called as documented, or has nothing to train.
+    """
+    options = FitOptions(dict(settings), voting_rule, checkpoint, progress)
+    if model is None:
+        require_kinds(data=data, defence=defence)
+    else:
+        require_order(model, data, defence)
+    trained: Any = (
+        train(model, data, None, options) if defence is None else as_defence(defence).fit(model, data, options)
+    )
+    return trained  # type: ignore[no-any-return]

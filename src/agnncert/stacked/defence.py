@@ -1,0 +1,303 @@
+"""``StackedVotes``: stacked votes as a defence."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+
+from agnncert.agreement import other_model, wrong_targets
+from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited
+from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import IntArray
+from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, OperatingPoint, RecomputeOptions, Task
+from agnncert.divisions.node import PerNeighbour
+from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.graph import infer_task
+from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.models.build import count_classes
+from agnncert.models.digest import settings_of, unchanged_digest
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.measures import measured, own_or_any, rate_of
+from agnncert.stacked.claim import make_stacked_claim
+from agnncert.stacked.counting import stacked_counts
+from agnncert.stacked.evidence import StackedEvidence
+from agnncert.stacked.model import GraphFree, StackedModel
+from agnncert.stacked.record import StackedRecord
+from agnncert.stacked.settings import StackedSettings
+from agnncert.stacked.training import fit_stacked, with_threshold
+from agnncert.training.loop import Step, train
+from agnncert.training.settings import checked
+from agnncert.training.setup import with_measure
+
+_ROUNDED = ("prior", "gate", "table")  # another machine may round these differently
+_KINDS_OF_CHANGE = {"edges", "nodes", "features"}
+
+
+@dataclass(frozen=True)
+class StackedVotes(StackedSettings, Defence):
+    """A score of each node's own features, and one bounded vote of each neighbour; settings as in the base class.
+
+    ``fit(model, data, StackedVotes(size=3))`` trains copies of the model without edges, and votes of neighbours on
+    top. It returns a new module. The model may be ``None``: then only edges vote.
+    """
+
+    kind: ClassVar[str] = "stacked"
+    certify_options: ClassVar[frozenset[str]] = frozenset({"engine", "progress"})
+    model_is_optional: ClassVar[bool] = True
+    cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "voting_rule": "its votes are bounded numbers that are added to a score, and no subgraph is empty",
+            "explain": "the explanation of stacked votes is not implemented yet",
+        }
+    )
+
+    def __str__(self) -> str:
+        return StackedSettings.__str__(self)
+
+    def fit(self, model: Any, data: Any, options: FitOptions) -> StackedModel:
+        """Trains models without edges, with the settings of ``fit``, and then the votes."""
+        if infer_task(data) != "node":
+            raise SettingsError("stacked votes classify nodes: for graphs, pass a division.")
+        if options.voting_rule is not None:
+            raise self.refusal("voting_rule")
+        settings = checked(dict(options.settings), "node")
+        _require_parts(data)
+        settings = with_measure(settings, data.y[data.train_mask], count_classes(data))
+        measure = settings["measure"] or "accuracy"
+        if rate_of(measure) is not None:
+            raise SettingsError(
+                f'measure="{measure}" needs a threshold, and stacked votes have none: choose "balanced".'
+            )
+        begin = time.perf_counter()
+        trained = fit_stacked(
+            model,
+            data,
+            self,
+            _training_of_one(options),
+            seed=settings["seed"],
+            inductive=settings["protocol"] != "transductive",
+            measure=measure,
+            balance_classes=bool(settings["balance_classes"]),
+            report_progress=_reporting(options),
+        )
+        record: Any = trained.training_record
+        trained.training_record = {  # type: ignore[assignment]
+            **record,
+            "seconds": time.perf_counter() - begin,
+            "epochs_run": self.epochs,
+        }
+        return trained
+
+    def audit(self, model: Any, data: Any, task: Task | None = None) -> AuditReport:
+        """Checks a model without edges: all of those that a trained model consists of are alike."""
+        own = next(iter(model.own), None) if isinstance(model, StackedModel) else model and GraphFree(model).eval()
+        if own is None:
+            raise SettingsError("these votes read edges alone, so there is no model that could mix nodes.")
+        return audit(own, data, PerNeighbour(), task=task)
+
+    def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
+        """Computes scores and votes once and states what they prove. No subgraph is evaluated."""
+        require_stacked(model, self)
+        canonical_data = prepared(data, targets)
+        if canonical_data.task != "node":
+            raise SettingsError("stacked votes classify nodes: for graphs, pass a division.")
+        chosen = canonical_data.targets(targets)
+        settings_before = settings_of(model)
+        locality = audit_own(model, canonical_data.data)
+        evidence = StackedEvidence(**stacked_counts(model, chosen))
+        digests = {**chosen.digests, "model": unchanged_digest(model, settings_before)}
+        claim = make_stacked_claim(evidence, digests=digests, locality=locality, notes=(str(self),))
+        return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
+        """Computes all scores and votes again."""
+        findings = Findings()
+        stored = StackedRecord.load(contents.evidence, contents.settings)
+        chosen = data.targets(contents.arrays["row"])
+        findings.wrong += wrong_targets(contents, chosen)
+        findings.checked.append("the graph, and the targets with their ids")
+        if model is None:
+            findings.not_checked.append(
+                "that the model computed these scores and votes, and may be certified: give the model"
+            )
+            return findings
+        if not findings.wrong:
+            findings.wrong += other_model(contents, model)
+        if findings.wrong:
+            return findings
+        require_stacked(model, self)
+        locality = audit_own(model, data.data)
+        if contents.claim.locality == "construction" and locality != "construction":
+            findings.not_checked.append("that locality is known by construction: here it is known by test")
+        if contents.claim.notes != (str(self),):
+            findings.wrong.append(f"the claim does not name the defence as it is, {self}")
+        findings.wrong += _differences(stored, stacked_counts(model, chosen))
+        findings.checked.append(f"the model, and all {len(stored.which):,} votes, computed again")
+        findings.compared += ["data", "model"]  # without the model, nothing about neighbours is compared
+        return findings
+
+    @classmethod
+    def from_file(cls, contents: Contents, model: Any) -> Self:
+        """Returns the defence that the model was trained for; the file alone does not say how it is trained."""
+        defence = getattr(model, "defence", None)
+        return defence if isinstance(defence, cls) else cls()
+
+    @classmethod
+    def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
+        """Returns the stacked votes that a command or a settings file describes."""
+        if task != "node":
+            raise SettingsError("stacked votes classify nodes: choose a division for graphs.")
+        valid = [each.name for each in fields(cls)]
+        for key in settings:
+            if key not in valid:
+                raise SettingsError(f'stacked votes have no setting "{key}": {did_you_mean(key, valid)}')
+        return cls(**settings)
+
+    @torch.no_grad()
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns the score of each class in steps of ``1 / STEPS`` of a vote, shape ``[n, num_classes]``."""
+        require_stacked(model, self)
+        chosen = prepared(data, targets).targets(targets)
+        return StackedEvidence(**stacked_counts(model, chosen)).counts
+
+    def choose_threshold(
+        self,
+        model: Any,
+        data: Any,
+        *,
+        false_positive_rate: float | None = None,
+        alerts: int | None = None,
+        positive: int | None = None,
+        **settings: Any,
+    ) -> OperatingPoint:
+        """Chooses a constant of the model on the validation part: the threshold is a part of the model."""
+        if settings.get("size"):
+            raise SettingsError("stacked votes are trained for a size: pass size= to StackedVotes, not here.")
+        if getattr(data, "val_mask", None) is None or not bool(data.val_mask.any()):
+            raise DatasetError("a threshold is chosen on validation nodes: the data has no val_mask, or an empty one.")
+        truth = data.y[data.val_mask].numpy()
+        if positive is None:
+            positive = int(2 * (truth == 1).sum() <= len(truth))
+        limits = {"false_positive_rate": false_positive_rate, "alerts": alerts}
+        moved = with_threshold(model, data, positive=positive, **limits)  # type: ignore[arg-type]
+        label = self.labels(moved, data, data.val_mask)
+        held = np.ones(len(label), dtype=bool)
+        return OperatingPoint(
+            model=moved,
+            defence=self,
+            prior=tuple(round(score, 3) for score in (moved.constant - model.constant).tolist()),
+            positive=positive,
+            size=0,
+            alerts=int((label == positive).sum()),
+            measures=measured(own_or_any(label, held, 2), truth),
+        )
+
+    def without_edges(self, model: Any) -> Any:
+        """Returns the models without edges that the votes are added to; ``None`` if only edges vote."""
+        if not len(model.own):
+            return None
+        alone = StackedModel(list(model.own), model.num_classes, 0, StackedVotes())
+        alone.use_votes.zero_()
+        return alone.eval()
+
+
+def _require_parts(data: Any) -> None:
+    if data.y is None or getattr(data, "train_mask", None) is None or getattr(data, "val_mask", None) is None:
+        raise DatasetError("stacked votes are trained on y, train_mask and val_mask: the data lacks one of them.")
+
+
+def _training_of_one(options: FitOptions) -> Callable[[torch.nn.Module, Any, int], torch.nn.Module]:
+    """Returns a function that trains one model without edges, from a checkpoint of its own."""
+    settings = {name: value for name, value in options.settings.items() if name not in ("protocol", "seed")}
+
+    def train_one(model: torch.nn.Module, data: Any, seed: int) -> torch.nn.Module:
+        checkpoint = None
+        if options.checkpoint is not None:
+            file = Path(options.checkpoint)
+            checkpoint = file.with_name(f"{file.stem}-{seed}{file.suffix}")
+        its_options = replace(options, settings={**settings, "seed": seed}, voting_rule=None, checkpoint=checkpoint)
+        return train(model, data, None, its_options)
+
+    return train_one
+
+
+def _reporting(options: FitOptions) -> Callable[[str, float], None]:
+    """Returns a function that reports which share of the training of votes is done."""
+
+    def report(what: str, done: float) -> None:
+        if options.progress is not None:
+            options.progress(Step(what, round(100 * done), 100, math.nan, loss=math.nan, score=None))
+
+    return report
+
+
+def _differences(stored: StackedRecord, here: Mapping[str, Any]) -> list[str]:
+    """Returns what a file states that the model does not compute."""
+    wrong = []
+    for name, value in here.items():
+        stated = getattr(stored, name)
+        if not isinstance(value, np.ndarray):
+            if stated != value:
+                wrong.append(f"{name} is {stated!r:.60}, the model says {value!r:.60}")
+            continue
+        if stated.shape != value.shape:
+            wrong.append(f"{name} does not have the shape that follows from the graph")
+            continue
+        slack = stored.slack if name in _ROUNDED else 0
+        if np.abs(stated.astype(np.int64) - value).max(initial=0) > slack:
+            wrong.append(f"{name} is not what the model computes on this graph")
+    return wrong
+
+
+def audit_own(model: StackedModel, data: Any) -> Locality:
+    """Returns how it is known that the models without edges classify each row by itself.
+
+    Raises:
+        ModelContractError: One of them does not.
+    """
+    locality: Locality = "construction"
+    for own in model.own:
+        report, _ = audited(own, data, PerNeighbour(), "node")
+        if not set(report.fit_for) >= _KINDS_OF_CHANGE:
+            raise ModelContractError(str(report))
+        if report.locality != "construction":
+            locality = "test"
+    return locality
+
+
+def require_stacked(model: Any, defence: StackedSettings) -> None:
+    """Refuses a model that is not made of stacked votes in the way that the defence says.
+
+    Raises:
+        ModelContractError: It is another kind of model, or was altered.
+    """
+    if type(model) is not StackedModel:
+        raise ModelContractError(
+            f"StackedVotes certifies models that fit(model, data, StackedVotes(…)) returns, got {type(model).__name__}."
+        )
+    if str(model.defence) != str(defence):
+        raise ModelContractError(f"the model was made for {model.defence}, got {defence}: pass model.defence.")
+    if model.training:
+        raise ModelContractError("the model is in training mode: call model.eval() first.")
+
+
+def model_from_config(
+    config: Mapping[str, Any], build_part: Callable[[Mapping[str, Any]], torch.nn.Module]
+) -> StackedModel:
+    """Builds the untrained model that ``config`` describes.
+
+    Raises:
+        SettingsError: The description is not one of stacked votes.
+    """
+    try:
+        own = [build_part(part) for part in config["own"]]
+        defence = StackedVotes(**config["defence"])
+        return StackedModel(own, int(config["num_classes"]), int(config["edge_channels"]), defence)
+    except (KeyError, TypeError) as error:
+        raise SettingsError(f"the description of stacked votes is incomplete: {error}.") from error

@@ -1,0 +1,72 @@
+"""The settings of stacked votes."""
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+from agnncert.errors import SettingsError
+
+MANY_ROWS = 2000  # training nodes from which on the small networks are larger
+
+
+@dataclass(frozen=True)
+class StackedSettings:
+    """How stacked votes are combined, and how ``fit`` trains them.
+
+    Attributes:
+        size: Target perturbation size: how many changes training prepares for.
+        levels: 1, or 2 if the vote of a neighbour depends on its neighbours. Two levels certify edges like one level,
+            but injected and deleted nodes less.
+        combine: ``"sum"`` or ``"mean"`` of the votes. A mean suits graphs whose degrees differ much.
+        gated: Whether votes for a class that the target's own features exclude count less. This helps against
+            additions only.
+        edge_values: Whether votes read ``edge_weight`` and ``edge_attr``, and the direction of the edge.
+        trusted: Column of ``edge_attr`` that is positive for edges which no attacker can change; None if there is none.
+        folds: Number of models without edges. Each is trained without one part of the training nodes.
+        hidden: Width of the small networks.
+        refine: Whether a small network corrects the score of the target's own features. Defaults to True from 2,000
+            training nodes on.
+        epochs: Epochs of the small networks.
+        weight_decay: Weight decay of the small networks. Defaults to 1e-4 from 2,000 training nodes on, else to 5e-3.
+    """
+
+    size: float = 1
+    levels: Literal[1, 2] = 1
+    combine: Literal["sum", "mean"] = "sum"
+    gated: bool = False
+    edge_values: bool = False
+    trusted: int | None = None
+    folds: int = 5
+    hidden: int = 32
+    refine: bool | None = None
+    epochs: int = 220
+    weight_decay: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.levels not in (1, 2) or self.combine not in ("sum", "mean"):
+            raise SettingsError(f"{self!r}: levels is 1 or 2, combine is 'sum' or 'mean'.")
+        if self.levels == 2 and (self.combine != "sum" or self.gated or self.edge_values or self.trusted is not None):
+            # The vote along a trusted edge would follow the neighbours' neighbours, whom an attacker changes.
+            raise SettingsError("levels=2 goes with combine='sum', without gates, edge values and trusted edges.")
+        if self.gated and (self.combine != "sum" or self.edge_values):
+            raise SettingsError("gated=True goes with combine='sum' and without edge values.")
+        for name, least in (("size", 0), ("folds", 2), ("hidden", 1), ("epochs", 1), ("weight_decay", 0)):
+            value, whole = getattr(self, name), name in ("folds", "hidden", "epochs")
+            if value is not None and not (isinstance(value, int if whole else int | float) and value >= least):
+                kind = "a whole number of " if whole else ""
+                raise SettingsError(f"StackedVotes({name}={value!r}): expected {kind}at least {least}.")
+        for name in ("gated", "edge_values", "refine"):
+            if getattr(self, name) not in (True, False, None):
+                raise SettingsError(f"StackedVotes({name}={getattr(self, name)!r}): expected true or false.")
+
+    def for_rows(self, number: int) -> Self:
+        """Returns the same settings with the defaults for this number of training nodes filled in."""
+        many = number >= MANY_ROWS
+        decay = (1e-4 if many else 5e-3) if self.weight_decay is None else self.weight_decay
+        return replace(self, refine=many if self.refine is None else self.refine, weight_decay=decay)
+
+    def __str__(self) -> str:
+        kinds = [f"levels={self.levels}", self.combine]
+        kinds += ["gated"] if self.gated else []
+        kinds += ["edge values"] if self.edge_values else []
+        kinds += [] if self.trusted is None else [f"edges trusted by column {self.trusted}"]
+        return f"stacked-votes({', '.join(kinds)})"
