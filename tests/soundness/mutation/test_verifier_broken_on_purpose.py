@@ -60,7 +60,7 @@ def call_every_model_fit(patch):
 
 def cast_no_vote_again(patch):
     patch.setattr(replay, "_wrong_votes", lambda *given: [])
-    patch.setattr(replay, "differing", lambda *given: (np.zeros(0, dtype=np.int64), None))
+    patch.setattr(replay, "spot_check_pairs", lambda *given: (np.zeros(0, dtype=np.int64), None))
 
 
 def lenient(model, data, division, task):
