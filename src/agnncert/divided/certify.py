@@ -22,7 +22,8 @@ from agnncert.engine.checkpoint import StoredRanges
 from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.reach import ReachTable
 from agnncert.engine.spot_check import spot_check
-from agnncert.engine.votes import compute_votes, pair_facts
+from agnncert.engine.structure import pair_facts
+from agnncert.engine.votes import compute_votes
 from agnncert.engine.workers import versions
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import Targets, prepared

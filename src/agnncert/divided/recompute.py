@@ -25,7 +25,8 @@ from agnncert.defence import Engine, Findings, RecomputeOptions
 from agnncert.divisions.base import Division
 from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.spot_check import choose_votes, spot_check_pairs
-from agnncert.engine.votes import compute_votes, structure
+from agnncert.engine.structure import structure
+from agnncert.engine.votes import compute_votes
 from agnncert.graphs.targets import CanonicalData, Targets
 from agnncert.progress import follow
 
