@@ -119,4 +119,4 @@ def test_features_enter_through_a_linear_map(name, task):
     assert rows._copied is None, (
         "the model reads the features of every copy of a node: each subgraph would hold its own"
     )
-    assert features._projected, "the product with the first weight is computed once for all subgraphs"
+    assert features._projections, "the product with the first weight is computed once for all subgraphs"
