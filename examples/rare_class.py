@@ -19,7 +19,7 @@ import sys
 import numpy as np
 
 import agnncert as ac
-from agnncert.datasets.load import accounts
+from agnncert.datasets.generated import accounts
 from agnncert.datasets.splits import NODE_FRACTIONS, set_masks, stratified_split
 from agnncert.report.summary import ReportContext, summarise
 from agnncert.report.text import beside, deed, headline, percent

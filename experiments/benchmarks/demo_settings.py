@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import agnncert as ac
-from agnncert.datasets.load import accounts
+from agnncert.datasets.generated import accounts
 from agnncert.datasets.splits import NODE_FRACTIONS, set_masks, stratified_split
 
 FILE = Path(__file__).parents[1] / "results" / "demo-settings.jsonl"

@@ -36,7 +36,8 @@ from agnncert.datasets.encoding import encoding_of
 from agnncert.datasets.fraud import trusted_edges
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
-from agnncert.datasets.tables import load_tables, tu_files
+from agnncert.datasets.tables import load_tables
+from agnncert.datasets.tu import tu_files
 from agnncert.divisions.named import STACKED, division_named
 from agnncert.errors import AgnncertError, DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task

@@ -37,7 +37,6 @@ class DatasetInfo:
     addon: str = ""
 
 
-_CODE = (True, "agnncert-code")
 DATASETS: dict[str, DatasetInfo] = {
     info.name: info
     for info in (
@@ -51,9 +50,18 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo("proteins", "graph", 1113, 72.82, 2, 4, "proteins: enzymes or not"),
         DatasetInfo("dd", "graph", 1178, 715.66, 2, 89, "protein structures: enzymes or not"),
         DatasetInfo("mutag-188", "graph", 188, 19.79, 2, 7, "molecules: the small, classic MUTAG set"),
-        DatasetInfo("big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: vulnerable or not", *_CODE),
         DatasetInfo(
-            "big-vul-matched", "graph", 1674, 179.26, 2, 327, "big-vul, with functions of equal length", *_CODE
+            "big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: vulnerable or not", addon="agnncert-code"
+        ),
+        DatasetInfo(
+            "big-vul-matched",
+            "graph",
+            1674,
+            179.26,
+            2,
+            327,
+            "big-vul, with functions of equal length",
+            addon="agnncert-code",
         ),
         DatasetInfo(
             "cresci-15", "node", 5301, 4275, 2, 6, "Twitter accounts, joined if one follows the other: bot or not"
@@ -61,22 +69,24 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo("ethereum-phishing", "node", 86622, 104322, 2, 1, "addresses, joined by payments: phishing or not"),
         DatasetInfo("bitcoin-otc", "node", 5881, 21492, 2, 1, "traders, joined by ratings: fraudulent or trusted"),
         DatasetInfo("tolokers", "node", 11758, 519000, 2, 10, "crowd workers, joined by common tasks: banned or not"),
-        DatasetInfo("digits-knn", "node", 1797, 7522, 10, 64, "written digits, joined to the nearest", False),
-        DatasetInfo("accounts-generated", "node", 5000, 42551, 2, 4, "generated accounts, 3 % of them fraud", False),
-        DatasetInfo("digits-grid", "graph", 1797, 66.24, 10, 17, "written digits: lit pixels, joined", False),
+        DatasetInfo("digits-knn", "node", 1797, 7522, 10, 64, "written digits, joined to the nearest", download=False),
+        DatasetInfo(
+            "accounts-generated", "node", 5000, 42551, 2, 4, "generated accounts, 3 % of them fraud", download=False
+        ),
+        DatasetInfo("digits-grid", "graph", 1797, 66.24, 10, 17, "written digits: lit pixels, joined", download=False),
     )
 }
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """The entry of ``name``; raises DatasetError with the nearest name if there is none."""
+    """Returns the entry of ``name``; raises DatasetError with the nearest name if there is none."""
     if name not in DATASETS:
         raise DatasetError(f'no dataset is called "{name}": {did_you_mean(name, DATASETS)}')
     return DATASETS[name]
 
 
 def default_root() -> Path:
-    """The default folder of the datasets, in the user's cache."""
+    """Returns the default folder of the datasets, in the user's cache."""
     return Path.home() / ".cache" / "agnncert" / "data"
 
 
@@ -99,17 +109,19 @@ class Source:
     remote: tuple[str, ...] = ()
 
     def raw(self, root: Path) -> Path:
-        """The folder of the downloaded files."""
+        """Returns the folder of the downloaded files."""
         return root / self.folder / "raw"
 
     def paths(self, root: Path) -> list[Path]:
-        """The files, plain or compressed."""
-        plain = [self.raw(root) / file for file in self.files]
-        packed = [path.with_name(f"{path.name}.gz") for path in plain]
-        return [second if second.is_file() else first for first, second in zip(plain, packed, strict=True)]
+        """Returns the files, compressed where there is a compressed one, else plain."""
+        paths = []
+        for file in self.files:
+            compressed = self.raw(root) / f"{file}.gz"
+            paths.append(compressed if compressed.is_file() else self.raw(root) / file)
+        return paths
 
     def missing(self, root: Path) -> list[str]:
-        """Files that are not in the folder."""
+        """Returns the names of files that are not in the folder."""
         return [path.name for path in self.paths(root) if not path.is_file()]
 
 
@@ -123,7 +135,9 @@ def _planetoid(name: str) -> Source:
 
 
 def _tu(name: str, attributes: bool = False) -> Source:
-    parts = ["A", "graph_indicator", "graph_labels", "node_labels"] + ["node_attributes"] * attributes
+    parts = ["A", "graph_indicator", "graph_labels", "node_labels"]
+    if attributes:
+        parts.append("node_attributes")
     files = tuple(f"{name}_{part}.txt" for part in parts)
     return Source("tu", name, files, f"https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip")
 
@@ -134,10 +148,15 @@ def _shchur(folder: str, file: str) -> Source:
 
 # Tensors of which cresci15.npz is made, by the name of the array.
 CRESCI = {
-    "numerical": "num_properties_tensor.pt", "categorical": "cat_properties_tensor.pt", "label": "label.pt",
-    "edges": "edge_index.pt", "edge_type": "edge_type.pt",
-    "train": "train_idx.pt", "val": "val_idx.pt", "test": "test_idx.pt",
-}  # fmt: skip
+    "numerical": "num_properties_tensor.pt",
+    "categorical": "cat_properties_tensor.pt",
+    "label": "label.pt",
+    "edges": "edge_index.pt",
+    "edge_type": "edge_type.pt",
+    "train": "train_idx.pt",
+    "val": "val_idx.pt",
+    "test": "test_idx.pt",
+}
 
 
 def _fraud(folder: str, files: tuple[str, ...], place: str, remote: tuple[str, ...] = ()) -> Source:

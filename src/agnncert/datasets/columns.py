@@ -1,7 +1,7 @@
 """``read_table`` and ``Table``: one table of a user (CSV or Parquet), with checks of its columns."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,23 +31,25 @@ class Table:
     """
 
     def __init__(self, path: Path, frame: DataFrame, start: int = 0) -> None:
-        self.path, self.frame, self.start = path, frame, start
+        self.path = path
+        self.frame = frame
+        self.start = start
         self.columns: list[str] = list(frame.columns)
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def error(self, message: str) -> DatasetError:
-        """An error about this table."""
+        """Returns an error about this table, to be raised."""
         return DatasetError(f"{self.path.name}: {message}")
 
     def require(self, column: str) -> None:
         """Raises DatasetError with the nearest name if there is no column of this name."""
         if column in self.columns:
             return
-        near = get_close_matches(column.lower(), [c.lower() for c in self.columns], n=1, cutoff=0.5)
-        meant = [c for c in self.columns if near and c.lower() == near[0]]
-        hint = f' Did you mean "{meant[0]}"?' if meant else ""
+        lowered = {name.lower(): name for name in reversed(self.columns)}
+        near = get_close_matches(column.lower(), lowered, n=1, cutoff=0.5)
+        hint = f' Did you mean "{lowered[near[0]]}"?' if near else ""
         raise self.error(
             f'there is no column "{column}".{hint} There are: {shortlist(self.columns)}. '
             f'Rename the column, or pass its name ({column}="…" in Python, --set column.{column}=… as an option).'
@@ -60,53 +62,59 @@ class Table:
         """
         if column in self.columns:
             return
-        known = {column.lower(), *others}
-        meant = [c for c in self.columns if c.lower() in known]
-        meant = meant or get_close_matches(column, self.columns, n=1, cutoff=0.75)
-        if meant:
+        similar = {column.lower(), *others}
+        lookalikes = [name for name in self.columns if name.lower() in similar]
+        if not lookalikes:
+            lookalikes = get_close_matches(column, self.columns, n=1, cutoff=0.75)
+        if lookalikes:
             raise self.error(
-                f'there is no column "{column}" but one called "{meant[0]}". If that is the {keyword}, pass '
-                f'{keyword}="{meant[0]}"; if it is a feature, list all features with features=[...].'
+                f'there is no column "{column}" but one called "{lookalikes[0]}". If that is the {keyword}, pass '
+                f'{keyword}="{lookalikes[0]}"; if it is a feature, list all features with features=[...].'
             )
 
     def text(self, column: str) -> list[str]:
-        """A column as text: whole numbers without a decimal point, missing entries as ``""``."""
+        """Returns a column as text: whole numbers without a decimal point, missing entries as ``""``."""
         values = self.frame[column]
         if values.dtype.kind == "f":
             return self._whole(column)
         texts = []
         for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=self.start + 1):
             try:
-                texts.append("" if gap is True else value.decode() if isinstance(value, bytes) else str(value))
+                texts.append("" if gap is True else _decoded(value))
             except UnicodeDecodeError:
-                raise self._odd(column, value, row) from None
+                raise self._not_an_id(column, value, row) from None
         return texts
 
     def _whole(self, column: str) -> list[str]:
-        """A column of floats as text; whole numbers with a missing entry are stored as floats."""
+        """Returns a column of floats as text, since whole numbers with a missing entry are stored as floats."""
         values = self.frame[column]
         numbers = values.to_numpy(np.float64, na_value=np.nan)
         # From here on a float stands for several whole numbers.
         exact = 2.0 ** (np.finfo(values.dtype.name.lower()).nmant + 1)
-        gaps = np.isnan(numbers)
-        odd = np.flatnonzero(~gaps & ~((np.abs(numbers) < exact) & (np.trunc(numbers) == numbers)))
+        is_gap = np.isnan(numbers)
+        is_whole = (np.abs(numbers) < exact) & (np.trunc(numbers) == numbers)
+        odd = np.flatnonzero(~is_gap & ~is_whole)
         if len(odd):
-            raise self._odd(column, float(numbers[odd[0]]), self.start + int(odd[0]) + 1)
-        return ["" if gap else str(int(number)) for number, gap in zip(numbers.tolist(), gaps.tolist(), strict=True)]
+            raise self._not_an_id(column, float(numbers[odd[0]]), self.start + int(odd[0]) + 1)
+        return ["" if gap else str(int(number)) for number, gap in zip(numbers.tolist(), is_gap.tolist(), strict=True)]
 
-    def _odd(self, column: str, value: object, row: int) -> DatasetError:
+    def _not_an_id(self, column: str, value: object, row: int) -> DatasetError:
         return self.error(
             f'column "{column}" says {value!r:.60} in row {row}: expected whole numbers, stored as such (large floats '
             "are rounded), or text."
         )
 
     def filled(self, column: str) -> list[str]:
-        """A column of ids as text; raises DatasetError if an entry is missing, or neither a whole number nor text."""
+        """Returns a column of ids as text.
+
+        Raises:
+            DatasetError: An entry is missing, or neither a whole number nor text.
+        """
         values = self.frame[column]
         if values.dtype.kind not in "iuf":
             for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=self.start + 1):
                 if gap is not True and not _is_id(value):
-                    raise self._odd(column, value, row)
+                    raise self._not_an_id(column, value, row)
         entries = self.text(column)
         gaps = [row for row, entry in enumerate(entries, start=self.start + 1) if not entry]
         if gaps:
@@ -114,56 +122,81 @@ class Table:
         return entries
 
     def ids(self, column: str) -> npt.NDArray[np.int64] | list[str]:
-        """A column of ids: int64 if it is stored as such numbers, else as ``filled`` returns it."""
-        kind = self.frame[column].dtype
-        if isinstance(kind, np.dtype) and kind.kind in "iu" and np.can_cast(kind, np.int64):
+        """Returns a column of ids: int64 if it is stored as such numbers, else as ``filled`` returns it."""
+        dtype = self.frame[column].dtype
+        if isinstance(dtype, np.dtype) and dtype.kind in "iu" and np.can_cast(dtype, np.int64):
             return np.asarray(self.frame[column], np.int64)
         return self.filled(column)
 
     def numbers(self, columns: Sequence[str], what: str) -> npt.NDArray[np.float32]:
-        """Some columns as a matrix, in which a column of lists has the width of its lists.
+        """Returns some columns as a matrix, in which a column of lists has the width of its lists.
+
+        Args:
+            columns: The columns.
+            what: What messages call an entry, such as ``"feature"`` or ``"weight"``.
 
         Raises:
             DatasetError: An entry is not a finite number, or lists differ in length.
         """
-        lists = [c for c in columns if len(self) and isinstance(self.frame[c].iloc[0], np.ndarray)]
+        lists = [column for column in columns if len(self) and isinstance(self.frame[column].iloc[0], np.ndarray)]
         if lists:
-            return np.hstack([self._matrix(c) if c in lists else self.numbers([c], what) for c in columns])
-        odd = [c for c in columns if self.frame[c].dtype.kind not in "iufb"]
-        plain, wrong = [c for c in columns if c not in odd], []
-        encode = "" if what == "weight" else ', or pass encode="auto" (--set encode=auto)'
-        if odd:
-            tail = ", or list the features with features=[...] (--set feature=NAME,NAME)" if what == "feature" else ""
-            wrong.append(
-                f"{len(odd)} {what} column(s) are not numbers: {shortlist(odd)} (for example "
-                f'"{self._example(odd[0])}" in "{odd[0]}"). Encode them as numbers{encode}{tail}.'
-            )
+            parts = [self._matrix(column) if column in lists else self.numbers([column], what) for column in columns]
+            return np.hstack(parts)
+        texts = [column for column in columns if self.frame[column].dtype.kind not in "iufb"]
+        plain = [column for column in columns if column not in texts]
         matrix: npt.NDArray[np.float32] = self.frame[plain].to_numpy(np.float32, copy=True)
-        bad = np.argwhere(~np.isfinite(matrix))
-        if len(bad):
-            rows = sorted({self.start + int(row) + 1 for row, _ in bad})
-            wrong.append(
-                f"a {what} is missing or infinite in {shortlist(rows, 'row')} (first: column "
-                f'"{plain[bad[0][1]]}"). One such value can spread to every node: fill it in first{encode}.'
-            )
-        if wrong:
-            raise DatasetError("\n".join(str(self.error(reason)) for reason in wrong))
+        errors = [*self._errors_of_texts(texts, what), *self._errors_of_gaps(matrix, plain, what)]
+        if errors:
+            raise DatasetError("\n".join(map(str, errors)))
         return matrix
 
+    def _errors_of_texts(self, columns: Sequence[str], what: str) -> Iterator[DatasetError]:
+        """Yields an error if there are columns that do not hold numbers."""
+        if not columns:
+            return
+        tail = ", or list the features with features=[...] (--set feature=NAME,NAME)" if what == "feature" else ""
+        yield self.error(
+            f"{len(columns)} {what} column(s) are not numbers: {shortlist(columns)} (for example "
+            f'"{self._example(columns[0])}" in "{columns[0]}"). Encode them as numbers{_encode_hint(what)}{tail}.'
+        )
+
+    def _errors_of_gaps(
+        self, matrix: npt.NDArray[np.float32], columns: Sequence[str], what: str
+    ) -> Iterator[DatasetError]:
+        """Yields an error if numbers are missing or infinite."""
+        bad = np.argwhere(~np.isfinite(matrix))
+        if not len(bad):
+            return
+        rows = sorted({self.start + int(row) + 1 for row, _ in bad})
+        yield self.error(
+            f"a {what} is missing or infinite in {shortlist(rows, 'row')} (first: column "
+            f'"{columns[bad[0][1]]}"). One such value can spread to every node: fill it in first{_encode_hint(what)}.'
+        )
+
     def _matrix(self, column: str) -> npt.NDArray[np.float32]:
-        """A column of lists as a matrix."""
+        """Returns a column of lists as a matrix."""
         try:
             return np.stack(self.frame[column]).astype(np.float32)
         except ValueError:
             raise self.error(f'column "{column}" holds lists of several lengths: all need the same.') from None
 
     def _example(self, column: str) -> object:
-        """An entry of the column that is not a number."""
+        """Returns an entry of the column that is not a number, if there is one."""
         import pandas as pd
 
         values = self.frame[column].dropna()
-        odd = values[pd.to_numeric(values, errors="coerce").isna()]
-        return (odd if len(odd) else values).iloc[0] if len(values) else ""
+        if not len(values):
+            return ""
+        texts = values[pd.to_numeric(values, errors="coerce").isna()]
+        return texts.iloc[0] if len(texts) else values.iloc[0]
+
+
+def _decoded(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _encode_hint(what: str) -> str:
+    return "" if what == "weight" else ', or pass encode="auto" (--set encode=auto)'
 
 
 def read_table(path: Path, text: Sequence[str]) -> Table:
@@ -172,6 +205,10 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
     Args:
         path: A .csv or .parquet file.
         text: Columns that are read from a CSV file as text, so that ``007`` and ``NA`` are valid ids.
+
+    Raises:
+        DatasetError: There is no such file, or it holds no table.
+        MissingPackage: pandas is not installed.
     """
     try:
         import pandas as pd
@@ -184,7 +221,7 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
     if path.stat().st_size == 0:
         raise DatasetError(f"{path.name} is empty: expected a table with a header.")
     try:
-        frame = (_read_csv if path.suffix == ".csv" else _read_parquet)(path, text)
+        frame = _read_csv(path, text) if path.suffix == ".csv" else _read_parquet(path, text)
     except (ValueError, OSError, ImportError, pd.errors.ParserWarning) as error:
         raise DatasetError(f"{path.name} cannot be read: {error}") from error
     frame.columns = [str(column).strip() for column in frame.columns]
@@ -192,14 +229,16 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
 
 
 def shortlist(items: Sequence[object], unit: str = "", limit: int = 5) -> str:
-    """The first ``limit`` items, and how many more there are.
+    """Returns the first ``limit`` items as text, and how many more there are.
 
     Example:
         >>> shortlist([3, 5, 8], "row", limit=2)
         'row 3, row 5 and 1 more'
     """
     shown = ", ".join(f"{unit} {item}".strip() for item in items[:limit])
-    return shown + (f" and {len(items) - limit} more" if len(items) > limit else "")
+    if len(items) <= limit:
+        return shown
+    return f"{shown} and {len(items) - limit} more"
 
 
 def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
@@ -207,13 +246,7 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
 
     with path.open(encoding="utf-8-sig") as file:  # spreadsheets write a byte order mark
         first = file.readline()
-    with path.open("rb") as file:  # some readers end a text at its first NUL
-        nul = next((number for number, line in enumerate(file, start=1) if b"\0" in line), None)
-    if nul is not None:
-        raise DatasetError(
-            f"{path.name}: there is a NUL character in line {nul}. Remove it, or write the table as Parquet, which can "
-            "hold such text."
-        )
+    _refuse_nul(path)
     layout: dict[str, Any] = {
         "sep": max(",;\t", key=first.count),
         "encoding": "utf-8-sig",
@@ -234,6 +267,17 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
         )
 
 
+def _refuse_nul(path: Path) -> None:
+    """Raises DatasetError if there is a NUL character, at which some readers end a text."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if b"\0" in line:
+                raise DatasetError(
+                    f"{path.name}: there is a NUL character in line {number}. Remove it, or write the table as "
+                    "Parquet, which can hold such text."
+                )
+
+
 def _read_parquet(path: Path, text: Sequence[str]) -> DataFrame:
     import pandas as pd
 
@@ -242,7 +286,8 @@ def _read_parquet(path: Path, text: Sequence[str]) -> DataFrame:
     if floats:  # whole numbers with a missing entry become floats, unless nullable types are requested
         exact = pd.read_parquet(path, columns=floats, dtype_backend="numpy_nullable")
         for column in floats:
-            frame[column] = exact[column].to_numpy(object) if exact[column].dtype.kind in "iu" else frame[column]
+            if exact[column].dtype.kind in "iu":
+                frame[column] = exact[column].to_numpy(object)
     return frame
 
 

@@ -1,7 +1,7 @@
 """Graphs with directed, signed or typed edges as one ``Data``: what an edge is stands in its row of ``edge_attr``."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -34,13 +34,16 @@ def both_directions(edge_index: Tensor, values: Tensor, num_nodes: int, reduce: 
     """
     edge_index, values = coalesce(*remove_self_loops(edge_index, values), num_nodes, reduce=reduce)
     nothing = torch.zeros_like(values)
-    rows = torch.cat([torch.cat([values, nothing], 1), torch.cat([nothing, values], 1)])
-    joined, rows = coalesce(torch.cat([edge_index, edge_index.flip(0)], 1), rows, num_nodes, reduce="sum")
+    forward = torch.cat([values, nothing], dim=1)
+    backward = torch.cat([nothing, values], dim=1)
+    joined, rows = coalesce(
+        torch.cat([edge_index, edge_index.flip(0)], dim=1), torch.cat([forward, backward]), num_nodes, reduce="sum"
+    )
     return joined, rows
 
 
 def from_hetero(data: HeteroData, *, target: str | None = None) -> Data:
-    """Makes one graph of a graph with several kinds of nodes or edges; the model ``"rgcn"`` reads it.
+    """Makes one graph of a graph with several kinds of nodes or edges, which the model ``"rgcn"`` reads.
 
     Args:
         data: The graph. Every kind of nodes needs ``x`` and, if one has ``node_id``, that too.
@@ -59,58 +62,96 @@ def from_hetero(data: HeteroData, *, target: str | None = None) -> Data:
     if not isinstance(data, HeteroData):
         raise GraphError(f"expected a torch_geometric HeteroData, got {type(data).__name__}.")
     kinds = data.node_types
-    labelled = [kind for kind in kinds if "y" in data[kind]]
-    if target not in (*kinds, None) or (target is None and len(labelled) != 1):
-        raise GraphError(f"target={target!r}: say which nodes to classify; there are {', '.join(kinds)}.")
+    target = _target_kind(data, target)
     bare = [kind for kind in kinds if "x" not in data[kind]]
     if bare:
         raise GraphError(f"nodes of kind {', '.join(bare)} have no features x: give them some, if only ones.")
     sizes = torch.tensor([data[kind].x.size(0) for kind in kinds])
-    start, total = dict(zip(kinds, (sizes.cumsum(0) - sizes).tolist(), strict=True)), int(sizes.sum())
-    edge_index, values, names = _typed_edges(data, start)
-    edge_index, edge_attr = both_directions(edge_index, values, total, reduce="max")
+    total = int(sizes.sum())
+    starts = dict(zip(kinds, (sizes.cumsum(0) - sizes).tolist(), strict=True))
+    edges = _typed_edges(data, starts)
+    edge_index, edge_attr = both_directions(edges.edge_index, edges.values, total, reduce="max")
     x = _diagonal([data[kind].x.float() for kind in kinds])
     if len(kinds) > 1:
-        x = torch.cat([torch.repeat_interleave(torch.eye(len(kinds)), sizes, dim=0), x], 1)
-    names = [*names, *(f"{name}, back" for name in names)]
-    whole = Data(x=x, edge_index=edge_index, edge_attr=edge_attr, edge_names=names)
+        kind_of_node = torch.repeat_interleave(torch.eye(len(kinds)), sizes, dim=0)
+        x = torch.cat([kind_of_node, x], dim=1)
+    names = [*edges.names, *(f"{name}, back" for name in edges.names)]
+    joined = Data(x=x, edge_index=edge_index, edge_attr=edge_attr, edge_names=names)
     if any("node_id" in data[kind] for kind in kinds):
-        whole.node_id = _ids(data)
-    chosen = data[target or labelled[0]]
-    first = start[target or labelled[0]]
+        joined.node_id = _ids(data)
     for name in ("y", *MASKS):
-        if name in chosen:
-            given = chosen[name]
-            whole[name] = given.new_full((total, *given.shape[1:]), 0 if given.dtype == torch.bool else -1)
-            whole[name][first : first + len(given)] = given
-    return whole
+        if name in data[target]:
+            joined[name] = _spread(data[target][name], starts[target], total)
+    return joined
 
 
-def _typed_edges(data: HeteroData, start: dict[str, int]) -> tuple[Tensor, Tensor, list[str]]:
+def _target_kind(data: HeteroData, target: str | None) -> str:
+    """Returns the kind of nodes to classify; raises GraphError if it is unknown, or cannot be told."""
+    kinds = data.node_types
+    labelled = [kind for kind in kinds if "y" in data[kind]]
+    if target is None and len(labelled) == 1:
+        return str(labelled[0])
+    if target is None or target not in kinds:
+        raise GraphError(f"target={target!r}: say which nodes to classify; there are {', '.join(kinds)}.")
+    return target
+
+
+def _spread(values: Tensor, start: int, total: int) -> Tensor:
+    """Returns labels or a mask of all nodes: those given from a row on, and -1 or False at others."""
+    spread = values.new_full((total, *values.shape[1:]), 0 if values.dtype == torch.bool else -1)
+    spread[start : start + len(values)] = values
+    return spread
+
+
+class _TypedEdges(NamedTuple):
     """Edges of all relations, a row of values for each, and the names of the columns."""
+
+    edge_index: Tensor
+    values: Tensor
+    names: list[str]
+
+
+def _typed_edges(data: HeteroData, starts: dict[str, int]) -> _TypedEdges:
+    """Returns the edges of all relations.
+
+    Args:
+        data: The graph.
+        starts: Row of the first node of each kind.
+    """
     relations = [kind for kind in data.edge_types if data[kind].edge_index.size(1)]
     if not relations:
         raise GraphError("the graph has no edges: there is no relation between nodes.")
-    names, ends, parts = [" ".join(kind) for kind in relations], [], []
-    for kind in relations:
-        store = data[kind]
-        ends.append(store.edge_index + torch.tensor([[start[kind[0]]], [start[kind[2]]]]))
-        count = store.edge_index.size(1)
-        own = [store[name].float().view(count, -1) for name in ("edge_weight", "edge_attr") if name in store]
-        parts.append(torch.cat([torch.zeros(count, 0), *own], 1))
-        names += [f"{' '.join(kind)}, value {k}" for k in range(parts[-1].size(1))]
-    counts = torch.tensor([len(part) for part in parts])
-    relation = torch.repeat_interleave(torch.eye(len(parts)), counts, dim=0)
-    return torch.cat(ends, 1), torch.cat([relation, _diagonal(parts)], 1), names
+    names = [" ".join(relation) for relation in relations]
+    ends = []
+    values = []
+    for relation in relations:
+        store = data[relation]
+        source, _, head = relation
+        ends.append(store.edge_index + torch.tensor([[starts[source]], [starts[head]]]))
+        values.append(_values_of_relation(store))
+        names += [f"{' '.join(relation)}, value {k}" for k in range(values[-1].size(1))]
+    counts = torch.tensor([len(value) for value in values])
+    relation_of_edge = torch.repeat_interleave(torch.eye(len(relations)), counts, dim=0)
+    return _TypedEdges(torch.cat(ends, dim=1), torch.cat([relation_of_edge, _diagonal(values)], dim=1), names)
+
+
+def _values_of_relation(store: Any) -> Tensor:
+    """Returns weights and attributes of the edges of one relation, shape ``[num_edges, num_values]``."""
+    count = store.edge_index.size(1)
+    values = [torch.zeros(count, 0)]
+    for name in ("edge_weight", "edge_attr"):
+        if name in store:
+            values.append(store[name].float().view(count, -1))
+    return torch.cat(values, dim=1)
 
 
 def _diagonal(parts: Sequence[Tensor]) -> Tensor:
-    """The matrices one below the other, each in columns of its own."""
+    """Returns the matrices one below the other, each in columns of its own."""
     return cast(Tensor, torch.block_diag(*parts))  # type: ignore[no-untyped-call]
 
 
 def _ids(data: HeteroData) -> Any:
-    """Ids of all nodes, with their kind before them if there are several kinds."""
+    """Returns the ids of all nodes, with their kind before them if there are several kinds."""
     kinds = data.node_types
     absent = [kind for kind in kinds if "node_id" not in data[kind]]
     if absent:

@@ -3,7 +3,7 @@
 import copy
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,6 +13,9 @@ from torch_geometric.data import Data
 from agnncert.errors import DatasetError
 from agnncert.graphs.graph import digest_by_keys, digests_beyond_keys
 from agnncert.graphs.targets import CanonicalData, graph_classes, prepared
+
+if TYPE_CHECKING:
+    from agnncert.datasets.encoding import Encoding
 
 
 class GraphSet(list[Data]):
@@ -49,19 +52,22 @@ class GraphSet(list[Data]):
         super().__init__(graphs)
         if not self:
             raise DatasetError("a graph set needs at least one graph.")
-        self.train, self.val, self.test = (_positions(part, len(self)) for part in (train, val, test))
-        if len(torch.unique(torch.cat([self.train, self.val, self.test]))) < sum(map(len, self.split)):
+        self.train = _positions(train, len(self))
+        self.val = _positions(val, len(self))
+        self.test = _positions(test, len(self))
+        listed = torch.cat(self.split)
+        if len(torch.unique(listed)) < len(listed):
             raise DatasetError("a graph is in two parts of the split: train, val and test must not overlap.")
         self.y = graph_classes(self)
         self.num_classes = int(self.y.max()) + 1 if num_classes is None else num_classes
         self.class_names = class_names
         self.name = name
-        self.encoding: Any = None
+        self.encoding: Encoding | None = None
         self.repeated_edges = 0
 
     @property
     def split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The three parts."""
+        """The training, validation and test part."""
         return self.train, self.val, self.test
 
     @property
@@ -70,7 +76,7 @@ class GraphSet(list[Data]):
         return int(self[0].num_features)
 
     def index_select(self, index: Sequence[int] | Tensor) -> list[Data]:
-        """The graphs at these positions, as a plain list."""
+        """Returns the graphs at these positions, as a plain list."""
         return [self[int(k)] for k in index]
 
     def __repr__(self) -> str:
@@ -112,19 +118,20 @@ def stratified_split(y: Tensor, fractions: Sequence[float], seed: int) -> tuple[
     """
     rng = np.random.default_rng(seed)
     labels = y.numpy()
-    parts: list[list[np.ndarray[tuple[int], np.dtype[np.int64]]]] = [[] for _ in fractions]
+    parts = [[np.empty(0, np.int64)] for _ in fractions]  # the members of each class in each part
     for label in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == label))
         cuts = np.rint(np.cumsum(fractions)[:-1] * len(members)).astype(int)
-        for part, piece in zip(parts, np.split(members, np.maximum(cuts, 1)), strict=True):
-            part.append(piece)
-    return tuple(torch.from_numpy(np.sort(np.concatenate([*part, np.empty(0, int)]))) for part in parts)
+        for part, chunk in zip(parts, np.split(members, np.maximum(cuts, 1)), strict=True):
+            part.append(chunk)
+    return tuple(torch.from_numpy(np.sort(np.concatenate(part))) for part in parts)
 
 
 def per_class_split(y: Tensor, per_class: int, seed: int) -> tuple[Tensor, ...]:
-    """Few labels: as many training as validation nodes of each class, and a tenth of the others to test.
+    """Splits positions as others do who use few labels.
 
-    The remaining nodes are in no part. Their labels are not used; in inductive training they are seen, without labels.
+    There are as many training as validation nodes of each class, and a tenth of the others to test. The remaining nodes
+    are in no part. Their labels are not used. In inductive training they are seen, without labels.
 
     Args:
         y: Classes, shape ``[n]``; negative entries are unlabelled and in no part.
@@ -143,7 +150,8 @@ def per_class_split(y: Tensor, per_class: int, seed: int) -> tuple[Tensor, ...]:
         (20, 20, 6)
     """
     rng = np.random.default_rng(seed)
-    labels, chosen = y.numpy(), [np.empty((2, 0), dtype=np.int64)]
+    labels = y.numpy()
+    pairs = [np.empty((2, 0), dtype=np.int64)]  # of training and validation nodes
     for label in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == label))
         if len(members) <= 2 * per_class:
@@ -151,17 +159,17 @@ def per_class_split(y: Tensor, per_class: int, seed: int) -> tuple[Tensor, ...]:
                 f"class {label} has {len(members)} nodes: {per_class} to train and {per_class} to validate leave none "
                 "to test. Choose fewer per class."
             )
-        chosen.append(members[: 2 * per_class].reshape(2, per_class))
-    train, val = np.concatenate(chosen, axis=1)
+        pairs.append(members[: 2 * per_class].reshape(2, per_class))
+    train, val = np.concatenate(pairs, axis=1)
     others = rng.permutation(np.setdiff1d(np.flatnonzero(labels >= 0), np.concatenate([train, val])))
-    parts = train, val, others[: max(1, round(len(others) / 10))]
-    return tuple(torch.from_numpy(np.sort(part)) for part in parts)
+    test = others[: max(1, round(len(others) / 10))]
+    return tuple(torch.from_numpy(np.sort(part)) for part in (train, val, test))
 
 
 def split_by_time(
     times: "np.ndarray[tuple[int], np.dtype[np.float64]]", y: Tensor, fractions: Sequence[float]
 ) -> tuple[Tensor, ...]:
-    """Splits positions by time, the earliest first; positions of the same time are in the same part.
+    """Splits positions by time, the earliest first. Positions of the same time are in the same part.
 
     Args:
         times: Time of each position, shape ``[n]``.
@@ -179,16 +187,18 @@ def split_by_time(
         (tensor([1, 2]), tensor([0]), tensor([3]))
     """
     rows = np.flatnonzero(y.numpy() >= 0)
-    ordered = np.sort(times[rows])
-    cuts = np.rint(np.cumsum(fractions)[:-1] * len(rows)).astype(int) - 1
-    part = np.searchsorted(ordered[np.maximum(cuts, 0)], times[rows], side="left") if len(rows) else rows
-    parts = tuple(torch.from_numpy(rows[part == k]) for k in range(len(fractions)))
-    missing = len(torch.unique(y[y >= 0])) - len(torch.unique(y[parts[0]]))
-    if missing or not all(len(each) for each in parts):
-        sizes = "/".join(str(len(each)) for each in parts)
+    part_of_row = rows
+    if len(rows):
+        last = np.rint(np.cumsum(fractions)[:-1] * len(rows)).astype(int) - 1  # of each part but the last, in order
+        last_times = np.sort(times[rows])[np.maximum(last, 0)]
+        part_of_row = np.searchsorted(last_times, times[rows], side="left")
+    parts = tuple(torch.from_numpy(rows[part_of_row == k]) for k in range(len(fractions)))
+    num_missing = len(torch.unique(y[y >= 0])) - len(torch.unique(y[parts[0]]))
+    if num_missing or not all(len(part) for part in parts):
+        sizes = "/".join(str(len(part)) for part in parts)
         raise DatasetError(
-            f"split by time, train/val/test have {sizes} rows, and the training part lacks {missing} class(es): use "
-            "another column, or state the parts in a split column."
+            f"split by time, train/val/test have {sizes} rows, and the training part lacks {num_missing} class(es): "
+            "use another column, or state the parts in a split column."
         )
     return parts
 
@@ -201,14 +211,19 @@ def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
 
 
 def seen_nodes(data: Data) -> Tensor:
-    """Which nodes inductive training may see: all but test nodes, shape ``[num_nodes]``."""
-    hidden: Tensor | None = getattr(data, "test_mask", None)
-    parts: Tensor = data.train_mask | data.val_mask
-    return parts if hidden is None else ~hidden.bool()
+    """Returns a mask of the nodes that inductive training may see.
+
+    These are all but test nodes or, without a ``test_mask``, training and validation nodes.
+    """
+    test_mask: Tensor | None = getattr(data, "test_mask", None)
+    if test_mask is not None:
+        return ~test_mask.bool()
+    seen: Tensor = data.train_mask | data.val_mask
+    return seen
 
 
 def inductive_view(data: Data, validation: bool = True) -> Data:
-    """The graph without its test nodes, for inductive training. Nodes in no part stay, without their labels.
+    """Returns the graph without its test nodes, for inductive training. Nodes in no part stay, without their labels.
 
     In transductive training the test nodes are part of the training graph (without their labels), so the model can
     memorise them. In inductive training it cannot: train on this view, certify on ``data``.
@@ -219,15 +234,20 @@ def inductive_view(data: Data, validation: bool = True) -> Data:
             on them suits them better than the test nodes. ``fit(..., protocol="held-out")`` trains without them.
 
     Returns:
-        The subgraph without test nodes; without a ``test_mask``, that of training and validation nodes. Nodes keep
+        The subgraph without test nodes or, without a ``test_mask``, that of training and validation nodes. Nodes keep
         their ``node_id``, hence their groups.
+
+    Raises:
+        DatasetError: ``data`` is of another task, or has no split.
     """
     if not isinstance(data, Data):
         raise DatasetError("an inductive view is for node classification: graphs of a graph task are separate already.")
     missing = [name for name in ("train_mask", "val_mask") if name not in data]
     if missing:
         raise DatasetError(f"the data has no {' and no '.join(missing)}: without a split there is no training part.")
-    seen = seen_nodes(data) if validation else seen_nodes(data) & ~data.val_mask.bool()
+    seen = seen_nodes(data)
+    if not validation:
+        seen = seen & ~data.val_mask.bool()
     ids = getattr(data, "node_id", None)
     if ids is None or isinstance(ids, Tensor):
         return data.subgraph(seen)
@@ -239,16 +259,16 @@ def inductive_view(data: Data, validation: bool = True) -> Data:
 
 
 def dataset_digest(data: Data | GraphSet | CanonicalData) -> str:
-    """sha256 of ids, features, edges, labels and split."""
-    given = data.data if isinstance(data, CanonicalData) else data
-    if isinstance(given, GraphSet):
-        parts = {"y": given.y, "train": given.train, "val": given.val, "test": given.test}
+    """Returns the sha256 of ids, features, edges, labels and split."""
+    dataset = data.data if isinstance(data, CanonicalData) else data
+    if isinstance(dataset, GraphSet):
+        labels_and_split = {"y": dataset.y, "train": dataset.train, "val": dataset.val, "test": dataset.test}
     else:
-        parts = {name: given[name] for name in ("y", *MASKS) if name in given}
+        labels_and_split = {name: dataset[name] for name in ("y", *MASKS) if name in dataset}
     graph = prepared(data, compact=True).targets().graph
-    known = [digest_by_keys(graph), *digests_beyond_keys(graph)]
-    digest = hashlib.sha256("".join(known).encode())
-    for name, value in parts.items():
+    digests = [digest_by_keys(graph), *digests_beyond_keys(graph)]
+    digest = hashlib.sha256("".join(digests).encode())
+    for name, value in labels_and_split.items():
         content = value.detach().cpu().long().numpy().astype("<i8").tobytes()
         digest.update(f"{name}:{tuple(value.shape)};".encode() + content)
     return digest.hexdigest()

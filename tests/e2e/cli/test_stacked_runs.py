@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 import agnncert.stacked.training as small_networks
 from agnncert.cli import main, make_step
-from agnncert.datasets.encoding import limit_of
+from agnncert.datasets.encoding import Clock, limit_of
 from agnncert.datasets.fraud import YEAR, ZERO, trusted_edges
 from agnncert.datasets.relations import both_directions
 from agnncert.errors import DatasetError
@@ -143,7 +143,7 @@ def test_a_wrong_mark_is_refused_with_all_other_problems(payments, trusted, said
 
 
 def test_a_dataset_is_trusted_before_a_date_where_each_direction_is() -> None:
-    year = lambda text: limit_of("time", text, (ZERO["bitcoin-otc"], YEAR))  # noqa: E731
+    year = lambda text: limit_of("time", text, Clock(ZERO["bitcoin-otc"], YEAR))  # noqa: E731
     ends = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 1, 0]])
     days = ["2014-01-01", "2014-06-01", "2014-01-01", "2016-01-01", "2015-01-01"]
     values = torch.tensor([[1.0, -0.5, year(day)] for day in days])

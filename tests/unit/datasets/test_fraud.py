@@ -1,6 +1,7 @@
 """Graphs with a real adversary: tiny files in the form of the published ones, and the published ones where they are."""
 
 import gzip
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.datasets import catalog, load
+from agnncert.datasets import catalog, download, load
 from agnncert.datasets.fraud import assemble_cresci, read_fraud
 from agnncert.errors import DatasetError
 from tests.support.paths import PROJECT
@@ -106,7 +107,7 @@ def offline(monkeypatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError("no network")
 
-    monkeypatch.setattr(load.urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(download.urllib.request, "urlopen", refuse)
 
 
 @pytest.mark.usefixtures("offline")
@@ -129,7 +130,7 @@ def test_a_file_with_another_content_is_refused_and_compression_does_not_matter(
     files[0].unlink()
     (raw / "otc_network.csv.gz").write_bytes(gzip.compress(text))
     for file in (raw / "otc_network.csv.gz", files[1]):
-        known = load.hashlib.sha256(text if file != files[1] else file.read_bytes()).hexdigest()
+        known = hashlib.sha256(text if file != files[1] else file.read_bytes()).hexdigest()
         monkeypatch.setitem(catalog.SHA256, file.name.removesuffix(".gz"), known)
     with pytest.raises(DatasetError, match=r"not bitcoin-otc as published: .* \(3, 2, 1\), expected \(5881, 2, 1\)"):
         ac.load_dataset("bitcoin-otc", root=tmp_path)
@@ -145,8 +146,8 @@ def test_downloads_are_put_together_and_renamed(tmp_path, monkeypatch) -> None:
         with pytest.raises(DatasetError, match="is not the published file"):
             ac.load_dataset(name, root=tmp_path / "root")
         assert load.SOURCES[name].missing(tmp_path / "root") == []
-    known = load._content(remote / "cresci15.npz")
-    assert load._content(tmp_path / "root/Cresci15/raw/cresci15.npz") == known
+    known = download._content(remote / "cresci15.npz")
+    assert download._content(tmp_path / "root/Cresci15/raw/cresci15.npz") == known
 
 
 DIGESTS = {

@@ -22,18 +22,10 @@ from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import Table, shortlist
 from agnncert.datasets.encoding import Encode, Encoding, encoded, encoding_named, fit_columns
 from agnncert.datasets.splits import MASKS, NODE_FRACTIONS
-from agnncert.datasets.tables import (
-    Columns,
-    NodeRows,
-    Problems,
-    Rows,
-    Weights,
-    class_rows,
-    distinct,
-    feature_columns,
-    has_labels,
-    split_rows,
-)
+from agnncert.datasets.table_edges import Values as Weights
+from agnncert.datasets.table_edges import distinct
+from agnncert.datasets.table_roles import Columns, NodeRows, Rows, class_rows, feature_columns, has_labels, split_rows
+from agnncert.datasets.tables import Problems
 from agnncert.errors import DatasetError, missing
 from agnncert_large.disk import GraphWriter, PathLike, new_graph, open_graph
 
@@ -248,7 +240,7 @@ def _encoding(file: _Parquet, columns: Columns, wanted: Sequence[str], training:
     if not isinstance(known, dict):
         return known
     rows, problems = training if len(training) else np.arange(len(file)), Problems()
-    found = [problems.tried(fit_columns, file.read([name], exact=True), [name], known, rows) for name in wanted]
+    found = [problems.attempt(fit_columns, file.read([name], exact=True), [name], known, rows) for name in wanted]
     problems.refuse()
     return Encoding(tuple(column for fitted in found if fitted for column in fitted))
 
