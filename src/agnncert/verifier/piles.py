@@ -463,12 +463,11 @@ def sort_part(part: Part) -> Piles:
     label = find_labels(part, candidates)
     is_label = candidates.choice == label[candidates.target]
     winners = candidates.select(np.flatnonzero(is_label))  # one of each target, in the order of the targets
-    rivals = candidates.select(np.flatnonzero(~is_label))
+    all_rivals = candidates.select(np.flatnonzero(~is_label))
+    lead = _lead_over(all_rivals, winners, totals)
+    kept = _closest_of_equals(all_rivals, lead, class_of_empty_groups(part.record))
 
-    wins_ties = rivals.choice < label[rivals.target]
-    lead = (winners.certain - totals.in_doubt)[rivals.target] - rivals.certain - wins_ties
-    kept = _closest_of_equals(rivals, lead, class_of_empty_groups(part.record))
-    rivals = rivals.select(kept)
+    rivals = all_rivals.select(kept)
     owner = rivals.target
     for_label = winners.stable[:, owner]
     one_way_for_label = winners.one_way[owner]
@@ -484,6 +483,14 @@ def sort_part(part: Part) -> Piles:
         one_way_for_label=one_way_for_label.astype(np.float64),
         one_way_for_others=(totals.one_way[owner] - one_way_for_label - rivals.one_way).astype(np.float64),
     )
+
+
+def _lead_over(rivals: Candidates, winners: Candidates, totals: Totals) -> IntArray:
+    """Returns by how many votes each rival is behind if all votes in doubt go to it, one less if it wins ties."""
+    of_label = winners.certain[rivals.target]
+    in_doubt = totals.in_doubt[rivals.target]
+    wins_ties = rivals.choice < winners.choice[rivals.target]
+    return of_label - rivals.certain - in_doubt - wins_ties
 
 
 def _closest_of_equals(rivals: Candidates, lead: IntArray, empty: int) -> IntArray:
