@@ -1,12 +1,15 @@
-"""The least price of an attack that changes a label, found a second time.
+"""Finds the least price of an attack that changes a label a second time.
 
-Shares no code with ``proving.prices``: instead of formulas it tries attacks one after the other in the order of their
-price, and asks the recount about each. The first one that breaks a target is the cheapest.
+This module shares no code with ``proving.prices``: instead of formulas it tries attacks one after the other in the
+order of their price, and asks the recount about each. The first one that breaks a target is the cheapest.
 """
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
 
@@ -20,54 +23,99 @@ KINDS = (*PRICED, "edges_per_injected", "target_features")
 
 
 def cheapest(contents: Contents, prices: Prices, label: int | None = None, tries: int = MOST_TRIES) -> FloatArray:
-    """What each target of a file costs at least, shape ``[n]``; where ``tries`` did not suffice, a lower bound.
+    """Returns what an attack on each target of a file costs at least, shape ``[n]``.
 
-    Injected nodes all have as many edges. A prover who lets them have different numbers may find a lower price.
+    It is infinite where no attack breaks the target, and a lower bound where ``tries`` do not suffice. Injected nodes
+    all have as many edges. A prover who lets them have different numbers may find a lower price.
 
     Args:
         contents: The file.
         prices: What each kind of change costs.
-        label: Asks about attacks that give targets this label.
+        label: Asks about attacks that give targets this label instead of any other than their own.
         tries: Attacks to try.
     """
     breaks = _breaks(contents, label)
-    dear = [kind for kind in KINDS if 0 < _price(prices, kind) < math.inf and _useful(prices, kind)]
-    free = [kind for kind in KINDS if _price(prices, kind) == 0 and _useful(prices, kind)]
-    everything = _budget(dear, [math.inf] * len(dear), free)
-    found = np.where(breaks(everything), math.inf, math.nan)  # NaN: nothing breaks it
-    heap, seen, price = [(0.0, (0,) * len(dear))], {(0,) * len(dear)}, 0.0
-    for _ in range(tries):
-        if not heap or not np.isinf(found).any():
+    shop = _Shop.of(prices)
+    can_break = breaks(shop.budget([math.inf] * len(shop.priced)))
+    cost = np.full(len(can_break), math.inf)
+    is_open = can_break.copy()  # targets that some attack breaks, but none that was tried
+    price = 0.0
+    for price, amounts in itertools.islice(shop.attacks(), tries):
+        if not is_open.any():
             break
-        price, numbers = heappop(heap)
-        found[np.isinf(found) & breaks(_budget(dear, list(numbers), free))] = price
-        for place, kind in enumerate(dear):
-            more = (*numbers[:place], numbers[place] + 1, *numbers[place + 1 :])
-            cost = _cost(prices, dict(zip(dear, more, strict=True)), free)
-            if more not in seen and math.isfinite(cost) and not (kind == "target_features" and more[place] > 1):
-                seen.add(more)
-                heappush(heap, (cost, more))
-    return np.where(np.isnan(found), math.inf, np.where(np.isinf(found), price, found))
+        broken = is_open & breaks(shop.budget(amounts))
+        cost[broken] = price
+        is_open &= ~broken
+    cost[is_open] = price
+    return cost
+
+
+@dataclass(frozen=True)
+class _Shop:
+    """What an attacker can buy.
+
+    Attributes:
+        prices: What each kind of change costs.
+        priced: Kinds of changes that cost something. An attack is one amount of each of them.
+        free: Kinds of changes that cost nothing, of which every attack makes any number.
+    """
+
+    prices: Prices
+    priced: tuple[str, ...]
+    free: tuple[str, ...]
+
+    @classmethod
+    def of(cls, prices: Prices) -> "_Shop":
+        """Returns what can be bought at some prices. Edges of injected nodes are of no use without such nodes."""
+        price_of = {kind: _price(prices, kind) for kind in KINDS}
+        if math.isinf(prices.inject_nodes):
+            del price_of["edges_per_injected"]
+        return cls(
+            prices=prices,
+            priced=tuple(kind for kind, price in price_of.items() if 0 < price < math.inf),
+            free=tuple(kind for kind, price in price_of.items() if price == 0),
+        )
+
+    def budget(self, amounts: Sequence[float]) -> Budget:
+        """Returns the budget of an attack."""
+        counts: dict[str, Any] = dict(zip(self.priced, amounts, strict=True)) | dict.fromkeys(self.free, math.inf)
+        counts["target_features"] = counts.get("target_features", 0) > 0
+        return Budget().but(**counts)
+
+    def cost(self, amounts: Sequence[int]) -> float:
+        """Returns what an attack costs."""
+        number_of = dict(zip(self.priced, amounts, strict=True))
+        edges_per_node = number_of.pop("edges_per_injected", 0)
+        nodes = math.inf if "inject_nodes" in self.free else number_of.get("inject_nodes", 0)
+        cost = sum(_price(self.prices, kind) * number for kind, number in number_of.items())
+        if edges_per_node and nodes:
+            cost += self.prices.injected_edges * edges_per_node * nodes
+        return cost
+
+    def attacks(self) -> Iterator[tuple[float, tuple[int, ...]]]:
+        """Yields all attacks with their costs, the cheapest first."""
+        nothing = (0,) * len(self.priced)
+        waiting = [(0.0, nothing)]
+        seen = {nothing}
+        while waiting:
+            cost, amounts = heappop(waiting)
+            yield cost, amounts
+            for larger in self._one_more(amounts):
+                larger_cost = self.cost(larger)
+                if larger not in seen and math.isfinite(larger_cost):
+                    seen.add(larger)
+                    heappush(waiting, (larger_cost, larger))
+
+    def _one_more(self, amounts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """Yields the attacks with one change more. The target's own features change once."""
+        for i, kind in enumerate(self.priced):
+            if kind != "target_features" or amounts[i] == 0:
+                yield (*amounts[:i], amounts[i] + 1, *amounts[i + 1 :])
 
 
 def _price(prices: Prices, kind: str) -> float:
-    return float(getattr(prices, "injected_edges" if kind == "edges_per_injected" else kind))
-
-
-def _useful(prices: Prices, kind: str) -> bool:
-    return kind != "edges_per_injected" or math.isfinite(prices.inject_nodes)
-
-
-def _cost(prices: Prices, numbers: dict[str, int], free: list[str]) -> float:
-    edges = numbers.pop("edges_per_injected", 0)
-    nodes = math.inf if "inject_nodes" in free else numbers.get("inject_nodes", 0)
-    for_edges = prices.injected_edges * edges * nodes if edges and nodes else 0.0
-    return for_edges + sum(_price(prices, kind) * number for kind, number in numbers.items())
-
-
-def _budget(dear: list[str], numbers: list[float], free: list[str]) -> Budget:
-    amounts = dict(zip(dear, numbers, strict=True)) | dict.fromkeys(free, math.inf)
-    return Budget().but(**{**amounts, "target_features": amounts.get("target_features", 0) > 0})
+    """Returns the price of one change of a kind."""
+    return float(prices.injected_edges if kind == "edges_per_injected" else getattr(prices, kind))
 
 
 def _breaks(contents: Contents, label: int | None) -> Callable[[Budget], BoolArray]:

@@ -1,4 +1,4 @@
-"""Stacked votes counted again: every statement of a file about them, derived in code of its own.
+"""Counts stacked votes again: derives every statement of a file about them, in code of its own.
 
 Targets with the same number of neighbours are looked at together, as one table with an axis for the neighbours. A
 stated radius is not searched for: it is right if the label holds at that size and not at the next one.
@@ -14,322 +14,484 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import MOST_NEW, STEPS, StackedRecord
 from agnncert.verifier.check import check_claim, check_targets, of_targets
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
 LARGEST_STATED = 9_999
+LARGEST_NEIGHBOURS = 2**31  # larger stated numbers of new neighbours must be infinite
 MOST_ODDS = 2**29  # factors of odds above this count as infinite
 
 
 @dataclass(frozen=True)
-class Table:
-    """Targets with d neighbours each: ``n`` of them, with ``C`` classes.
+class NewEdges:
+    """What an attacker makes of added edges, as factors of their number.
 
     Attributes:
-        counts: All counts.
-        rows: Which targets these are, shape ``[n]``.
-        label: Winner of each, shape ``[n]``.
-        ahead: Lead of the label's prior over that of each class, shape ``[n, C]``.
-        given: What the neighbours give the label over each class, largest first, shape ``[n, C, d]``.
-        extra: The same for the pseudo-count, shape ``[n, C]``.
-        most: The most that one neighbour can give each class over the label, shape ``[n, C]``.
-        doubt: What other machines may take from votes by rounding, shape ``[n, C]``.
+        neighbours: 1 if each of them brings a neighbour, by which a mean is divided, else 0.
+        votes: 1 if each of them takes as much from the lead as a vote can, else 0.
     """
 
-    counts: StackedRecord
-    rows: Ints
-    label: Ints
-    ahead: Ints
-    given: Ints
-    extra: Ints
-    most: Ints
-    doubt: Ints
-    own: Ints
-    cast: Ints
+    neighbours: int
+    votes: int
+
+
+def _uses_of_new_edges(record: StackedRecord) -> list[NewEdges]:
+    """Returns what an attacker may make of added edges: a mean depends on how many neighbours there are."""
+    if not record.pseudo:
+        return [NewEdges(neighbours=0, votes=1)]
+    uses = [NewEdges(neighbours=0, votes=0), NewEdges(neighbours=1, votes=1)]
+    if record.by_edge:  # the other direction of a pair alters its vote, and brings no neighbour
+        uses.append(NewEdges(neighbours=0, votes=1))
+    return uses
+
+
+@dataclass(frozen=True)
+class DegreeTable:
+    """Targets with ``d`` neighbours each: ``n`` of them, with ``C`` classes. Numbers are in steps, see ``STEPS``.
+
+    Attributes:
+        record: Scores and votes of all targets.
+        rows: Which targets these are, shape ``[n]``.
+        label: The class whose lead is asked about: the winner, unless another one is asked for, shape ``[n]``.
+        prior_lead: Lead of the label over each class by the prior, shape ``[n, C]``.
+        neighbour_lead: What the neighbours give the label over each class, largest first, shape ``[n, C, d]``.
+        pseudo_lead: The same for the pseudo-count, shape ``[n, C]``.
+        most_given: The most that one neighbour can give each class over the label, shape ``[n, C]``.
+        doubt: What other machines may take from the votes by rounding, shape ``[n, C]``.
+        votes: Vote of each neighbour for each class, shape ``[n, C, d]``.
+        votes_for_label: Vote of each neighbour for the label, shape ``[n, d]``.
+    """
+
+    record: StackedRecord
+    rows: IntArray
+    label: IntArray
+    prior_lead: IntArray
+    neighbour_lead: IntArray
+    pseudo_lead: IntArray
+    most_given: IntArray
+    doubt: IntArray
+    votes: IntArray
+    votes_for_label: IntArray
 
     @property
-    def size(self) -> int:
-        """Number of neighbours of each."""
-        return int(self.given.shape[2])
+    def num_targets(self) -> int:
+        """Number of targets."""
+        return len(self.rows)
 
-    def divided_by(self, neighbours: Ints | int) -> Any:
-        """The divisor of a mean, times ``STEPS``; of a sum, ``STEPS``."""
-        return self.counts.pseudo + STEPS * neighbours if self.counts.pseudo else STEPS
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return int(self.prior_lead.shape[1])
+
+    @property
+    def degree(self) -> int:
+        """Number of neighbours of each target."""
+        return int(self.neighbour_lead.shape[2])
 
     @cached_property
-    def needed(self) -> Ints:
+    def is_label(self) -> BoolArray:
+        """Which class is the label of each target, shape ``[n, C]``."""
+        return np.asarray(np.arange(self.num_classes) == self.label[:, None])
+
+    @cached_property
+    def lead_needed(self) -> IntArray:
         """With which lead the label stays ahead of each class, shape ``[n, C]``: of itself with any."""
-        classes = np.arange(self.ahead.shape[1])
-        smaller = classes < self.label[:, None]  # smaller classes win ties
-        return np.where(classes == self.label[:, None], np.iinfo(np.int64).min, smaller)
+        wins_ties = np.arange(self.num_classes) < self.label[:, None]
+        return np.where(self.is_label, np.iinfo(np.int64).min, wins_ties)
 
-    def stays(self, lead: Ints) -> Bools:
-        """Of which classes the label stays ahead, given its lead over each, shape ``[n, C]``."""
-        return np.asarray(lead >= self.needed)
+    @cached_property
+    def certain_prior_lead(self) -> IntArray:
+        """Lead by the prior on every machine, shape ``[n, C]``."""
+        return self.prior_lead - 2 * self.record.slack
 
-    def survives(self, new: Any, lost: Any, altered: Any, together: bool = False) -> Bools:
-        """Which classes each label survives with so many new, lost and altered neighbours, shape ``[n, C]``.
+    @cached_property
+    def certain_vote_lead(self) -> IntArray:
+        """Lead by all votes, those of the pseudo-count included, on every machine, shape ``[n, C]``."""
+        return np.asarray(self.pseudo_lead + self.neighbour_lead.sum(axis=2) - self.doubt)
+
+    @cached_property
+    def lead_of_first(self) -> IntArray:
+        """Lead by the first 0, 1, ... d neighbours, which give most, shape ``[n, C, d + 1]``."""
+        return _sums(self.neighbour_lead)
+
+    @cached_property
+    def cost(self) -> IntArray:
+        """The most that a new or altered neighbour takes from the lead, more where gates are rounded, ``[n, C]``."""
+        return self.most_given + self.record.slack * STEPS * self.record.gated
+
+    def divisor(self, neighbours: IntArray | int) -> IntArray | int:
+        """Returns what votes are divided by, times ``STEPS``: it follows the number of neighbours in a mean only."""
+        if self.record.pseudo:
+            return self.record.pseudo + STEPS * neighbours
+        return STEPS
+
+    def is_ahead(self, lead: IntArray) -> BoolArray:
+        """Tells of which classes the label stays ahead, given its lead over each, shape ``[n, C]``."""
+        return np.asarray(lead >= self.lead_needed)
+
+    def survives(
+        self, new: FloatArray | float, lost: FloatArray | float, altered: FloatArray | float, together: bool = False
+    ) -> BoolArray:
+        """Tells which classes each label survives with new, lost and altered neighbours, shape ``[n, C]``.
 
         Args:
-            new: New neighbours; with ``together``, new and lost ones in all.
-            lost: Lost neighbours.
-            altered: Neighbours with another vote.
+            new: Number of new neighbours; with ``together``, of new and lost ones in all.
+            lost: Number of lost neighbours.
+            altered: Number of neighbours with another vote.
             together: Whether each lost neighbour leaves one new one less.
         """
-        # A new or altered neighbour takes as much as it can give a rival, and more where gates are rounded.
-        n, d, cost = len(self.rows), self.size, self.most + self.counts.slack * STEPS * self.counts.gated
-        new, lost, altered = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n,)) for v in (new, lost, altered))
-        alive, each = np.ones(self.ahead.shape, dtype=bool), np.arange(n)
-        ahead, whole = self.ahead - 2 * self.counts.slack, self.extra + self.given.sum(axis=2) - self.doubt
-        first = _sums(self.given)
-        for gone in range(int(min(lost.max(initial=0), d)) + 1):
-            here = lost >= gone
-            turned = np.minimum(altered, d - gone).astype(np.int64)
-            come = new - gone if together else new
-            endless = come > MOST_NEW
-            come = np.where(endless | (come < 0), 0, come).astype(np.int64)[:, None]
-            kept = whole - first[each, :, gone + turned] - turned[:, None] * cost
-            for grows, pays in _cases(self.counts):
-                lead = ahead * self.divided_by(d - gone + come * grows) + kept - come * pays * cost
-                alive &= self.stays(lead) | ~here[:, None]
-                if endless.any():  # where any number may come, one more must not help the rival
-                    step = ahead * STEPS * (grows if self.counts.pseudo else 0) - pays * cost
-                    alive &= (step >= 0) | ~(endless & here)[:, None]
-        alive[each, self.label] = True
-        return alive
+        most_new = _for_each(self.num_targets, new)
+        most_lost = _for_each(self.num_targets, lost)
+        num_altered = _for_each(self.num_targets, altered)
+        survives = np.ones(self.prior_lead.shape, dtype=bool)
+        for num_lost in range(int(min(most_lost.max(initial=0), self.degree)) + 1):
+            num_new = most_new - num_lost if together else most_new
+            is_allowed = most_lost >= num_lost
+            survives &= self._survives_exactly(num_lost, num_new, num_altered) | ~is_allowed[:, None]
+        return survives | self.is_label
 
-    def survives_any(self, size: Ints) -> Bools:
-        """Which classes each label survives with ``size`` changes of neighbours of whatever kind, ``[n, C]``."""
-        d, wobbly = self.size, self.counts.slack * STEPS * self.counts.gated
-        at = np.minimum(size, d)
-        best = _sums(np.maximum(self.given, 0))[np.arange(len(at)), :, at]
-        rest = self.extra + self.given.sum(axis=2) - best - self.doubt - size[:, None] * (self.most + wobbly)
-        ahead = self.ahead - 2 * self.counts.slack
-        return self.stays(
-            np.minimum(ahead * self.divided_by((d - at)[:, None]), ahead * self.divided_by((d + size)[:, None])) + rest
+    def _survives_exactly(self, num_lost: int, num_new: FloatArray, num_altered: FloatArray) -> BoolArray:
+        """Tells which classes each label survives if that many neighbours are lost, new and altered, ``[n, C]``.
+
+        Those that give the label most are lost and altered. New ones may be used in several ways, and up to
+        ``MOST_NEW`` of them are counted. Where there may be more, one more must not help the rival.
+        """
+        altered = np.minimum(num_altered, self.degree - num_lost).astype(np.int64)
+        taken = self.lead_of_first[np.arange(self.num_targets), :, num_lost + altered]
+        vote_lead = self.certain_vote_lead - taken - altered[:, None] * self.cost
+        is_endless = num_new > MOST_NEW
+        new = np.where(is_endless | (num_new < 0), 0, num_new).astype(np.int64)[:, None]
+        survives = np.ones(self.prior_lead.shape, dtype=bool)
+        for use in _uses_of_new_edges(self.record):
+            divisor = self.divisor(self.degree - num_lost + new * use.neighbours)
+            lead = self.certain_prior_lead * divisor + vote_lead - new * use.votes * self.cost
+            survives &= self.is_ahead(lead)
+            if is_endless.any():
+                growth_of_divisor = STEPS * use.neighbours if self.record.pseudo else 0
+                growth_of_lead = self.certain_prior_lead * growth_of_divisor - use.votes * self.cost
+                survives &= (growth_of_lead >= 0) | ~is_endless[:, None]
+        return survives
+
+    def survives_any(self, size: IntArray) -> BoolArray:
+        """Tells which classes each label survives with ``size`` changes of neighbours of any kind, ``[n, C]``."""
+        num_lost = np.minimum(size, self.degree)
+        gains = _sums(np.maximum(self.neighbour_lead, 0))
+        taken = gains[np.arange(self.num_targets), :, num_lost]
+        vote_lead = self.certain_vote_lead - taken - size[:, None] * self.cost
+        fewest = (self.degree - num_lost)[:, None]
+        most = (self.degree + size)[:, None]
+        # The divisor of a mean lies between these two, so the least lead does too.
+        least_prior_lead = np.minimum(
+            self.certain_prior_lead * self.divisor(fewest), self.certain_prior_lead * self.divisor(most)
         )
+        return self.is_ahead(least_prior_lead + vote_lead)
 
-    def survives_second(self, edges: Any, nodes: int | float) -> Bools:
-        """With two levels: which classes each label survives with edges anywhere and nodes, shape ``[n, C]``."""
-        edges = np.broadcast_to(np.asarray(edges, dtype=np.float64), (len(self.rows),))
-        used = bool(self.counts.gate.any())
-        lead = (self.ahead - 2 * self.counts.slack) * STEPS + self.given.sum(axis=2) - self.doubt
-        if not used:
-            return self.stays(lead)
-        endless = (edges > MOST_NEW) | (nodes > MOST_NEW)
-        nodes = 0 if nodes > MOST_NEW else int(nodes)
-        lead = lead - ((np.where(endless, 0, edges).astype(np.int64) + nodes) * STEPS * STEPS)[:, None]
-        if nodes:
-            lead = lead - STEPS * self._pulled(nodes).sum(axis=2)
-        return np.asarray(self.stays(lead) & (~endless[:, None] | (np.arange(lead.shape[1]) == self.label[:, None])))
+    def survives_second(self, edges: FloatArray | float, nodes: float) -> BoolArray:
+        """Tells which classes each label survives if neighbours' neighbours count too, shape ``[n, C]``.
 
-    def _pulled(self, nodes: int) -> Ints:
-        """Steps that nodes can move in the vote of each neighbour from the label to each class, ``[n, C, d]``."""
-        mine = np.clip(self.own[:, None, :] - self.counts.slack, 0, None)
-        theirs = np.clip(self.cast + self.counts.slack + 1, None, STEPS)
-        grown = _odds(self.counts.second, nodes)
-        kept, won = 0 * mine, np.full_like(theirs, STEPS)
-        if grown <= MOST_ODDS:
-            kept = STEPS * (STEPS * mine) // (STEPS * mine + grown * (STEPS - mine))
-            won = STEPS * (grown * theirs) // (grown * theirs + STEPS * (STEPS - theirs))
-        return np.asarray(self.own[:, None, :] - kept + won - self.cast)
+        Args:
+            edges: Number of edges added or deleted anywhere, for each target.
+            nodes: Number of nodes that come, go or change; one that changes counts twice.
+        """
+        lead = self.certain_prior_lead * STEPS + self.neighbour_lead.sum(axis=2) - self.doubt
+        if not self.record.gate.any():  # votes are not used
+            return self.is_ahead(lead)
+        num_edges = _for_each(self.num_targets, edges)
+        is_endless = (num_edges > MOST_NEW) | (nodes > MOST_NEW)
+        num_nodes = 0 if nodes > MOST_NEW else int(nodes)
+        num_changes = np.where(is_endless, 0, num_edges).astype(np.int64) + num_nodes
+        lead = lead - (num_changes * STEPS * STEPS)[:, None]
+        if num_nodes:
+            lead = lead - STEPS * self._pulled(num_nodes).sum(axis=2)
+        return self.is_ahead(lead) & (~is_endless[:, None] | self.is_label)
+
+    def _pulled(self, nodes: int) -> IntArray:
+        """Returns how far nodes can move the vote of each neighbour from the label to each class, ``[n, C, d]``.
+
+        Nodes multiply the odds of a class by a bounded factor. Another machine may read each vote in its own way, so
+        label and class are bounded apart.
+        """
+        of_label = self.votes_for_label[:, None, :]
+        least_of_label = np.clip(of_label - self.record.slack, 0, None)
+        most_of_class = np.clip(self.votes + self.record.slack + 1, None, STEPS)
+        factor = _odds(self.record.second, nodes)
+        if factor > MOST_ODDS:
+            return np.asarray(of_label + STEPS - self.votes)
+        kept = STEPS * (STEPS * least_of_label) // (STEPS * least_of_label + factor * (STEPS - least_of_label))
+        won = STEPS * (factor * most_of_class) // (factor * most_of_class + STEPS * (STEPS - most_of_class))
+        return np.asarray(of_label - kept + won - self.votes)
+
+
+def _for_each(num_targets: int, number: FloatArray | float) -> FloatArray:
+    """Returns one number for each target."""
+    return np.broadcast_to(np.asarray(number, dtype=np.float64), (num_targets,))
+
+
+def _sums(values: IntArray) -> IntArray:
+    """Returns the sums of the first 0, 1, ... d values along the last axis, shape ``[n, C, d + 1]``."""
+    nothing = np.zeros((*values.shape[:2], 1), dtype=np.int64)
+    return np.concatenate([nothing, np.cumsum(values, axis=2)], axis=2)
 
 
 def _odds(second: int, nodes: int) -> int:
-    """At least exp(second * nodes / STEPS), times STEPS: its powers, each rounded up; or more than MOST_ODDS."""
-    power = -(-(2**54) // (2**26 - second))
+    """Returns at least ``exp(second * nodes / STEPS)``, times ``STEPS``, or any number above ``MOST_ODDS``.
+
+    With x = second / STEPS, exp(x) is at most 1 / (1 - x / 1024) to the power of 1024. Every step rounds up.
+    """
+    beyond = MOST_ODDS + 1
+    power = _divide_up(2**54, 2**26 - second)  # in steps of 2**-28
     for _ in range(10):
-        power = -(-power * power // 2**28)
-    power, total = -(-power // 2**12), STEPS
+        power = _divide_up(power * power, 2**28)
+    power = _divide_up(power, 2**12)  # exp(x), and later its squares, in steps of 1 / STEPS
+    total = STEPS
     for bit in reversed(f"{nodes:b}"):
         if bit == "1":
-            total = MOST_ODDS + 1 if power > MOST_ODDS else min(-(-total * power // STEPS), MOST_ODDS + 1)
-        power = min(-(-power * power // STEPS), MOST_ODDS + 1)
+            total = beyond if power > MOST_ODDS else min(_divide_up(total * power, STEPS), beyond)
+        power = min(_divide_up(power * power, STEPS), beyond)
     return total
 
 
-def _sums(given: Ints) -> Ints:
-    """What the first 0, 1, ... d neighbours give, shape ``[n, C, d + 1]``."""
-    return np.concatenate([np.zeros((*given.shape[:2], 1), dtype=np.int64), np.cumsum(given, axis=2)], axis=2)
+def _divide_up(a: int, b: int) -> int:
+    return -(-a // b)
 
 
-def _cases(counts: StackedRecord) -> list[tuple[int, int]]:
-    """Whether new edges bring neighbours, and whether they cost: what an attacker may choose."""
-    if not counts.pseudo:
-        return [(0, 1)]
-    return [(0, 0), (1, 1), (0, 1)] if counts.by_edge else [(0, 0), (1, 1)]
+def tables_of(record: StackedRecord) -> list[DegreeTable]:
+    """Returns the targets, by their number of neighbours."""
+    degree = np.diff(record.indptr)
+    return [_table(record, np.flatnonzero(degree == d), int(d)) for d in np.unique(degree)]
 
 
-def tables_of(counts: StackedRecord) -> list[Table]:
-    """The targets, by their number of neighbours."""
-    degree = np.diff(counts.indptr)
-    return [_table(counts, np.flatnonzero(degree == d), int(d)) for d in np.unique(degree)]
-
-
-def _table(counts: StackedRecord, rows: Ints, d: int, instead: int | None = None) -> Table:
-    """Targets with d neighbours each; ``instead`` asks about this class of each instead of the winner."""
-    listed = counts.indptr[rows][:, None] + np.arange(d)
-    cast = np.moveaxis(counts.table[counts.which[listed]].astype(np.int64), 1, 2)  # [n, C, d]
-    prior, gate, slack = counts.prior[rows], counts.gate[rows], counts.slack
-    pseudo = np.array(counts.pseudo_votes if counts.pseudo else [0] * prior.shape[1], dtype=np.int64)
-    divisor = counts.pseudo + STEPS * d if counts.pseudo else STEPS
-    score = prior * divisor + gate * (pseudo + cast.sum(axis=2))
-    label = np.asarray(score.argmax(axis=1)) if instead is None else np.full(len(rows), instead)
+def _table(record: StackedRecord, rows: IntArray, degree: int, label: int | None = None) -> DegreeTable:
+    """Returns the table of targets with ``degree`` neighbours each, about the winner or about the class ``label``."""
     each = np.arange(len(rows))
-    weighed = gate[:, :, None] * cast
-    given = -np.sort(weighed - weighed[each, label][:, None, :], axis=2)  # ascending there, largest first here
-    extra = gate * pseudo
-    mine = gate[each, label][:, None]
-    doubt = d * ((mine + gate) * slack + 2 * (STEPS * slack + slack * slack) * counts.gated)
-    doubt = doubt + 2 * slack * int(pseudo.sum()) * counts.gated
-    return Table(
-        counts, rows, label, prior[each, label][:, None] - prior, given, extra[each, label][:, None] - extra,
-        gate * STEPS, doubt, cast[each, label], cast,
-    )  # fmt: skip
+    listed = record.indptr[rows][:, None] + np.arange(degree)
+    votes = np.moveaxis(record.table[record.which[listed]].astype(np.int64), 1, 2)  # [n, C, d]
+    prior = record.prior[rows]
+    gate = record.gate[rows]
+    pseudo_votes = np.array(record.pseudo_votes if record.pseudo else [0] * record.num_classes, dtype=np.int64)
+    if label is None:
+        divisor = record.pseudo + STEPS * degree if record.pseudo else STEPS
+        score = prior * divisor + gate * (pseudo_votes + votes.sum(axis=2))
+        labels = np.asarray(score.argmax(axis=1))
+    else:
+        labels = np.full(len(rows), label)
+    weighted = gate[:, :, None] * votes
+    weighted_lead = weighted[each, labels][:, None, :] - weighted
+    weighted_pseudo = gate * pseudo_votes
+    return DegreeTable(
+        record=record,
+        rows=rows,
+        label=labels,
+        prior_lead=prior[each, labels][:, None] - prior,
+        neighbour_lead=-np.sort(-weighted_lead, axis=2),  # descending
+        pseudo_lead=weighted_pseudo[each, labels][:, None] - weighted_pseudo,
+        most_given=gate * STEPS,
+        doubt=_doubt(record, gate, gate[each, labels], degree),
+        votes=votes,
+        votes_for_label=votes[each, labels],
+    )
 
 
-def _all(survived: Bools) -> Bools:
-    return np.asarray(survived.all(axis=1))
+def _doubt(record: StackedRecord, gate: IntArray, gate_of_label: IntArray, degree: int) -> IntArray:
+    """Returns what other machines may take from a lead by rounding votes and gates, shape ``[n, C]``."""
+    slack = record.slack
+    by_votes = degree * (gate_of_label[:, None] + gate) * slack
+    if not record.gated:
+        return by_votes
+    by_gates = degree * 2 * (STEPS * slack + slack * slack)
+    by_pseudo_count = 2 * slack * sum(record.pseudo_votes)
+    return by_votes + by_gates + by_pseudo_count
 
 
-def label_is(counts: StackedRecord, tables: list[Table]) -> Ints:
-    """The winner of each target, shape ``[n]``."""
-    label = np.zeros(counts.num_targets, dtype=np.int64)
+def label_is(record: StackedRecord, tables: list[DegreeTable]) -> IntArray:
+    """Returns the winner of each target, shape ``[n]``."""
+    label = np.zeros(record.num_targets, dtype=np.int64)
     for table in tables:
         label[table.rows] = table.label
     return label
 
 
-def right_radius(tables: list[Table], stated: Ints, structure: bool) -> Bools:
-    """Whether each stated radius, or structure radius, is the largest size that the label survives, shape ``[n]``."""
+def right_radius(tables: list[DegreeTable], stated: IntArray, structure: bool) -> BoolArray:
+    """Tells whether each stated radius, or structure radius, is the largest size that the label survives, ``[n]``."""
     right = np.zeros(len(stated), dtype=bool)
     for table in tables:
         radius = stated[table.rows]
-
-        def survives(size: Ints, table: Table = table) -> Bools:
-            if table.counts.second:
-                each = {
-                    int(one): _all(table.survives_second(0, (1 if structure else 2) * int(one)))
-                    for one in np.unique(size)
-                }
-                return np.array([each[int(one)][k] for k, one in enumerate(size)], dtype=bool)
-            found = table.survives(size, size, 0, together=True) if structure else table.survives_any(size)
-            return _all(found)
-
-        fits = (radius >= -1) & (radius <= LARGEST_STATED)
-        at, beyond = survives(np.clip(radius, 0, LARGEST_STATED)), survives(np.clip(radius + 1, 0, LARGEST_STATED + 1))
-        right[table.rows] = fits & ((radius < 0) | at) & ((radius >= LARGEST_STATED) | ~beyond)
+        is_possible = (radius >= -1) & (radius <= LARGEST_STATED)
+        size = np.clip(radius, 0, LARGEST_STATED)
+        next_size = np.clip(radius + 1, 0, LARGEST_STATED + 1)
+        survives = (radius < 0) | _survives_size(table, size, structure)
+        survives_more = (radius < LARGEST_STATED) & _survives_size(table, next_size, structure)
+        right[table.rows] = is_possible & survives & ~survives_more
     return right
 
 
-def holds(counts: StackedRecord, tables: list[Table], budget: Budget, added: Any = None) -> Bools:
-    """Whether each target survives a budget; ``added`` replaces its added edges, one number for each target."""
-    answer = np.zeros(counts.num_targets, dtype=bool)
+def _survives_size(table: DegreeTable, size: IntArray, structure: bool) -> BoolArray:
+    """Tells which labels survive so many changes, shape ``[n]``; with ``structure``, no change alters a neighbour."""
+    if table.record.second:
+        return _survives_size_second(table, size, nodes_per_change=1 if structure else 2)
+    if structure:
+        number = size.astype(np.float64)
+        return _all(table.survives(number, number, 0, together=True))
+    return _all(table.survives_any(size))
+
+
+def _survives_size_second(table: DegreeTable, size: IntArray, nodes_per_change: int) -> BoolArray:
+    """As :func:`_survives_size`, if neighbours' neighbours count too. Each change counts as so many nodes."""
+    survives = np.zeros(table.num_targets, dtype=bool)
+    for number in np.unique(size):
+        of_number = size == number
+        survives[of_number] = _all(table.survives_second(0, nodes_per_change * int(number)))[of_number]
+    return survives
+
+
+def _all(survived: BoolArray) -> BoolArray:
+    return np.asarray(survived.all(axis=1))
+
+
+def holds(
+    record: StackedRecord, tables: list[DegreeTable], budget: Budget, add_edges: FloatArray | None = None
+) -> BoolArray:
+    """Tells whether each target survives a budget, shape ``[n]``.
+
+    Args:
+        record: Scores and votes of all targets.
+        tables: The targets.
+        budget: What the attacker may do.
+        add_edges: Numbers of added edges to use instead of that of the budget, one for each target.
+    """
+    answer = np.zeros(record.num_targets, dtype=bool)
     if budget.target_features:
         return answer
     for table in tables:
-        edges = budget.add_edges if added is None else added[table.rows]
-        answer[table.rows] = _survives(table, budget, edges).all(axis=1)
+        edges = budget.add_edges if add_edges is None else add_edges[table.rows]
+        answer[table.rows] = _all(_survives(table, budget, edges))
     return answer
 
 
-def _survives(table: Table, budget: Budget, edges: Any) -> Bools:
-    """Which classes each label survives under a budget with so many added edges, shape ``[n, C]``."""
-    nodes = budget.inject_nodes if budget.edges_per_injected > 0 else 0
-    if table.counts.second:
-        touched = nodes + budget.delete_nodes + 2 * budget.change_features
-        return table.survives_second(edges + budget.delete_edges, touched)
-    altered = budget.change_features + (budget.change_edges if table.counts.by_edge else 0)
-    return table.survives(edges + nodes, budget.delete_edges + budget.delete_nodes, altered)
+def _survives(table: DegreeTable, budget: Budget, add_edges: FloatArray | float) -> BoolArray:
+    """Tells which classes each label survives under a budget with so many added edges, shape ``[n, C]``."""
+    joined_nodes = budget.inject_nodes if budget.edges_per_injected > 0 else 0
+    if table.record.second:
+        nodes = joined_nodes + budget.delete_nodes + 2 * budget.change_features
+        return table.survives_second(add_edges + budget.delete_edges, nodes)
+    altered = budget.change_features
+    if table.record.by_edge:
+        altered = altered + budget.change_edges
+    return table.survives(add_edges + joined_nodes, budget.delete_edges + budget.delete_nodes, altered)
 
 
-def possible(counts: StackedRecord, budget: Budget) -> Bools:
-    """Which classes may win under a budget: those that some attack brings ahead of each other one, ``[n, C]``."""
-    answer = np.ones((counts.num_targets, counts.num_classes), dtype=bool)
+def possible(record: StackedRecord, budget: Budget) -> BoolArray:
+    """Tells which classes may win under a budget: those that no other class stays ahead of, shape ``[n, C]``."""
+    possible = np.ones((record.num_targets, record.num_classes), dtype=bool)
     if budget.target_features:
-        return answer
-    degree, winner = np.diff(counts.indptr), label_is(counts, tables_of(counts))
+        return possible
+    degree = np.diff(record.indptr)
     for d in np.unique(degree):
         rows = np.flatnonzero(degree == d)
-        for j in range(counts.num_classes):
-            behind = _survives(_table(counts, rows, int(d), j), budget, budget.add_edges)
-            behind[:, j] = False  # a class is always ahead of itself
-            answer[rows] &= ~behind
-    answer[np.arange(len(winner)), winner] = True
-    return answer
+        for k in range(record.num_classes):
+            stays_behind_k = _survives(_table(record, rows, int(d), k), budget, budget.add_edges)
+            stays_behind_k[:, k] = False  # a class is always ahead of itself
+            possible[rows] &= ~stays_behind_k
+    winner = label_is(record, tables_of(record))
+    possible[np.arange(len(winner)), winner] = True
+    return possible
 
 
-def but_additions(counts: StackedRecord) -> Budget:
-    """Any number of deletions and changes, and nothing added; no deleted node where row numbers are ids."""
-    return Budget(0, math.inf, math.inf, 0, 0, math.inf if counts.ids == "node_id" else 0, math.inf)
-
-
-def right_neighbours(counts: StackedRecord, tables: list[Table], rest: Budget, stated: npt.NDArray[Any]) -> Bools:
-    """Whether each stated number of added edges is the largest that is survived on top of ``rest``, shape ``[n]``."""
-    whole = (stated == np.inf) | ((stated >= -1) & (stated == np.floor(stated)) & (stated <= 2**31))
-    sane = np.where(whole, stated, -1)
-    at = holds(counts, tables, rest, np.maximum(sane, 0))
-    beyond = holds(counts, tables, rest, np.maximum(sane + 1, 0))
-    return np.asarray(whole & ((sane < 0) | at) & ((sane == np.inf) | ~beyond))
-
-
-def broken(counts: StackedRecord, budget: Budget, fails: Bools, radius: Ints, structure: Ints) -> int:
-    """How many targets one attacked graph breaks at most, given which fail one by one."""
-    if counts.second or budget.target_features:
-        return int(fails.sum())
-    by_values = budget.change_edges if counts.by_edge else 0
-    needed = np.sort((radius if budget.change_features + by_values else structure)[fails]) + 1
-    nodes = budget.delete_nodes + budget.change_features
-    reach = int(
-        counts.targets_per_node[
-            : len(counts.targets_per_node) if nodes >= len(counts.targets_per_node) else int(nodes)
-        ].sum(dtype=np.int64)
+def but_additions(record: StackedRecord) -> Budget:
+    """Returns a budget of any number of deletions and changes. Without ids, no node is deleted."""
+    return Budget(
+        delete_edges=math.inf,
+        change_edges=math.inf,
+        delete_nodes=math.inf if record.ids == "node_id" else 0,
+        change_features=math.inf,
     )
-    injected = [budget.inject_nodes, budget.edges_per_injected]
-    touched = 2 * (budget.add_edges + budget.delete_edges + by_values) + reach
-    touched += 0 if 0 in injected else math.prod(injected)
-    spent, number = 0, 0
-    for price in needed.tolist():
-        spent += price
-        if spent > touched:
+
+
+def right_neighbours(
+    record: StackedRecord, tables: list[DegreeTable], rest: Budget, stated: npt.NDArray[Any]
+) -> BoolArray:
+    """Tells whether each stated number of added edges is the largest that is survived on top of ``rest``, ``[n]``."""
+    is_whole = (stated >= -1) & (stated == np.floor(stated)) & (stated <= LARGEST_NEIGHBOURS)
+    is_infinite = stated == np.inf
+    is_possible = is_whole | is_infinite
+    number = np.where(is_possible, stated, -1)
+    survives = (number < 0) | holds(record, tables, rest, np.maximum(number, 0))
+    survives_more = ~is_infinite & holds(record, tables, rest, np.maximum(number + 1, 0))
+    return np.asarray(is_possible & survives & ~survives_more)
+
+
+def broken(record: StackedRecord, budget: Budget, fails: BoolArray, radius: IntArray, structure: IntArray) -> int:
+    """Returns how many targets one attacked graph breaks at most: the cheapest ones first.
+
+    Args:
+        record: Scores and votes of all targets.
+        budget: What the attacker may do.
+        fails: Which targets fail one by one, shape ``[n]``.
+        radius: Radius of each target, shape ``[n]``. One change more is what it takes to break a target.
+        structure: The same without changes that alter a neighbour, shape ``[n]``.
+    """
+    if record.second or budget.target_features:
+        return int(fails.sum())
+    changed_edges = budget.change_edges if record.by_edge else 0
+    is_altering = budget.change_features + changed_edges > 0
+    needed = (radius if is_altering else structure)[fails] + 1
+    left = _changes_at_targets(record, budget, changed_edges)
+    number = 0
+    for price in np.sort(needed).tolist():
+        left -= price
+        if left < 0:
             break
         number += 1
     return number
 
 
+def _changes_at_targets(record: StackedRecord, budget: Budget, changed_edges: float) -> float:
+    """Returns at how many places an attacker can change the neighbours of targets, added up over all targets."""
+    nodes = min(budget.delete_nodes + budget.change_features, len(record.targets_per_node))
+    by_nodes = int(record.targets_per_node[: int(nodes)].sum(dtype=np.int64))
+    by_edges = 2 * (budget.add_edges + budget.delete_edges + changed_edges)
+    if budget.inject_nodes == 0 or budget.edges_per_injected == 0:
+        return by_edges + by_nodes  # 0 times infinity is NaN
+    return by_edges + by_nodes + budget.inject_nodes * budget.edges_per_injected
+
+
 def check_stacked_file(contents: Contents) -> list[str]:
-    """What is wrong with the statements of a file that holds stacked votes.
+    """Returns what is wrong with the statements of a file that holds stacked votes.
 
     Raises:
         CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
     """
-    counts, claim, arrays = StackedRecord.load(contents.evidence, contents.settings), contents.claim, contents.arrays
-    expected = make_stacked_claim(counts, digests=claim.digests, locality=claim.locality)
+    record = StackedRecord.load(contents.evidence, contents.settings)
+    claim = contents.claim
+    expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality)
     wrong = [
-        *check_targets(contents, counts.num_targets),
+        *check_targets(contents, record.num_targets),
         *check_claim(claim, expected, {"graph", "model", "encoding"}),
     ]
-    if "structure_radius" not in arrays:
+    if "structure_radius" not in contents.arrays:
         wrong.append("the radius against structure alone is missing")
-    if wrong:
-        return wrong
-    tables = tables_of(counts)
-    radius, structure, rest = arrays["radius"], arrays["structure_radius"], but_additions(counts)
-    bad = {
-        "label": arrays["label"] != label_is(counts, tables),
-        "radius": ~right_radius(tables, radius, structure=False),
-        "structure radius": ~right_radius(tables, structure, structure=True),
-        "number of new neighbours": ~right_neighbours(counts, tables, rest, arrays["new_neighbours"]),
+    return wrong or _check_statements(contents, record)
+
+
+def _check_statements(contents: Contents, record: StackedRecord) -> list[str]:
+    """Derives every statement again. Returns what is wrong."""
+    stated = contents.arrays
+    tables = tables_of(record)
+    is_wrong = {
+        "label": stated["label"] != label_is(record, tables),
+        "radius": ~right_radius(tables, stated["radius"], structure=False),
+        "structure radius": ~right_radius(tables, stated["structure_radius"], structure=True),
+        "number of new neighbours": ~right_neighbours(record, tables, but_additions(record), stated["new_neighbours"]),
     }
-    answers = [holds(counts, tables, budget) for budget in contents.budgets]
+    answers = [holds(record, tables, budget) for budget in contents.budgets]
     for i, budget in enumerate(contents.budgets):
-        bad[f"answer for {budget}"] = arrays["holds"][i] != answers[i]
-    reasons = [of_targets(name, int(where.sum()), "votes") for name, where in bad.items() if where.any()]
-    for budget, stated, holding in zip(contents.budgets, contents.broken_at_most, answers, strict=True):
-        if not reasons and stated != broken(counts, budget, ~holding, radius, structure):
-            reasons.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return reasons
+        is_wrong[f"answer for {budget}"] = stated["holds"][i] != answers[i]
+    wrong = [of_targets(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
+    if wrong:  # how many targets break follows from the radii, so that nothing can be said about it
+        return wrong
+    for budget, number, answer in zip(contents.budgets, contents.broken_at_most, answers, strict=True):
+        if number != broken(record, budget, ~answer, stated["radius"], stated["structure_radius"]):
+            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
+    return wrong

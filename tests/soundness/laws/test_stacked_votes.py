@@ -230,7 +230,7 @@ def test_the_verifier_moves_votes_through_second_edges_as_far_as_the_prover(slac
         for nodes in (1, 2, 5000):
             pulled = one._pulled(nodes)
             for k in range(2):
-                moved = moved_by_nodes(one.own.ravel(), one.cast[:, k].ravel(), second, nodes, slack)
+                moved = moved_by_nodes(one.votes_for_label.ravel(), one.votes[:, k].ravel(), second, nodes, slack)
                 assert pulled[:, k].ravel().tolist() == moved.tolist()
 
 
@@ -243,7 +243,7 @@ def test_the_verifier_allows_for_as_much_rounding_as_the_prover(kind, slack):
     allowed = np.stack([leads._slack(k) for k in range(3)], axis=1)
     for table in recount.tables_of(evidence):
         assert table.doubt.tolist() == allowed[table.rows].tolist()
-        assert table.size == 0 or table.doubt.all()
+        assert table.degree == 0 or table.doubt.all()
 
 
 def one_target(prior, gate, pseudo=0, slack=1):
