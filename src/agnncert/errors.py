@@ -10,6 +10,7 @@ AgnncertError
 ├── DatasetError         a dataset or table is missing, unreachable or malformed
 ├── CertificateError     a certificate file is damaged, altered, or of another version
 ├── SettingsError        a setting, option or key is unknown or has a senseless value
+├── WorkersError         machines that share the work are missing, are others than expected, or keep failing
 └── MissingPackage       a package is not installed; says which extra brings it
 
 ``EXTRAS`` says which extra of this package installs which other package.
@@ -68,22 +69,33 @@ class MissingPackage(AgnncertError, ModuleNotFoundError):  # noqa: N818 - reads 
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """The tail of an error message: the nearest valid word, and all of them.
+    """Returns the tail of an error message: the nearest valid word, and all of them.
+
+    Args:
+        word: What was typed.
+        valid: What could have been typed.
 
     Example:
         >>> did_you_mean("md6", ["md5", "sha1"])
         'did you mean "md5"? Valid: md5, sha1.'
     """
-    options, typed = list(valid), word.lower()
+    options = list(valid)
+    all_of_them = f"Valid: {', '.join(options)}."
+    typed = word.lower()
+
+    def similarity(option: str) -> float:
+        return SequenceMatcher(None, typed, option.lower()).ratio()
 
     def nearness(option: str) -> tuple[bool, float]:
-        return sorted(option.lower()) == sorted(typed), SequenceMatcher(None, typed, option.lower()).ratio()
+        return sorted(option.lower()) == sorted(typed), similarity(option)
 
-    best = max(options, key=nearness, default="")
-    hint = f'did you mean "{best}"? ' if best and nearness(best)[1] >= 0.5 else ""
-    return f"{hint}Valid: {', '.join(options)}."
+    nearest = max(options, key=nearness, default="")
+    if not nearest or similarity(nearest) < 0.5:
+        return all_of_them
+    return f'did you mean "{nearest}"? {all_of_them}'
 
 
+# Which extra of this package installs which other package.
 EXTRAS = {
     "torch": "torch",
     "torch_geometric": "torch",
@@ -92,19 +104,24 @@ EXTRAS = {
     "pyarrow": "data",
     "matplotlib": "figures",
 }
-# Add-on packages of the repository, which are on no package index.
+# Which add-on package of the repository, on no package index, brings which other package.
 ADDONS = {
-    **dict.fromkeys(("agnncert_live", "fastapi", "uvicorn"), "agnncert-live"),
+    "agnncert_live": "agnncert-live",
+    "fastapi": "agnncert-live",
+    "uvicorn": "agnncert-live",
     "agnncert_peers": "agnncert-peers",
     "agnncert_large": "agnncert-large",
     "pymetis": "agnncert-large[clusters]",
     "ray": "agnncert-large[ray]",
-    **dict.fromkeys(("agnncert_code", "tree_sitter", "tree_sitter_c", "tree_sitter_cpp"), "agnncert-code"),
+    "agnncert_code": "agnncert-code",
+    "tree_sitter": "agnncert-code",
+    "tree_sitter_c": "agnncert-code",
+    "tree_sitter_cpp": "agnncert-code",
 }
 
 
 def missing(package: str | None, purpose: str = "this") -> MissingPackage:
-    """The error for a package that cannot be imported.
+    """Returns the error for a package that cannot be imported, to be raised.
 
     Args:
         package: Name of the module, as ``ModuleNotFoundError`` has it.
@@ -115,10 +132,16 @@ def missing(package: str | None, purpose: str = "this") -> MissingPackage:
         reading tables needs pandas, which is not installed: pip install ".[data]" in a clone of agnncert.
     """
     name = (package or "a package").partition(".")[0]
-    command = f"pip install {name}"
-    if name in ADDONS:
-        command = f"pip install ./packages/{ADDONS[name]} in a clone of agnncert"
-    elif name in EXTRAS:
-        command = f'pip install ".[{EXTRAS[name]}]" in a clone of agnncert'
-        command += ', or ".[all]" for everything' if EXTRAS[name] == "torch" else ""
-    return MissingPackage(f"{purpose} needs {name}, which is not installed: {command}.", name=name)
+    return MissingPackage(f"{purpose} needs {name}, which is not installed: {_command_for(name)}.", name=name)
+
+
+def _command_for(package: str) -> str:
+    """Returns the command that installs a package."""
+    if package in ADDONS:
+        return f"pip install ./packages/{ADDONS[package]} in a clone of agnncert"
+    if package not in EXTRAS:
+        return f"pip install {package}"
+    command = f'pip install ".[{EXTRAS[package]}]" in a clone of agnncert'
+    if EXTRAS[package] == "torch":
+        command += ', or ".[all]" for everything'
+    return command

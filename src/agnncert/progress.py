@@ -30,17 +30,26 @@ ReportProgress = Callable[[float], None]  # takes the fraction of a step that is
 
 
 def follow(progress: OnProgress | None, what: str, total: float) -> ReportProgress:
-    """A function that takes the fraction of a step that is done, and passes it on with the time that is left."""
-    begin, steps = time.perf_counter(), int(total) if math.isfinite(total) else 100
+    """Returns a function that takes the fraction of a step that is done, and passes it on with the time that is left.
 
-    last = -1
+    Args:
+        progress: The user's callback. Nothing is passed on without one.
+        what: What is being done.
+        total: Units of work in all. If it is infinite, progress counts in hundredths.
+    """
+    begin = time.perf_counter()
+    num_units = int(total) if math.isfinite(total) else 100
+    last_done = -1
 
     def report_progress(fraction: float) -> None:
-        nonlocal last
-        done = round(fraction * steps)
-        if progress is not None and done != last:
-            last = done
-            left = (time.perf_counter() - begin) * (1 - fraction) / fraction if fraction else math.nan
-            progress(Progress(what, done, steps, left))
+        nonlocal last_done
+        done = round(fraction * num_units)
+        if progress is None or done == last_done:
+            return
+        last_done = done
+        seconds_left = math.nan
+        if fraction:
+            seconds_left = (time.perf_counter() - begin) * (1 - fraction) / fraction
+        progress(Progress(what, done, num_units, seconds_left))
 
     return report_progress

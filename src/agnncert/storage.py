@@ -48,15 +48,21 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Sequence[P
     goes wrong, the draft is removed. When the call returns, the file is on the disk under its name.
 
     Args:
-        path: The file; its folder must exist.
-        content: Bytes, or text to be encoded as UTF-8 with line ends as they are; or parts of it, one after the other.
+        path: The file. Its folder must exist.
+        content: Bytes, bytes in parts one after the other, or text to be encoded as UTF-8 with line ends as they are.
     """
     path = Path(path)
-    content = content.encode() if isinstance(content, str) else content
+    parts: Sequence[Part]
+    if isinstance(content, str):
+        parts = [content.encode()]
+    elif isinstance(content, bytes):
+        parts = [content]
+    else:
+        parts = content
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with draft.open("xb") as file:
-            for part in [content] if isinstance(content, bytes) else content:
+            for part in parts:
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
@@ -86,37 +92,41 @@ def write_sealed(
 
     Args:
         path: The file.
-        header: What to say about the arrays, as JSON values; ``format`` and ``version`` are what
-            :func:`read_sealed` asks for.
+        header: What to say about the arrays, as JSON values. :func:`read_sealed` asks for ``format`` and ``version``.
         arrays: The arrays by name.
         error: What to raise when the file cannot be written.
     """
-    text = _canonical(json.loads(json.dumps(header)) | {"file_sha256": _ZEROS})
+    plain_header = json.loads(json.dumps(header))
+    text = _canonical(plain_header | {"file_sha256": _ZEROS})
     head, parts = _layout(text, arrays)
     start, stop = _place_of_digest(head, error)
+    seal = _digest([head, *parts]).encode()
     try:
-        write_atomic(path, [head[:start], _digest([head, *parts]).encode(), head[stop:], *parts])
+        write_atomic(path, [head[:start], seal, head[stop:], *parts])
     except OSError as reason:
         raise error(f"cannot write {path}: {reason.strerror or reason}.") from reason
 
 
 def _layout(text: str, arrays: Arrays) -> tuple[bytes, list[Part]]:
-    """What safetensors puts before the arrays, and the arrays in its order: the file that it would write, uncopied.
+    """Returns what safetensors puts before the arrays, and the arrays in its order, without a copy of them.
 
-    It is asked how it writes arrays of these names and types that are empty; all that differs are shapes and places.
+    Together they are the file that safetensors would write. It is asked how it writes empty arrays of these names and
+    types, from which only shapes and offsets differ.
     """
-    blank = safetensors.numpy.save(
-        {name: np.zeros(0, dtype=array.dtype) for name, array in arrays.items()}, {_KEY: text}
-    )
-    entries = json.loads(blank[_LENGTH.size : _end_of_header(blank)])
+    empty_arrays = {name: np.zeros(0, dtype=array.dtype) for name, array in arrays.items()}
+    empty_file = safetensors.numpy.save(empty_arrays, {_KEY: text})
+    entries = json.loads(empty_file[_LENGTH.size : _end_of_header(empty_file)])
     parts: list[Part] = []
     begin = 0
     for name, entry in entries.items():
-        if name != "__metadata__":
-            array = np.asarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"), order="C")
-            parts.append(array.reshape(-1).view(np.uint8).data)
-            entry["shape"], entry["data_offsets"] = list(array.shape), [begin, begin + array.nbytes]
-            begin += array.nbytes
+        if name == "__metadata__":
+            continue
+        array = np.asarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"), order="C")
+        parts.append(array.reshape(-1).view(np.uint8).data)
+        end = begin + array.nbytes
+        entry["shape"] = list(array.shape)
+        entry["data_offsets"] = [begin, end]
+        begin = end
     head = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
     head += b" " * (-len(head) % _LENGTH.size)
     return _LENGTH.pack(len(head)) + head, parts
@@ -147,29 +157,17 @@ def read_sealed(
         error: What to raise when the file cannot be read, is something else, is of another version, or was altered.
         longest_header: The longest header to look at, in bytes.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe could be waited for without end
-        raise error(f"cannot read {path}: it is a pipe or a device. Save its content as a file first.")
-    try:
-        blob = path.read_bytes()
-    except OSError as reason:
-        raise error(f"cannot read {path}: {reason.strerror or reason}.") from reason
+    blob = _read_file(path, error)
     try:
         header = _header(blob, longest_header)
     except ValueError as reason:
         raise error(f"{path} is not a {what}{reason}") from reason
     if header.get("format") != format_name:
         raise error(f"{path} is not a {what}: its format is {reprlib.repr(header.get('format'))}.")
-    stated = header.get("version")
-    if not isinstance(stated, int) or isinstance(stated, bool) or stated < 1:
-        raise error(f"{path} names no version of its format: found {reprlib.repr(stated)}.")
-    if stated != version:
-        raise error(
-            f"{path} is of format version {reprlib.repr(stated)}, this library reads version {version} only: "
-            "update agnncert, or write the file again."
-        )
+    _check_version(path, header.get("version"), version, error)
     start, stop = _place_of_digest(blob, error)
-    whole = memoryview(blob)
-    seal = _digest([whole[:start], _ZEROS.encode(), whole[stop:]])
+    view = memoryview(blob)
+    seal = _digest([view[:start], _ZEROS.encode(), view[stop:]])
     if seal.encode() != blob[start:stop] or header.get("file_sha256") != seal:
         raise error(f"{path} was altered or damaged: its content does not match its digest.")
     try:
@@ -178,8 +176,27 @@ def read_sealed(
         raise error(f"{path} holds arrays that cannot be read: {str(reason)[:200]}.") from reason
 
 
+def _read_file(path: Path, error: type[AgnncertError]) -> bytes:
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe could be waited for without end
+        raise error(f"cannot read {path}: it is a pipe or a device. Save its content as a file first.")
+    try:
+        return path.read_bytes()
+    except OSError as reason:
+        raise error(f"cannot read {path}: {reason.strerror or reason}.") from reason
+
+
+def _check_version(path: Path, stated: object, version: int, error: type[AgnncertError]) -> None:
+    if not isinstance(stated, int) or isinstance(stated, bool) or stated < 1:
+        raise error(f"{path} names no version of its format: found {reprlib.repr(stated)}.")
+    if stated != version:
+        raise error(
+            f"{path} is of format version {reprlib.repr(stated)}, this library reads version {version} only: "
+            "update agnncert, or write the file again."
+        )
+
+
 def _header(blob: bytes, longest: int) -> dict[str, Any]:
-    """Our header, from the metadata of the safetensors header; every step may meet garbage.
+    """Returns our header, from the metadata of the safetensors header. Every step may meet garbage.
 
     Raises:
         ValueError: With the end of a sentence that begins with "… is not a certificate".
@@ -203,13 +220,16 @@ def _header(blob: bytes, longest: int) -> dict[str, Any]:
         raise ValueError(f": its header is a {type(header).__name__}.")
     if list(outer["__metadata__"]) != [_KEY]:
         raise ValueError(f': it says more than one thing about itself: expected "{_KEY}" alone.')
-    try:
-        same = _canonical(header) == text
-    except (ValueError, RecursionError):  # numbers that are none, or too deep
-        same = False
-    if not same:
+    if not _is_canonical(header, text):
         raise ValueError(": its header is not written as this library writes it, so it could be read in several ways.")
     return header
+
+
+def _is_canonical(header: dict[str, Any], text: str) -> bool:
+    try:
+        return _canonical(header) == text
+    except (ValueError, RecursionError):  # numbers that are none, or too deep
+        return False
 
 
 class _RepeatedError(Exception):
@@ -217,17 +237,19 @@ class _RepeatedError(Exception):
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         raise _RepeatedError("its header says the same thing twice.")
-    return found
+    return mapping
 
 
 def _canonical(header: dict[str, Any]) -> str:
+    """Returns the one way to write a header."""
     return json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _place_of_digest(blob: bytes, error: type[AgnncertError]) -> tuple[int, int]:
+    """Returns where the digest begins and ends; raises ``error`` if there is not exactly one."""
     places = list(_DIGEST.finditer(blob, 0, _end_of_header(blob)))
     if len(places) != 1:
         raise error(f"a sealed file has one digest, this file has {len(places)}: it was altered.")
@@ -239,13 +261,13 @@ def _end_of_header(blob: bytes) -> int:
 
 
 def is_command(character: str) -> bool:
-    """Whether a character is no text: it controls, hides, turns or breaks the text, or is half of a surrogate pair."""
+    """Returns whether a character controls, hides, turns or breaks text, or is half of a surrogate pair."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")  # joiners are part of words in some scripts, and of emoji
     return unicodedata.category(character) in kinds and character not in "\u200c\u200d"
 
 
 def visible(value: Any) -> Any:
-    """Texts of others, also inside lists and mappings, with escapes in place of characters that are commands.
+    """Returns texts of others, also inside lists and mappings, with escapes in place of characters that are commands.
 
     Example:
         >>> print(visible("a\x1b[31m\u202eb"))
@@ -254,7 +276,9 @@ def visible(value: Any) -> Any:
     if isinstance(value, str):
         if value.isprintable():
             return value
-        return "".join(ascii(one)[1:-1] if is_command(one) else one for one in value)
+        return "".join(ascii(char)[1:-1] if is_command(char) else char for char in value)
     if isinstance(value, Mapping):
         return {visible(name): visible(entry) for name, entry in value.items()}
-    return [visible(entry) for entry in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [visible(entry) for entry in value]
+    return value

@@ -49,7 +49,7 @@ def names_of_a_run_are_visible(folder: Path) -> None:
 
 PIPE = "path.exists() and not path.is_file()"
 MUTATIONS = {
-    "pipe": (storage.read_sealed, PIPE, f"False and {PIPE}", a_pipe_is_no_certificate),
+    "pipe": (storage._read_file, PIPE, f"False and {PIPE}", a_pipe_is_no_certificate),
     "pipe verified": (verdict.verify, "not file.is_file()", "not file.exists()", a_pipe_is_not_verified),
     "pipe as rows": (RunFolder.rows, "file.is_file()", "file.exists()", pipes_of_a_run_are_passed_over),
     "pipe as JSON": (RunFolder.read_json, "file.is_file()", "file.exists()", pipes_of_a_run_are_passed_over),
