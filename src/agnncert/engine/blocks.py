@@ -2,18 +2,18 @@
 
 Message passing copies the row of a node to each of its edges (``x.index_select(0, source)``), scales the copies, and
 sums those of each head (``scatter_add_``). In a large subgraph the copies are the largest tensors by far, and to write
-them to memory and read them back takes longer than to compute. ``Messages`` stands in for them until they are summed;
-then blocks of edges that stay in the processor's cache are gathered, scaled and added, in the order of the edges, so
+them to memory and read them back takes longer than to compute. ``Messages`` stands in for them until they are summed.
+Then blocks of edges that stay in the processor's cache are gathered, scaled and added, in the order of the edges, so
 that every sum is the same to the last bit. Any other operation sees ordinary copies.
 
-Rows that are not copied yet must not change before they are. So between gathering and summing only operations are
-waited out that are known to write nowhere near them; all others find the copies made.
+Rows that are not copied yet must not change before they are. So messages wait only while operations run that are known
+to write nowhere near them; before any other operation they are copied.
 """
 
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from agnncert.engine.stand_in import ABOUT_SHAPE_AND_TYPE, StandIn, on_copies
 
-LARGE = 2**22  # numbers: smaller messages stay in the cache anyway
+LARGE = 2**22  # numbers of messages that are gathered in blocks: smaller ones stay in the cache anyway
 BLOCK = 2**19  # numbers that are gathered at a time
 
 
@@ -35,7 +35,7 @@ class InBlocks(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Gathers later what is large, and sees to it that nothing changes until then."""
+        """Runs an operation: large messages are gathered later, and nothing that they need changes until then."""
         kwargs = kwargs or {}
         if torch.compiler.is_compiling():  # which brings blocks of its own
             return func(*args, **kwargs)
@@ -63,21 +63,27 @@ class InBlocks(TorchFunctionMode):
         self._waiting.clear()
 
     def _leaves_alone(self, func: Callable[..., Any], args: Any, kwargs: Any) -> bool:
-        """Whether a function writes to nothing that is still to be read."""
+        """Tells whether a function writes to nothing that is still to be read."""
         if func is Tensor.scatter_add_:
-            return self._apart(args[0])
+            return self._shares_no_memory(args[0])
         return func in _WRITES_NOWHERE and "out" not in kwargs
 
-    def _apart(self, into: Tensor) -> bool:
-        """Whether a tensor shares no memory with anything that is still to be read."""
-        waiting = [messages for reference in self._waiting if (messages := reference()) is not None]
-        read = [part for messages in waiting for part in (messages.rows, messages.index, *messages.scales)]
-        return type(into) is Tensor and all(
-            into.untyped_storage().data_ptr() != part.untyped_storage().data_ptr() for part in read
-        )
+    def _shares_no_memory(self, into: Tensor) -> bool:
+        """Tells whether a tensor shares no memory with anything that is still to be read."""
+        if type(into) is not Tensor:
+            return False
+        address = into.untyped_storage().data_ptr()
+        for reference in self._waiting:
+            messages = reference()
+            if messages is None:
+                continue
+            if any(part.untyped_storage().data_ptr() == address for part in messages.parts()):
+                return False
+        return True
 
 
 def _is_large(*args: Any) -> bool:
+    """Tells whether ``index_select`` with these arguments gathers so much that it is worth doing in blocks."""
     if len(args) != 3 or not (type(args[0]) is Tensor and type(args[2]) is Tensor):
         return False
     rows, dim, index = args
@@ -103,21 +109,28 @@ class Messages(StandIn):
 
     @staticmethod
     def __new__(cls, rows: Tensor, index: Tensor, scales: tuple[Tensor, ...] = ()) -> "Messages":
-        """A tensor with shape and type but no storage."""
+        """Makes a tensor with shape and type but no storage."""
         shape = (index.numel(), *rows.shape[1:])
         messages: Messages = Tensor._make_wrapper_subclass(cls, shape, dtype=rows.dtype, device=rows.device)
-        messages.rows, messages.index, messages.scales, messages._copied = rows, index, scales, None
+        messages.rows = rows
+        messages.index = index
+        messages.scales = scales
+        messages._copied = None
         return messages
 
+    def parts(self) -> list[Tensor]:
+        """Returns the tensors that the messages are made from."""
+        return [self.rows, self.index, *self.scales]
+
     def some(self, part: slice) -> Tensor:
-        """The messages of some edges."""
+        """Returns the messages of some edges."""
         block = self.rows.index_select(0, self.index[part])
         for scale in self.scales:
             block *= scale[part]
         return block
 
     def copied(self) -> Tensor:
-        """All of them."""
+        """Returns the messages of all edges, which are gathered at the first call."""
         if self._copied is None:
             self._copied = self.some(slice(None))
         return self._copied
@@ -128,46 +141,54 @@ class Messages(StandIn):
         for first in range(0, len(head), step):
             part = slice(first, first + step)
             block = self.some(part)
-            out.scatter_add_(0, head[part].view(-1, *[1] * (block.dim() - 1)).expand_as(block), block)
+            index = head[part].view(-1, *[1] * (block.dim() - 1)).expand_as(block)
+            out.scatter_add_(0, index, block)
         return out
 
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Scaling waits, summing goes by blocks, all else works on copies."""
+        """Runs an operation: scaling waits, summing goes by blocks, all else works on copies."""
         kwargs = kwargs or {}
         if func in ABOUT_SHAPE_AND_TYPE:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
-        if not kwargs:
-            if func in _PRODUCTS and len(args) == 2:
-                scaled = _scaled(*args)
-                if scaled is not None:
-                    return scaled
-            if func is Tensor.expand_as and type(args[0]) is Tensor:
-                return args[0].expand(args[1].shape)
-            if func is Tensor.scatter_add_ and len(args) == 4 and _sums_rows(*args):
-                return args[3].add_to(args[0], args[2][(slice(None), *[0] * (args[2].dim() - 1))])
+        waiting = None if kwargs else _without_copies(func, args)
+        if waiting is not None:
+            return waiting
         if func in _NEW and type(args[0]) is Messages:
             return func(args[0].rows, *args[1:], **kwargs)
         return on_copies(func, args, kwargs)
 
 
-def _scaled(one: Any, other: Any) -> Messages | None:
-    """Messages times one number, or one row of numbers, per edge; None if the product is of another kind."""
-    messages, scale = (one, other) if isinstance(one, Messages) else (other, one)
+def _without_copies(func: Callable[..., Any], args: Any) -> Tensor | None:
+    """Returns the result of an operation that needs no copies of all messages; ``None`` for any other operation."""
+    if func in _PRODUCTS and len(args) == 2:
+        return _scaled(*args)
+    if func is Tensor.expand_as and type(args[0]) is Tensor:
+        return args[0].expand(args[1].shape)
+    if func is Tensor.scatter_add_ and len(args) == 4 and _sums_rows(*args):
+        out, _, index, messages = args
+        first_column = (slice(None), *[0] * (index.dim() - 1))
+        return cast(Messages, messages).add_to(out, index[first_column])
+    return None
+
+
+def _scaled(left: Any, right: Any) -> Messages | None:
+    """Returns messages times one number, or one row of numbers, per edge; ``None`` for a product of another kind."""
+    messages, scale = (left, right) if isinstance(left, Messages) else (right, left)
     if messages._copied is not None or type(scale) is not Tensor or scale.dtype != messages.dtype:
         return None
-    fits = scale.dim() == messages.dim() and all(
-        have == want or (have == 1 and k > 0)
-        for k, (have, want) in enumerate(zip(scale.shape, messages.shape, strict=True))
-    )
-    return Messages(messages.rows, messages.index, (*messages.scales, scale)) if fits else None
+    if scale.dim() != messages.dim() or scale.size(0) != messages.size(0):
+        return None
+    if any(width not in (1, wanted) for width, wanted in zip(scale.shape[1:], messages.shape[1:], strict=True)):
+        return None
+    return Messages(messages.rows, messages.index, (*messages.scales, scale))
 
 
 def _sums_rows(out: Any, dim: Any, index: Any, messages: Any) -> bool:
-    """Whether whole rows are added to whole rows."""
+    """Tells whether ``scatter_add_`` with these arguments adds whole rows to whole rows."""
     return (
         type(out) is Tensor
         and dim == 0

@@ -268,4 +268,4 @@ def reach_of_ranges(ranges: Sequence[RangeVotes], edges_by_group: EdgesByGroup, 
 
 def no_reach(num_targets: int) -> ReachTable:
     """Returns empty reach tables."""
-    return np.zeros(num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    return ReachTable(np.zeros(num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))

@@ -7,6 +7,7 @@ the k largest reaches bounds it from above.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,22 @@ from scipy.sparse.csgraph import connected_components
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.divisions.base import DisjointUnion
 
-ReachTable = tuple[IntArray, IntArray]
-
 # At most so many pairs of nodes in one component are enumerated, small components first. In the components that are
 # left, any one node counts as reaching every target.
 MAX_PAIRS = 20_000_000
-PAIRS_AT_ONCE = 2**21
+PAIRS_AT_ONCE = 2**21  # pairs that are enumerated at a time
+
+
+class ReachTable(NamedTuple):
+    """Bounds on the votes that other nodes reach, one row per target.
+
+    Attributes:
+        ptr: The row of target ``j`` is ``reach[ptr[j]:ptr[j + 1]]``.
+        reach: Entry ``k - 1`` of a row bounds the votes that k nodes reach. Beyond its end the bound does not grow.
+    """
+
+    ptr: IntArray
+    reach: IntArray
 
 
 @dataclass(frozen=True)
@@ -29,7 +40,7 @@ class SmallComponents:
     """Components of some subgraphs that are small enough to have their pairs enumerated, as far as these can tell.
 
     Attributes:
-        size: Number of nodes of each, in the order of subgraphs and of nodes, shape ``[k]``.
+        size: Number of nodes of each component, in the order of subgraphs and of nodes, shape ``[k]``.
         node: Their nodes, component by component.
     """
 
@@ -38,116 +49,148 @@ class SmallComponents:
 
 
 def components(union: DisjointUnion) -> IntArray:
-    """Connected component of every copy in the union, edges taken in both directions."""
+    """Returns the connected component of every copy in a union; edges connect in both directions."""
     source, head = union.edge_index.numpy()
-    ones, size = np.ones(len(source), dtype=np.int8), len(union.subgraph_index)
-    _, label = connected_components(coo_matrix((ones, (source, head)), (size, size)), directed=False)
+    num_copies = len(union.subgraph_index)
+    ones = np.ones(len(source), dtype=np.int8)
+    adjacency = coo_matrix((ones, (source, head)), (num_copies, num_copies))
+    _, label = connected_components(adjacency, directed=False)
     return label.astype(np.int64)  # type: ignore[no-any-return]
 
 
 def small_components(union: DisjointUnion) -> SmallComponents:
-    """The small components of some subgraphs.
+    """Returns the small components of some subgraphs.
 
     Which ones are small is decided over all subgraphs together, smallest first. Those that go beyond the limit among
     some of the subgraphs do so among all of them, and whatever comes after them does, too: they need not be kept.
     """
-    label = components(union)
-    size = np.bincount(label)
-    small = _small_enough(size)
-    by_label = np.argsort(label, kind="stable")
-    kept = small[label[by_label]]
-    node = union.node.numpy()[by_label[kept]]
-    return SmallComponents(size[small].astype(np.int32), node.astype(np.int32))
+    component = components(union)
+    size = np.bincount(component)
+    is_small = _small_enough(size)
+    by_component = np.argsort(component, kind="stable")
+    kept = by_component[is_small[component[by_component]]]
+    node = union.node.numpy()[kept]
+    return SmallComponents(size[is_small].astype(np.int32), node.astype(np.int32))
 
 
 def reach_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.int32], cap: IntArray) -> ReachTable:
-    """Reach table of each target: ``reach[ptr[j] + k - 1]`` bounds the votes that k nodes reach.
+    """Returns the reach tables of target nodes.
 
     Args:
         parts: The small components of all subgraphs, some subgraphs at a time, in their order.
-        target_of: Which target each node is, -1 if it is none.
+        target_of: Number of the target that each node is, -1 if it is none.
         cap: Number of reached votes of each target.
     """
     size = np.concatenate([np.zeros(0, dtype=np.int32), *(part.size for part in parts)])
     node = np.concatenate([np.zeros(0, dtype=np.int32), *(part.node for part in parts)])
-    small = _small_enough(size)
-    node, size = node[np.repeat(small, size)], size[small]
-    owner = target_of[node]
-    base = cap - np.bincount(owner[owner >= 0], minlength=len(cap))  # votes in components that are not looked into
-    owner, reach = _reaches(size, node, owner, len(target_of))
-    return sums_of_largest(owner, reach, cap, base)
+    is_small = _small_enough(size)
+    node = node[np.repeat(is_small, size)]
+    size = size[is_small]
+    target = target_of[node]
+    votes_looked_into = np.bincount(target[target >= 0], minlength=len(cap))
+    owner, reach = _reaches(size, node, target, len(target_of))
+    return sums_of_largest(owner, reach, cap, base=cap - votes_looked_into)
 
 
 def reach_of_graphs(reach: npt.NDArray[np.integer], batch: IntArray, cap: IntArray) -> ReachTable:
-    """Reach table of each graph: a node reaches the subgraphs in which it has an edge.
+    """Returns the reach tables of target graphs: a node reaches the subgraphs in which it has an edge.
 
     Args:
         reach: Number of subgraphs in which each node has an edge.
         batch: Graph of each node.
         cap: Number of subgraphs in which each graph has an edge.
     """
-    seen = reach > 0
-    return sums_of_largest(batch[seen], reach[seen].astype(np.int64), cap, np.zeros(len(cap), dtype=np.int64))
+    has_edge = reach > 0
+    base = np.zeros(len(cap), dtype=np.int64)
+    return sums_of_largest(batch[has_edge], reach[has_edge].astype(np.int64), cap, base)
 
 
 def _small_enough(size: npt.NDArray[np.integer]) -> BoolArray:
-    """Which components have all their pairs enumerated, given the size of each: the smallest, and the first of them."""
-    number = np.bincount(size)
-    pairs = np.cumsum(number * np.arange(len(number)) ** 2)
-    beyond = int(np.searchsorted(pairs, MAX_PAIRS, side="right"))  # the first size of which not all fit
-    small = np.asarray(size < beyond)
-    if beyond < len(number):
-        room = (MAX_PAIRS - int(pairs[beyond - 1])) // beyond**2
-        small[np.flatnonzero(size == beyond)[:room]] = True
-    return small
+    """Tells which components have all their pairs enumerated: the smallest, and of one size the first.
+
+    Args:
+        size: Number of nodes of each component.
+    """
+    number_of_size = np.bincount(size)
+    pairs_up_to_size = np.cumsum(number_of_size * np.arange(len(number_of_size)) ** 2)
+    first_beyond = int(
+        np.searchsorted(pairs_up_to_size, MAX_PAIRS, side="right")
+    )  # the first size of which not all fit
+    is_small = np.asarray(size < first_beyond)
+    if first_beyond < len(number_of_size):
+        room = (MAX_PAIRS - int(pairs_up_to_size[first_beyond - 1])) // first_beyond**2
+        is_small[np.flatnonzero(size == first_beyond)[:room]] = True
+    return is_small
 
 
 def _reaches(
     size: npt.NDArray[np.int32], node: npt.NDArray[np.int32], owner: npt.NDArray[np.int32], num_nodes: int
 ) -> tuple[IntArray, IntArray]:
-    """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they meet.
+    """Returns the target of every pair (target, other node) that meets somewhere, and in how many subgraphs they meet.
 
     Args:
         size: Number of nodes of each component.
         node: Their nodes, component by component.
-        owner: Which target each of these is, -1 if it is none.
+        owner: Number of the target that each of these is, -1 if it is none.
         num_nodes: Number of nodes of the graph.
     """
     start = np.cumsum(size, dtype=np.int64) - size
-    found = [np.zeros(0, dtype=np.int64)]
-    for members in np.flatnonzero(np.bincount(size)).tolist():
-        apart, alike = ~np.eye(members, dtype=bool), start[size == members]
-        for part in np.array_split(alike, 1 + len(alike) * members**2 // PAIRS_AT_ONCE):
-            entry = part[:, None] + np.arange(members)
-            me, mates = owner[entry].astype(np.int64)[:, :, None], node[entry][:, None, :]
-            found.append((me * num_nodes + mates)[(me >= 0) & apart])
-    pair = np.concatenate(found)
-    del found
+    meetings = [np.zeros(0, dtype=np.int64)]  # one number for the pair at each meeting
+    for num_members in np.flatnonzero(np.bincount(size)).tolist():
+        is_other = ~np.eye(num_members, dtype=bool)
+        starts = start[size == num_members]
+        for some in np.array_split(starts, 1 + len(starts) * num_members**2 // PAIRS_AT_ONCE):
+            member = some[:, None] + np.arange(num_members)
+            target = owner[member].astype(np.int64)[:, :, None]
+            other = node[member][:, None, :]
+            meetings.append((target * num_nodes + other)[(target >= 0) & is_other])
+    pair = np.concatenate(meetings)
+    del meetings
     pair.sort()
-    first = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]])[: len(pair)])
+    is_first = np.concatenate([[True], pair[1:] != pair[:-1]])[: len(pair)]
+    first = np.flatnonzero(is_first)
     return pair[first] // num_nodes, np.diff(first, append=len(pair))
 
 
 def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> ReachTable:
-    """Sums of the k largest reaches of each owner, at most ``cap``; a row ends where it stops growing, at ``cap``."""
+    """Returns the sums of the k largest reaches of each owner, at most ``cap``.
+
+    A row ends where it stops growing, with its cap.
+
+    Args:
+        owner: Target of each reach.
+        reach: The reaches.
+        cap: Number of votes of each target.
+        base: What is added to every entry of a row: votes that any one node may reach.
+    """
+    num_targets = len(cap)
     most = int(reach.max(initial=0))
     key = owner * (most + 1) + (most - reach)  # by owner, and the largest reach first
     key.sort()
-    owner, total = key // (most + 1), np.cumsum(most - key % (most + 1))
+    owner = key // (most + 1)
+    total = np.cumsum(most - key % (most + 1))
     del key
-    count = np.bincount(owner, minlength=len(cap))
+    count = np.bincount(owner, minlength=num_targets)
     start = np.cumsum(count) - count
-    total += np.repeat(base - np.concatenate([[0], total])[start], count)
+    total_before = np.concatenate([[0], total])[start]
+    total += np.repeat(base - total_before, count)
     np.minimum(total, np.repeat(cap, count), out=total)
     grows = np.ones(len(total), dtype=bool)
     grows[1:] = total[1:] > total[:-1]
     grows[start[count > 0]] = True
-    total = total[grows]
-    # Files promise that a row ends with the number of votes. Some do not yet: where all components are large (one
-    # node may reach them all), and where there is only a self-loop (no other node reaches the target).
-    count = np.bincount(owner[grows], minlength=len(cap))
+    return _ending_with_cap(owner[grows], total[grows], cap)
+
+
+def _ending_with_cap(owner: IntArray, total: IntArray, cap: IntArray) -> ReachTable:
+    """Appends the number of votes to rows that do not end with it, as files promise that every row does.
+
+    Such rows are those of targets all of whose components are large (one node may reach them all), and of targets that
+    only have a self-loop (no other node reaches them).
+    """
+    count = np.bincount(owner, minlength=len(cap))
     end = np.cumsum(count)
     last = np.where(count > 0, np.append(total, 0)[end - 1], 0)
-    short = last < cap
-    total = np.insert(total, end[short], cap[short])
-    return np.concatenate([[0], np.cumsum(count + short)]).astype(np.int64), total.astype(np.int64, copy=False)
+    is_short = last < cap
+    total = np.insert(total, end[is_short], cap[is_short])
+    ptr = np.concatenate([[0], np.cumsum(count + is_short)])
+    return ReachTable(ptr.astype(np.int64), total.astype(np.int64, copy=False))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from agnncert.engine.workers import Part, Ready, Result, Shared, versions
+from agnncert.engine.workers import Part, Prepared, Result, Shared, versions
 from agnncert.errors import WorkersError, missing
 
 RETRIES = 8  # how often a part is begun again whose worker died
@@ -44,8 +44,8 @@ class Ray:
     def run(
         self,
         shared: Shared,
-        prepare: Callable[[Shared], Ready],
-        task: Callable[[Ready, Part], Result],
+        prepare: Callable[[Shared], Prepared],
+        task: Callable[[Prepared, Part], Result],
         parts: Sequence[Part],
     ) -> Iterator[tuple[Part, Result]]:
         """As in ``Workers``.

@@ -143,7 +143,7 @@ def write_out(core: Core, data: Any) -> tuple[Targets, Votes, ReachTable]:
     for name in ("indptr", "group", "reached"):
         if not np.array_equal(known[name], getattr(votes, name)):
             raise RuntimeError(f"the votes kept are not those of the graph: {name} differs. This is a mistake here.")
-    return chosen, votes, (known["reach_ptr"], known["reach"])
+    return chosen, votes, ReachTable(known["reach_ptr"], known["reach"])
 
 
 def _numbers(store: Store, row: Array, most: int) -> Array:
