@@ -9,18 +9,9 @@ import torch
 from torch import Tensor
 
 from agnncert.certificates.theorem_facts import EDGES_ONLY
-from agnncert.divisions.base import (
-    BuiltInDivision,
-    DisjointUnion,
-    check_settings,
-    is_graph_task,
-    number_within,
-    require_covered,
-    touched_edge_groups,
-    touched_nodes,
-    touched_pairs,
-    union_of_edges,
-)
+from agnncert.divisions.base import BuiltInDivision, check_settings, is_graph_task, number_within
+from agnncert.divisions.changes import require_covered, touched_edge_groups, touched_nodes, touched_pairs
+from agnncert.divisions.union import DisjointUnion, union_of_edges
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
@@ -35,24 +26,27 @@ class EdgeDivision(BuiltInDivision):
     family = "edge-centric"
 
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
-        """Edges of one group; in the graph task only their endpoints stay, so that no isolated node is read out."""
-        inside = groups == index
+        """Returns the edges of one group; in the graph task only their endpoints stay.
+
+        So no isolated node is read out in the graph task.
+        """
+        is_inside = groups == index
         if not is_graph_task(graph):
-            return graph.with_edges(inside)
-        return graph.with_nodes(torch.unique(graph.edge_index[:, inside]), inside)
+            return graph.with_edges(is_inside)
+        return graph.with_nodes(torch.unique(graph.edge_index[:, is_inside]), is_inside)
 
     def disjoint_union(
         self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
     ) -> DisjointUnion:
-        """The disjoint union of all subgraphs, or of some; arguments as in ``Division``."""
-        cells = groups
+        """Returns the disjoint union of all subgraphs, or of some; the arguments are those of ``Division``."""
+        subgraph_of_edge = groups
         if is_graph_task(graph):
             source = graph.edge_index[0] if edges is None else graph.edge_index[0, edges]
-            cells = graph.graph_of_node[source] * self.num_groups_in(graph) + groups
-        cell, node, edge_index, edge = union_of_edges(graph, cells, edges=edges)
+            subgraph_of_edge = graph.graph_of_node[source] * self.num_groups_in(graph) + groups
+        union = union_of_edges(graph, subgraph_of_edge, edges=edges)
         # An endpoint counts whichever way the edge points: a model that also reads outgoing edges is then covered.
-        everyone = torch.ones_like(cell, dtype=torch.bool)
-        return DisjointUnion(cell, node, edge_index, edge, votes=everyone, reached=everyone)
+        everyone = torch.ones_like(union.subgraph_index, dtype=torch.bool)
+        return DisjointUnion(*union, votes=everyone, reached=everyone)
 
 
 @dataclass(frozen=True)
@@ -93,12 +87,16 @@ class EdgeCentric(EdgeDivision):
         return MappingProxyType(EDGES_ONLY if self.edges_only else {})
 
     def theorem(self, task: Task) -> str:
-        """The edge-centric theorem of the task; with ``edges_only`` the rule that uses nothing but ``unit_costs``."""
+        """Returns the edge-centric theorem of the task.
+
+        With ``edges_only`` it is the theorem that uses nothing but ``unit_costs``.
+        """
         return super().theorem(task) if self.edges_only else f"edge-centric/{task}"
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
-        """Group of every directed edge; both directions of a pair share it."""
-        keys, groups = node_keys(graph), torch.empty(graph.edge_index.size(1), dtype=torch.int64)
+        """Returns the group of every directed edge; both directions of a pair share it."""
+        keys = node_keys(graph)
+        groups = torch.empty(graph.edge_index.size(1), dtype=torch.int64)
         for start in range(0, len(groups), BLOCK):
             part = slice(start, start + BLOCK)
             u, v = keys[graph.edge_index[:, part]].numpy().view(np.uint64)
@@ -106,14 +104,17 @@ class EdgeCentric(EdgeDivision):
         return groups
 
     def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
-        """Groups whose vote ``change`` can alter: those of touched edges and of all edges of touched nodes."""
+        """Returns the groups whose vote ``change`` can alter: those of touched edges and of edges of touched nodes."""
         require_covered(change, graph, target, target_features=False)
-        nodes, keys = touched_nodes(change), node_keys(graph)
-        if nodes and self.edges_only:
+        moved = touched_edge_groups(change, self.num_groups, self.hash)
+        nodes = touched_nodes(change)
+        if not nodes:
+            return moved
+        if self.edges_only:
             raise NotCovered("the change touches nodes, and edges_only=True covers changes of edges alone.")
-        at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
-        moved = set(self.groups(graph)[at_nodes].tolist()) if nodes else set()
-        return moved | touched_edge_groups(change, self.num_groups, self.hash)
+        is_touched = torch.isin(node_keys(graph), torch.tensor(sorted(nodes), dtype=torch.int64))
+        has_touched_end = is_touched[graph.edge_index].any(0)
+        return moved | set(self.groups(graph)[has_touched_end].tolist())
 
 
 @dataclass(frozen=True)
@@ -132,33 +133,44 @@ class PerEdge(EdgeDivision):
     has_disjoint_union = True
 
     def __str__(self) -> str:
-        return f"edge-centric(T=inf{', self-loops kept' if self.self_loops else ''})"
+        loops = ", self-loops kept" if self.self_loops else ""
+        return f"edge-centric(T=inf{loops})"
 
     def theorem(self, task: Task) -> str:
-        """The theorem for one vote per pair of nodes."""
+        """Returns the theorem for one vote per pair of nodes."""
         return f"per-pair/{task}"
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
-        """Number of the pair of each edge within its graph; both directions of a pair share it."""
-        return self._pairs(graph)[1]
+        """Returns the number of the pair of each edge within its graph; both directions of a pair share it."""
+        _, number_of_edge = self._pairs(graph)
+        return number_of_edge
 
     def num_groups_in(self, graph: CanonicalGraph) -> int:
-        """Number of pairs of nodes with an edge; of a joined set, the largest number that one of its graphs has."""
-        number = self._pairs(graph)[0]
+        """Returns the number of pairs of nodes with an edge; of a joined set, the largest that a graph of it has."""
+        number, _ = self._pairs(graph)
         return int(number.max()) + 1 if len(number) else 1
 
     def _pairs(self, graph: CanonicalGraph) -> tuple[Tensor, Tensor]:
-        """Number of each pair of nodes within its graph, by ascending ends, and that of the pair of each edge."""
-        low, high = graph.edge_index.min(0).values, graph.edge_index.max(0).values
+        """Returns the number of each pair within its graph, by ascending ends, and the number of each edge's pair."""
+        low = graph.edge_index.min(0).values
+        high = graph.edge_index.max(0).values
         pair, of_edge = torch.unique(low.long() * graph.num_nodes + high, return_inverse=True)
         number = number_within(graph, torch.div(pair, graph.num_nodes, rounding_mode="floor"))
         return number, number[of_edge]
 
     def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[tuple[int, int]]:
-        """Pairs whose vote can change, named by the keys of their nodes: the number of a pair depends on the others."""
+        """Returns the pairs whose vote can change, named by the keys of their nodes.
+
+        The number of a pair depends on the other pairs, so it is no name.
+        """
         require_covered(change, graph, target, target_features=False)
-        nodes, keys = touched_nodes(change), node_keys(graph)
-        ends = (sorted(pair) for pair in keys[graph.edge_index].t().tolist())
-        pairs = {(u, v) for u, v in ends if u in nodes or v in nodes} | set(touched_pairs(change))
-        own = None if target is None else int(keys[target])
-        return {pair for pair in pairs if own is None or own in pair}
+        nodes = touched_nodes(change)
+        keys = node_keys(graph)
+        pairs = set(touched_pairs(change))
+        for u, v in keys[graph.edge_index].t().tolist():
+            if u in nodes or v in nodes:
+                pairs.add((min(u, v), max(u, v)))
+        if target is None:
+            return pairs
+        target_key = int(keys[target])
+        return {pair for pair in pairs if target_key in pair}

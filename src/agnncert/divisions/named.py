@@ -1,12 +1,12 @@
 """The built-in divisions by name: one table of what commands, settings and searches need to know about each.
 
-Imports no torch, so that names can be listed and checked before anything heavy is loaded. What a division proves stands
-in ``agnncert.certificates.rules``.
+This module imports no torch, so that names can be listed and checked before anything heavy is loaded. What a division
+proves stands in ``agnncert.certificates.theorem_facts``.
 """
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ class NamedDivision:
         cls: Name of its class.
         tasks: Tasks that it is for.
         counts: Arguments of the class that are numbers of groups; none if there is one subgraph per neighbour.
-        usual: The usual number of groups (for each of ``counts``) by task.
+        usual: The default number of groups (for each of ``counts``) by task.
         flags: Arguments of the class that are switches.
     """
 
@@ -37,17 +37,27 @@ class NamedDivision:
     flags: tuple[str, ...] = ()
 
     def load(self) -> type[Any]:
-        """The class itself; this imports torch. Raises MissingPackage if an add-on package has it that is missing."""
+        """Returns the class itself; this imports torch.
+
+        Raises:
+            MissingPackage: The class is in an add-on package that is not installed.
+        """
         from agnncert.divisions import edge, node
 
-        owner: Any = edge if self.cls in ("EdgeCentric", "PerEdge") else node
+        module: Any = node
         if self.cls.startswith("GNNCert"):
-            owner = addon("agnncert.names", "baselines", "agnncert_peers", self.title)
-        cls: type[Any] = getattr(owner, self.cls)
+            module = addon("agnncert.names", "baselines", "agnncert_peers", self.title)
+        elif self.cls in ("EdgeCentric", "PerEdge"):
+            module = edge
+        cls: type[Any] = getattr(module, self.cls)
         return cls
 
     def build(self, task: str, settings: Mapping[str, Any]) -> Any:
-        """Builds the division. The number of groups defaults to the one in the table if the settings do not give it.
+        """Builds the division.
+
+        Args:
+            task: ``"node"`` or ``"graph"``.
+            settings: Arguments of the class. Numbers of groups default to those in the table.
 
         Raises:
             SettingsError: The division is not for this task.
@@ -56,7 +66,8 @@ class NamedDivision:
             raise SettingsError(
                 f"the {self.name} division is for {self.tasks[0]} classification: use edge or node for {task}s."
             )
-        return self.load()(**{**dict.fromkeys(self.counts, self.usual[task]), **settings})
+        default = dict.fromkeys(self.counts, self.usual[task])
+        return self.load()(**{**default, **settings})
 
 
 _GRID = ("edge_groups", "node_groups")
@@ -79,11 +90,11 @@ AGNNCERT = ("edge", "node", "gated", "per-neighbour", "per-edge", STACKED)
 
 
 def division_named(name: str, num_groups: int | None = None, hash: str = "md5", task: str = "node") -> Any:
-    """The division that a name stands for.
+    """Returns the division that a name stands for.
 
     Args:
         name: One of ``DIVISIONS``.
-        num_groups: Number of groups (in a grid, on each side); the usual one for the task when not given.
+        num_groups: Number of groups (in a grid, on each side). Defaults to the one in the table for the task.
         hash: Hash function that assigns groups.
         task: ``"node"`` or ``"graph"``.
 
@@ -99,12 +110,16 @@ def division_named(name: str, num_groups: int | None = None, hash: str = "md5", 
     entry = DIVISIONS[name]
     if num_groups is not None and not entry.counts:
         raise SettingsError(f"the {name} division takes no number of groups ({num_groups}): the graph has as many.")
-    counts = {} if num_groups is None else dict.fromkeys(entry.counts, num_groups)
-    return entry.build(task, {**counts, **({"hash": hash} if entry.counts else {})})
+    settings: dict[str, Any] = {}
+    if num_groups is not None:
+        settings.update(dict.fromkeys(entry.counts, num_groups))
+    if entry.counts:
+        settings["hash"] = hash
+    return entry.build(task, settings)
 
 
 def title_of(division: Any) -> str:
-    """The name of a division in tables of results: its title or, if it is a user's own, the name of its class.
+    """Returns the name of a division in tables of results: its title or, if it is a user's own, the name of its class.
 
     Example:
         >>> title_of(division_named("edge")), title_of(division_named("gated"))
@@ -117,7 +132,10 @@ def title_of(division: Any) -> str:
 
 
 def parse_division(text: str) -> Any:
-    """The built-in division that prints as ``text``; raises DivisionError if there is none.
+    """Returns the built-in division that prints as ``text``.
+
+    Raises:
+        DivisionError: There is none.
 
     Example:
         >>> parse_division("node-centric(T=60, hash=sha1, key=u64le)")
@@ -127,15 +145,22 @@ def parse_division(text: str) -> Any:
     """
     match = re.match(r"[a-z-]+\(T=(\d+)(?:x(\d+))?, hash=(\w+)", text)
     numbers = [int(number) for number in match.groups()[:2] if number] if match else []
+    hash_setting = {"hash": match[3]} if match else {}
     for entry in DIVISIONS.values():
         if len(numbers) != len(entry.counts):
             continue
-        settings = {**dict(zip(entry.counts, numbers, strict=True)), **({"hash": match[3]} if match else {})}
-        for flags in itertools.product((False, True), repeat=len(entry.flags)):
-            try:
-                division = entry.load()(**settings, **dict(zip(entry.flags, flags, strict=True)))
-            except DivisionError:  # no such number of groups, or hash
-                continue
+        settings = {**dict(zip(entry.counts, numbers, strict=True)), **hash_setting}
+        for division in _with_all_flags(entry, settings):
             if str(division) == text:
                 return division
     raise DivisionError(f'cannot rebuild the division "{text}": it is not one of the built-in ones.')
+
+
+def _with_all_flags(entry: NamedDivision, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """Yields the divisions that differ in their switches; none if the other settings are not valid."""
+    for values in itertools.product((False, True), repeat=len(entry.flags)):
+        flags = dict(zip(entry.flags, values, strict=True))
+        try:
+            yield entry.load()(**settings, **flags)
+        except DivisionError:  # no such number of groups, or hash
+            continue

@@ -1,5 +1,6 @@
 """Node-centric divisions: all edges that leave a node go to the group of its id."""
 
+import itertools
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 
@@ -7,18 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.divisions.base import (
-    BuiltInDivision,
-    DisjointUnion,
-    check_settings,
-    is_graph_task,
-    number_within,
-    require_covered,
-    stable_order,
-    touched_nodes,
-    touched_pairs,
-    union_of_edges,
-)
+from agnncert.divisions.base import BuiltInDivision, check_settings, is_graph_task, number_within
+from agnncert.divisions.changes import require_covered, touched_nodes, touched_pairs
+from agnncert.divisions.union import DisjointUnion, UnionOfEdges, stable_order, union_of_edges
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
 from agnncert.graphs.perturbation import Perturbation
@@ -32,50 +24,63 @@ class NodeDivision(BuiltInDivision):
 
     @abstractmethod
     def node_groups(self, graph: CanonicalGraph) -> Tensor:
-        """Group of every node, shape ``[num_nodes]``."""
+        """Returns the group of every node, shape ``[num_nodes]``."""
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
-        """Group of the node each edge comes from; in the graph task −1 when its two ends differ in group."""
-        of_node = self.node_groups(graph)
-        source, head = of_node[graph.edge_index]
-        return torch.where(source == head, source, -1) if is_graph_task(graph) else source
+        """Returns the group of the node each edge comes from; in the graph task −1 if its two ends differ in group."""
+        group_of_node = self.node_groups(graph)
+        source, head = graph.edge_index
+        source_group = group_of_node[source]
+        if is_graph_task(graph):
+            return torch.where(source_group == group_of_node[head], source_group, -1)
+        return source_group
 
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
-        """Edges that leave the nodes of one group; in the graph task just those nodes and the edges between them."""
-        inside = groups == index
+        """Returns the edges that leave the nodes of one group.
+
+        In the graph task the subgraph has just those nodes, and the edges between them.
+        """
+        is_inside = groups == index
         if is_graph_task(graph):
-            return graph.with_nodes((self.node_groups(graph) == index).nonzero().view(-1), inside)
-        return graph.with_edges(inside)
+            nodes = (self.node_groups(graph) == index).nonzero().view(-1)
+            return graph.with_nodes(nodes, is_inside)
+        return graph.with_edges(is_inside)
 
     def disjoint_union(
         self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
     ) -> DisjointUnion:
-        """The disjoint union of all subgraphs, or of some; arguments as in ``Division``."""
+        """Returns the disjoint union of all subgraphs, or of some; the arguments are those of ``Division``."""
         if is_graph_task(graph):
             return self._graph_union(graph, groups, edges, within)
-        cell, node, edge_index, edge = union_of_edges(graph, groups, edges=edges)
-        has_edge = torch.zeros_like(cell, dtype=torch.bool)
-        has_edge[edge_index[1]] = True
-        return DisjointUnion(cell, node, edge_index, edge, votes=has_edge, reached=has_edge)
+        union = union_of_edges(graph, groups, edges=edges)
+        has_edge = _has_incoming_edge(union)
+        return DisjointUnion(*union, votes=has_edge, reached=has_edge)
 
     def _graph_union(
         self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None, within: range | None
     ) -> DisjointUnion:
-        of_node = self.node_groups(graph)
-        cell_of_node = graph.graph_of_node * self.num_groups_in(graph) + of_node
-        nodes = _within(of_node, within)
-        node = nodes[stable_order(cell_of_node[nodes])]
-        position = torch.full_like(cell_of_node, -1)
+        """Returns the disjoint union in the graph task, where every node is in one subgraph."""
+        group_of_node = self.node_groups(graph)
+        subgraph_of_node = graph.graph_of_node * self.num_groups_in(graph) + group_of_node
+        nodes = _nodes_within(group_of_node, within)
+        node = nodes[stable_order(subgraph_of_node[nodes])]
+        position = torch.full_like(subgraph_of_node, -1)
         position[node] = torch.arange(len(node))
         kept = (groups >= 0).nonzero().view(-1)
         kept = kept if edges is None else edges[kept].long()
-        edge = kept[stable_order(cell_of_node[graph.edge_index[0, kept]])]
-        cell = cell_of_node[node]
-        _, where, sizes = torch.unique_consecutive(cell, return_inverse=True, return_counts=True)
+        edge = kept[stable_order(subgraph_of_node[graph.edge_index[0, kept]])]
+        subgraph_index = subgraph_of_node[node]
+        _, subgraph, sizes = torch.unique_consecutive(subgraph_index, return_inverse=True, return_counts=True)
         # A lone node has no edge to lose or gain, unless it may be joined to itself.
-        reached = sizes[where] >= (1 if self.self_loops or self.is_per_neighbour else 2)
-        everyone = torch.ones_like(cell, dtype=torch.bool)
-        return DisjointUnion(cell, node, position[graph.edge_index[:, edge]], edge, votes=everyone, reached=reached)
+        least_size = 1 if self.self_loops or self.is_per_neighbour else 2
+        return DisjointUnion(
+            subgraph_index=subgraph_index,
+            node=node,
+            edge_index=position[graph.edge_index[:, edge]],
+            edge=edge,
+            votes=torch.ones_like(subgraph_index, dtype=torch.bool),
+            reached=sizes[subgraph] >= least_size,
+        )
 
 
 @dataclass(frozen=True)
@@ -103,30 +108,35 @@ class NodeCentric(NodeDivision):
         return f"node-centric(T={self.num_groups}, hash={self.hash}, key=u64le{gated}{loops})"
 
     def theorem(self, task: Task) -> str:
-        """The node-centric theorem of the task."""
+        """Returns the node-centric theorem of the task."""
         return f"node-centric/{task}"
 
     def node_groups(self, graph: CanonicalGraph) -> Tensor:
-        """Group of every node, shape ``[num_nodes]``: the hash of its id."""
+        """Returns the group of every node, shape ``[num_nodes]``: the hash of its id."""
         keys = node_keys(graph).numpy().view(np.uint64)
         return torch.from_numpy(hashing.node_groups(keys, self.num_groups, self.hash))
 
     def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
-        """Groups whose vote ``change`` can alter for ``target``."""
+        """Returns the groups whose vote ``change`` can alter for ``target``."""
         require_covered(change, graph, target, target_features=self.gates_features)
-        own_key = None if target is None else int(node_keys(graph)[target])
-        nodes, pairs = touched_nodes(change), touched_pairs(change)
-        keys = [*nodes, *(key for pair in pairs for key in pair)]
-        hashed = hashing.node_groups(np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash)
-        group = dict(zip(keys, hashed.tolist(), strict=True))
+        target_key = _target_key(graph, target)
+        nodes = touched_nodes(change)
+        pairs = touched_pairs(change)
+        group = self._groups_of_keys([*nodes, *itertools.chain.from_iterable(pairs)])
         moved = {group[key] for key in nodes}
         for u, v in pairs:
             # Across groups, u -> v alters only v's vote in u's group, and v -> u only u's vote in v's group.
             if group[u] == group[v]:
                 moved.add(group[u])
-            elif own_key in (u, v):
-                moved.add(group[v if own_key == u else u])
+            elif target_key in (u, v):
+                moved.add(group[v if target_key == u else u])
         return moved
+
+    def _groups_of_keys(self, keys: list[int]) -> dict[int, int]:
+        """Returns the group of each key."""
+        unsigned = np.array(keys, dtype=np.int64).view(np.uint64)
+        groups = hashing.node_groups(unsigned, self.num_groups, self.hash)
+        return dict(zip(keys, groups.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -140,33 +150,35 @@ class GatedNodeCentric(NodeCentric):
     gates_features = True
 
     def theorem(self, task: Task) -> str:
-        """The theorem for gated features, which is about nodes."""
+        """Returns the theorem for gated features in the node task, and the node-centric one in the graph task."""
         return "gated/node" if task == "node" else super().theorem(task)
 
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
-        """As in :class:`NodeCentric`, without features of other groups; nodes of those that have no edge abstain."""
+        """Returns the subgraph of :class:`NodeCentric` without the features of other groups' nodes.
+
+        Nodes of other groups abstain where they have no edge.
+        """
         part = super().subgraph(graph, groups, index)
         if is_graph_task(graph):
             return part
-        own = self.node_groups(graph) == index
-        has_edge = torch.zeros_like(own)
+        is_own = self.node_groups(graph) == index
+        has_edge = torch.zeros_like(is_own)
         has_edge[part.edge_index[1]] = True
-        return replace(part.with_features_of(own), abstain=~(own | has_edge))
+        return replace(part.with_features_of(is_own), abstain=~(is_own | has_edge))
 
     def disjoint_union(
         self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
     ) -> DisjointUnion:
-        """The disjoint union of all subgraphs, or of some; arguments as in ``Division``."""
+        """Returns the disjoint union of all subgraphs, or of some; the arguments are those of ``Division``."""
         if is_graph_task(graph):
             return self._graph_union(graph, groups, edges, within)
-        own = self.node_groups(graph)
-        at_home = _within(own, within)
-        copies = own[at_home] * graph.num_nodes + at_home
-        cell, node, edge_index, edge = union_of_edges(graph, groups, copies, edges)
-        has_edge = torch.zeros_like(cell, dtype=torch.bool)
-        has_edge[edge_index[1]] = True
-        home = own[node] == cell
-        return DisjointUnion(cell, node, edge_index, edge, votes=has_edge | home, reached=has_edge, blank=~home)
+        group_of_node = self.node_groups(graph)
+        nodes = _nodes_within(group_of_node, within)
+        own_copies = group_of_node[nodes] * graph.num_nodes + nodes
+        union = union_of_edges(graph, groups, own_copies, edges)
+        has_edge = _has_incoming_edge(union)
+        is_own = group_of_node[union.node] == union.subgraph_index
+        return DisjointUnion(*union, votes=has_edge | is_own, reached=has_edge, blank=~is_own)
 
 
 @dataclass(frozen=True)
@@ -183,27 +195,45 @@ class PerNeighbour(NodeDivision):
         return "node-centric(T=inf)"
 
     def theorem(self, task: Task) -> str:
-        """The theorem for one vote per neighbour."""
+        """Returns the theorem for one vote per neighbour."""
         return f"per-neighbour/{task}"
 
     def node_groups(self, graph: CanonicalGraph) -> Tensor:
-        """Row of every node in its graph, shape ``[num_nodes]``."""
+        """Returns the row of every node in its graph, shape ``[num_nodes]``."""
         return number_within(graph, torch.arange(graph.num_nodes))
 
     def num_groups_in(self, graph: CanonicalGraph) -> int:
-        """Number of nodes; of a joined set, those of its largest graph."""
+        """Returns the number of nodes; of a joined set, that of its largest graph."""
         return int(self.node_groups(graph).max()) + 1 if graph.num_nodes else 1
 
     def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
-        """Keys of the nodes whose group's vote can alter: rows move when nodes are deleted, keys do not."""
+        """Returns the keys of the nodes whose group's vote can change.
+
+        Rows move when nodes are deleted, and keys do not.
+        """
         require_covered(change, graph, target, target_features=False)
-        own_key = None if target is None else int(node_keys(graph)[target])
-        pairs = touched_pairs(change)
-        return touched_nodes(change) | {v if own_key == u else u for u, v in pairs if own_key in (u, v)}
+        target_key = _target_key(graph, target)
+        moved = touched_nodes(change)
+        for u, v in touched_pairs(change):
+            if target_key in (u, v):
+                moved.add(v if target_key == u else u)
+        return moved
 
 
-def _within(groups: Tensor, wanted: range | None) -> Tensor:
-    """Positions of the nodes whose group is wanted."""
-    if wanted is None:
-        return torch.arange(len(groups))
-    return ((groups >= wanted.start) & (groups < wanted.stop)).nonzero().view(-1)
+def _target_key(graph: CanonicalGraph, target: int | None) -> int | None:
+    """Returns the key of the target node; ``None`` in the graph task."""
+    return None if target is None else int(node_keys(graph)[target])
+
+
+def _has_incoming_edge(union: UnionOfEdges) -> Tensor:
+    """Tells which copies of a union have an edge that points to them."""
+    has_edge = torch.zeros_like(union.subgraph_index, dtype=torch.bool)
+    has_edge[union.edge_index[1]] = True
+    return has_edge
+
+
+def _nodes_within(group_of_node: Tensor, groups: range | None) -> Tensor:
+    """Returns the nodes of some groups, or all nodes if ``groups`` is ``None``."""
+    if groups is None:
+        return torch.arange(len(group_of_node))
+    return ((group_of_node >= groups.start) & (group_of_node < groups.stop)).nonzero().view(-1)

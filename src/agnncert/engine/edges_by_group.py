@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from agnncert.certificates.votes import IntArray
-from agnncert.divisions.base import DisjointUnion, Division
+from agnncert.divisions.base import Division
+from agnncert.divisions.union import DisjointUnion
 from agnncert.engine.union import SubgraphUnion, near_targets
 from agnncert.graphs.graph import CanonicalGraph
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from agnncert.certificates.votes import ABSTAIN, BoolArray, IntArray, Votes
-from agnncert.divisions.base import DisjointUnion
+from agnncert.divisions.union import DisjointUnion
 from agnncert.engine import fast
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.edges_by_group import EdgesByGroup

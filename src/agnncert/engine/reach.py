@@ -15,7 +15,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.divisions.base import DisjointUnion
+from agnncert.divisions.union import DisjointUnion
 
 # At most so many pairs of nodes in one component are enumerated, small components first. In the components that are
 # left, any one node counts as reaching every target.

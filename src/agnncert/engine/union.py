@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from agnncert.certificates.votes import IntArray
-from agnncert.divisions.base import DisjointUnion, Division
+from agnncert.divisions.base import Division
+from agnncert.divisions.union import DisjointUnion
 from agnncert.engine import reach
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.features import SparseRows

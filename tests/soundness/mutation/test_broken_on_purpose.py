@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from agnncert.certificates.votes import ABSTAIN
-from agnncert.divisions import base, edge, node
-from agnncert.divisions.base import DisjointUnion
+from agnncert.divisions import changes, edge, node
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
+from agnncert.divisions.union import DisjointUnion
 from agnncert.engine import features as lazy_rows
 from agnncert.engine import naive, range_votes, union, votes
 from agnncert.engine import reach as coverage
@@ -23,6 +23,7 @@ from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.rounding import Predictions
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
+from agnncert.graphs.perturbation import Perturbation
 from agnncert.proving import theorems as rules
 from tests.support.checks import (
     check_change,
@@ -81,7 +82,7 @@ def listing(division, task="node"):
 def no_edge_hub():
     """One node joined to nodes that had no edge moves one vote at most in the node-centric division."""
     data = make_data([(0, 1), (1, 0)], 8)
-    change = base.Perturbation(
+    change = Perturbation(
         inject_nodes={20_000: [1.0, 1.0, 1.0]}, add_edges=[(20_000, int(u)) for u in data.node_id[2:]]
     )
     check_change_of_votes(data, change, NodeCentric(12))
@@ -125,7 +126,7 @@ def hash_row_numbers(patch):
 
 
 def hash_with_the_size_of_the_graph(patch):
-    plain = base.node_keys
+    plain = edge.node_keys
     for division in (edge, node):
         patch.setattr(division, "node_keys", lambda graph: plain(graph) * graph.num_nodes)
 
@@ -295,15 +296,15 @@ def free_own_features(patch):
 
 def free_edges_of_touched_nodes(patch):
     def moved_groups(self, change, graph, target):
-        base.require_covered(change, graph, target, target_features=False)
-        return base.touched_edge_groups(change, self.num_groups, self.hash)
+        changes.require_covered(change, graph, target, target_features=False)
+        return changes.touched_edge_groups(change, self.num_groups, self.hash)
 
     patch.setattr(EdgeCentric, "moved_groups", moved_groups)
 
 
 def free_injected_nodes(patch):
     for division in (edge, node):
-        patch.setattr(division, "touched_nodes", lambda change: set(base.keys_of(change.change_features)))
+        patch.setattr(division, "touched_nodes", lambda change: set(changes.keys_of(change.change_features)))
 
 
 def compute_once(patch):

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.divisions.base import Division, check_settings, touched_edge_groups, touched_pairs
+from agnncert.divisions.base import Division, check_settings
+from agnncert.divisions.changes import touched_edge_groups, touched_pairs
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
