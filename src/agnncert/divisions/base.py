@@ -77,7 +77,10 @@ class Division(ABC):
         """
 
     def as_defence(self) -> Any:
-        """Returns the defence that votes on the subgraphs of this division: whoever takes a defence takes a division."""
+        """Returns the defence that votes on the subgraphs of this division.
+
+        So whatever takes a defence takes a division, too.
+        """
         require_division(self)
         return addon("agnncert.defences", "votes", "agnncert", "a division as a defence")(self)
 

@@ -14,7 +14,6 @@ import torch
 from agnncert.certificates.votes import ABSTAIN, IntArray
 from agnncert.divisions.base import Division
 from agnncert.engine.adapter import ModelAdapter, no_edges
-from agnncert.engine.edges_by_group import EdgesByGroup as EdgesByGroup
 from agnncert.engine.features import Features
 from agnncert.engine.rounding import Predictions, predict
 from agnncert.engine.union import SubgraphUnion, chunk_batch, chunk_inputs, chunk_rows, side_by_side

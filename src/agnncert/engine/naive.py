@@ -1,7 +1,6 @@
 """The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -119,24 +118,3 @@ def graph_votes(
         votes[index] = found.vote[0]
         stable[index] = found.stable[0]
     return Predictions(votes, stable)
-
-
-def look_again(*args: Any) -> None:
-    """Checks some votes again; the former name of ``spot_check``."""
-    from agnncert.engine.spot_check import spot_check
-
-    spot_check(*args)
-
-
-def differing(*args: Any) -> Any:
-    """Checks the votes of some pairs again; the former name of ``spot_check_pairs``."""
-    from agnncert.engine.spot_check import spot_check_pairs
-
-    return spot_check_pairs(*args)
-
-
-def choose_votes(*args: Any) -> Any:
-    """Chooses pairs; the former place of ``spot_check.choose_votes``."""
-    from agnncert.engine import spot_check
-
-    return spot_check.choose_votes(*args)
