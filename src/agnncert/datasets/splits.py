@@ -31,8 +31,8 @@ class GraphSet(list[Data]):
         repeated_edges: Rows of a table of edges that joined a pair again.
 
     Example:
-        >>> pieces = [Data(x=torch.ones(2, 3), y=torch.tensor([k % 2])) for k in range(4)]
-        >>> graphs = GraphSet(pieces, train=[0, 1], test=[3])
+        >>> listed = [Data(x=torch.ones(2, 3), y=torch.tensor([k % 2])) for k in range(4)]
+        >>> graphs = GraphSet(listed, train=[0, 1], test=[3])
         >>> graphs
         GraphSet(graphs, 4 graphs, 3 features, 2 classes, train/val/test 2/0/1)
         >>> [int(g.y) for g in graphs.index_select(graphs.test)]
@@ -45,6 +45,7 @@ class GraphSet(list[Data]):
         train: Sequence[int] | Tensor = (),
         val: Sequence[int] | Tensor = (),
         test: Sequence[int] | Tensor = (),
+        *,
         num_classes: int | None = None,
         class_names: list[str] | None = None,
         name: str = "graphs",

@@ -54,7 +54,7 @@ class Problems(list[str]):
             raise DatasetError(head + "\n- ".join(dict.fromkeys(self)))
 
 
-def load_tables(
+def load_tables(  # noqa: PLR0913 - every setting is a keyword
     folder: PathLike | None = None,
     *,
     nodes: PathLike | None = None,

@@ -20,7 +20,7 @@ from agnncert.models.wrappers import SCALES, Fallback, Scaling, training_rows
 MODELS = {name: architecture.about for name, architecture in ARCHITECTURES.items()}
 
 
-def build_model(
+def build_model(  # noqa: PLR0913 - every setting is a keyword
     name: str,
     data: Data | Sequence[Data],
     *,
