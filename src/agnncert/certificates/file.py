@@ -2,7 +2,7 @@
 
 A file holds evidence, the claim, and statements: labels, radii, new neighbours, and for some budgets what holds target
 by target, how many targets can break and, if that was asked for, how many cannot get each label. Nothing is derived
-here: ``proving.certificate`` makes the statements from the evidence, ``verifier.check`` derives them again.
+here: ``proving.certificate`` makes the statements from the evidence, ``verifier`` derives them again.
 """
 
 import json

@@ -1,16 +1,10 @@
-"""Checks whether every statement of a certificate file follows from the evidence in the file.
+"""Checks what all kinds of certificate files have in common: the claim and the list of targets.
 
-Statements are derived again by ``recount``, and the claim is written again from its facts. Neither imports what made
-the statements. ``recount_stacked`` checks files of stacked votes, ``agnncert_peers.recount_samples`` random samples.
+The claim is written again from its facts, and compared word for word. What the evidence implies is derived by
+``check_votes``, ``check_stacked`` and, for random samples, ``agnncert_peers.recount_samples``.
 """
 
-import hashlib
-import os
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,33 +12,9 @@ import numpy.typing as npt
 
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
-from agnncert.certificates.votes import VoteRecord
-from agnncert.verifier import recount
-from agnncert.verifier.piles import Part, parts_of, sort_part
 
 # What a claim says that its evidence does not imply: anyone with the graph and the model can check it.
 _TAKEN_AS_STATED = ("digests", "notes", "library_version")
-AT_ONCE = min(4, os.cpu_count() or 1)  # threads that count votes again
-
-
-def check_vote_file(contents: Contents, record: VoteRecord, expected: Claim) -> list[str]:
-    """Returns what is wrong with the statements of a file that holds votes.
-
-    Args:
-        contents: What the file says.
-        record: The votes in it.
-        expected: The claim that these votes allow.
-    """
-    wrong = [
-        *check_targets(contents, len(record.votes.default)),
-        *check_claim(contents.claim, expected, {"graph", "model", "division", "encoding"}),
-    ]
-    named = contents.claim.digests.get("division")
-    if named is not None and named != hashlib.sha256(contents.claim.division.encode()).hexdigest():
-        wrong.append("the digest of the division is not that of the division that is named")
-    if ("structure_radius" in contents.arrays) != record.theorem.startswith("per-"):
-        wrong.append("a radius against structure alone is stated exactly where every neighbour has a group of its own")
-    return wrong or _check_votes(contents, record)
 
 
 def check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
@@ -84,55 +54,6 @@ def _repeats(values: npt.NDArray[Any]) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def _check_votes(contents: Contents, record: VoteRecord) -> list[str]:
-    """Derives every statement again, some targets at a time. Returns what is wrong."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
-        parts = list(pool.map(partial(_check_part, contents), parts_of(record)))
-    num_wrong: Counter[str] = Counter()
-    for part in parts:
-        num_wrong.update(part.num_wrong)
-    wrong = [of_targets(name, number, "votes") for name, number in num_wrong.items() if number]
-    for i, budget in enumerate(contents.budgets):
-        answers = recount.join_answers([part.answers[i] for part in parts])
-        num_wrong_answers = int((contents.arrays["holds"][i] != answers.holds).sum())
-        if num_wrong_answers:
-            wrong.append(of_targets(f"answer for {budget}", num_wrong_answers, "votes"))
-        if contents.broken_at_most[i] != recount.broken(record, budget, answers):
-            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return wrong
-
-
-@dataclass(frozen=True)
-class CheckedPart:
-    """What was found about some targets.
-
-    Attributes:
-        num_wrong: How many targets have a wrong statement, by the name of the statement.
-        answers: What follows for these targets from each stated budget.
-    """
-
-    num_wrong: dict[str, int]
-    answers: list[recount.Answers]
-
-
-def _check_part(contents: Contents, part: Part) -> CheckedPart:
-    """Derives every statement about some targets again."""
-    stated = {name: array[..., part.targets] for name, array in contents.arrays.items()}
-    piles = sort_part(part)
-    is_wrong = {
-        "label": stated["label"] != piles.label,
-        "radius": stated["radius"] != recount.radius(piles),
-        "number of new neighbours": ~recount.right_neighbours(piles, stated["new_neighbours"]),
-    }
-    structure_radius = recount.structure_radius(piles)
-    if structure_radius is not None:
-        is_wrong["structure radius"] = stated["structure_radius"] != structure_radius
-    return CheckedPart(
-        num_wrong={name: int(where.sum()) for name, where in is_wrong.items()},
-        answers=[recount.answers(piles, budget) for budget in contents.budgets],
-    )
-
-
-def of_targets(name: str, number: int, evidence: str) -> str:
+def does_not_follow(name: str, number: int, evidence: str) -> str:
     """Returns a sentence about so many wrong statements."""
     return f"the {name} of {number:,} targets does not follow from the {evidence}"

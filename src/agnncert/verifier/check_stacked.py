@@ -5,8 +5,10 @@ from collections.abc import Callable
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray
+from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import StackedRecord
 from agnncert.verifier import recount_stacked
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow
 
 NOT_CHECKED = (
     "whether the targets, ids, true classes and degrees are those of a graph: pass data",
@@ -20,7 +22,40 @@ def check(contents: Contents) -> list[str]:
     Raises:
         CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
     """
-    return recount_stacked.check_stacked_file(contents)
+    record = StackedRecord.load(contents.evidence, contents.settings)
+    claim = contents.claim
+    expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality)
+    wrong = [
+        *check_targets(contents, record.num_targets),
+        *check_claim(claim, expected, {"graph", "model", "encoding"}),
+    ]
+    if "structure_radius" not in contents.arrays:
+        wrong.append("the radius against structure alone is missing")
+    return wrong or _check_statements(contents, record)
+
+
+def _check_statements(contents: Contents, record: StackedRecord) -> list[str]:
+    """Derives every statement again. Returns what is wrong."""
+    stated = contents.arrays
+    tables = recount_stacked.tables_of(record)
+    is_wrong = {
+        "label": stated["label"] != recount_stacked.label_is(record, tables),
+        "radius": ~recount_stacked.right_radius(tables, stated["radius"], structure=False),
+        "structure radius": ~recount_stacked.right_radius(tables, stated["structure_radius"], structure=True),
+        "number of new neighbours": ~recount_stacked.right_neighbours(
+            record, tables, recount_stacked.but_additions(record), stated["new_neighbours"]
+        ),
+    }
+    answers = [recount_stacked.holds(record, tables, budget) for budget in contents.budgets]
+    for i, budget in enumerate(contents.budgets):
+        is_wrong[f"answer for {budget}"] = stated["holds"][i] != answers[i]
+    wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
+    if wrong:  # how many targets break follows from the radii, so that nothing can be said about it
+        return wrong
+    for budget, number, answer in zip(contents.budgets, contents.broken_at_most, answers, strict=True):
+        if number != recount_stacked.broken(record, budget, ~answer, stated["radius"], stated["structure_radius"]):
+            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
+    return wrong
 
 
 def possible(contents: Contents, budget: Budget) -> BoolArray:

@@ -5,7 +5,7 @@ from agnncert.verifier.kinds import checker_of
 
 
 def wrong_exclusions(contents: Contents) -> list[str]:
-    """What is wrong with the stated numbers of targets that cannot get a label."""
+    """Returns what is wrong with the stated numbers of targets that cannot get a label."""
     checker = checker_of(contents.kind)
     classes = contents.settings.get("num_classes")
     wrong = []

@@ -13,11 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import MOST_NEW, STEPS, StackedRecord
-from agnncert.verifier.check import check_claim, check_targets, of_targets
 
 LARGEST_STATED = 9_999
 LARGEST_NEIGHBOURS = 2**31  # larger stated numbers of new neighbours must be infinite
@@ -455,43 +452,3 @@ def _changes_at_targets(record: StackedRecord, budget: Budget, changed_edges: fl
     if budget.inject_nodes == 0 or budget.edges_per_injected == 0:
         return by_edges + by_nodes  # 0 times infinity is NaN
     return by_edges + by_nodes + budget.inject_nodes * budget.edges_per_injected
-
-
-def check_stacked_file(contents: Contents) -> list[str]:
-    """Returns what is wrong with the statements of a file that holds stacked votes.
-
-    Raises:
-        CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
-    """
-    record = StackedRecord.load(contents.evidence, contents.settings)
-    claim = contents.claim
-    expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality)
-    wrong = [
-        *check_targets(contents, record.num_targets),
-        *check_claim(claim, expected, {"graph", "model", "encoding"}),
-    ]
-    if "structure_radius" not in contents.arrays:
-        wrong.append("the radius against structure alone is missing")
-    return wrong or _check_statements(contents, record)
-
-
-def _check_statements(contents: Contents, record: StackedRecord) -> list[str]:
-    """Derives every statement again. Returns what is wrong."""
-    stated = contents.arrays
-    tables = tables_of(record)
-    is_wrong = {
-        "label": stated["label"] != label_is(record, tables),
-        "radius": ~right_radius(tables, stated["radius"], structure=False),
-        "structure radius": ~right_radius(tables, stated["structure_radius"], structure=True),
-        "number of new neighbours": ~right_neighbours(record, tables, but_additions(record), stated["new_neighbours"]),
-    }
-    answers = [holds(record, tables, budget) for budget in contents.budgets]
-    for i, budget in enumerate(contents.budgets):
-        is_wrong[f"answer for {budget}"] = stated["holds"][i] != answers[i]
-    wrong = [of_targets(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
-    if wrong:  # how many targets break follows from the radii, so that nothing can be said about it
-        return wrong
-    for budget, number, answer in zip(contents.budgets, contents.broken_at_most, answers, strict=True):
-        if number != broken(record, budget, ~answer, stated["radius"], stated["structure_radius"]):
-            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return wrong

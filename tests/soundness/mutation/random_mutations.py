@@ -98,6 +98,8 @@ TESTS = {
     "proving/stacked": OF_STACKED,
     "certificates/votes": OF_CHECKS,
     "verifier/check": OF_CHECKS,
+    "verifier/check_stacked": OF_STACKED,
+    "verifier/check_votes": OF_CHECKS,
     "verifier/limits": OF_RECOUNT,
     "verifier/piles": OF_RECOUNT,
     "verifier/recount": OF_RECOUNT,

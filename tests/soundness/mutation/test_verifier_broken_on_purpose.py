@@ -16,7 +16,7 @@ from agnncert.certificates import claim as claims
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.divided import certify as certifier
 from agnncert.divided import recompute as replay
-from agnncert.verifier import check, check_votes
+from agnncert.verifier import check_votes
 from agnncert_peers import recheck, recount_samples
 from tests.support.forgers_world import world_of
 from tests.support.forging import Draft, derive, drafted, ids_of, seal, select, set_ids
@@ -196,8 +196,8 @@ FORGERIES = [
     ("node", no_digest, ALL, without(replay, targets, "does not say which")),
     ("node", digest_of("model"), ALL, no_check(replay, "other_model")),
     ("rs", digest_of("model"), ALL, no_check(recheck, "other_model")),
-    ("node", another_division, ALL, without(check_votes, "check_vote_file", "the digest of the division")),
-    ("node", digest_of("approval"), ALL, without(check, claim, "nobody could check")),
+    ("node", another_division, ALL, without(check_votes, "check", "the digest of the division")),
+    ("node", digest_of("approval"), ALL, without(check_votes, claim, "nobody could check")),
     ("edge", nodes_that_reach_little, ALL, without(replay, "_wrong_division", "the subgraphs in which")),
     ("node", gated, FILE, any_rule_fits),
     ("node", more_groups, FILE, any_rule_fits),
@@ -212,10 +212,10 @@ FORGERIES = [
     ("bi-rs", more_classes_of_nobody, ALL, no_check(recheck, "other_classes")),
     ("rs", stronger_noise, GRAPH, lambda patch: patch.setattr(recheck, "defence_of", _as_drawn)),
     ("rs", all_samples_agree, ALL, believe_the_counts),
-    ("node", assumes_nothing, ALL, without(check, claim, "is not what its evidence allows")),
+    ("node", assumes_nothing, ALL, without(check_votes, claim, "is not what its evidence allows")),
     ("rs", assumes_nothing, ALL, without(recount_samples, claim, "is not what its evidence allows")),
-    ("node", larger_radius, ALL, no_check(check, "_check_votes")),
-    ("node", said_twice, FILE, without(check, "check_targets", "names a target twice")),
+    ("node", larger_radius, ALL, no_check(check_votes, "_check_statements")),
+    ("node", said_twice, FILE, without(check_votes, "check_targets", "names a target twice")),
 ]
 
 

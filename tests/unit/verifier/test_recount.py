@@ -16,7 +16,7 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.per_neighbour import PER_NEIGHBOUR, _most_gain
 from agnncert.proving.theorems import Amounts
 from agnncert.verdict import verify
-from agnncert.verifier import check, limits, piles, recount, recount_per_neighbour, recount_possible
+from agnncert.verifier import check_votes, limits, piles, recount, recount_per_neighbour, recount_possible
 from agnncert.verifier.limits import Limits, limits_under
 from agnncert.verifier.piles import sort_votes
 from agnncert_peers import recount_samples
@@ -178,7 +178,7 @@ def test_targets_are_recounted_in_blocks_with_the_same_verdict(rng, tmp_path, mo
 def test_the_recount_shares_no_code_with_the_rules():
     """What is imported through others, the contracts in pyproject.toml forbid."""
     counting = (piles, limits, recount, recount_per_neighbour, recount_possible)
-    for module in (*counting, recount_samples, check, verifier):
+    for module in (*counting, recount_samples, check_votes, verifier):
         tree = ast.parse(Path(module.__file__).read_text())
         named = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
         assert not named & {f"agnncert.proving.{name}" for name in ("theorems", "evidence", "certificate")}

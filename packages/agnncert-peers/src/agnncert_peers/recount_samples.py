@@ -25,7 +25,7 @@ import numpy.typing as npt
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
 from agnncert.errors import CertificateError
-from agnncert.verifier.check import check_claim, check_targets, of_targets
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow
 from agnncert_peers.sample_claim import make_sample_claim
 
 Numbers = npt.NDArray[Any]
@@ -100,7 +100,7 @@ def check(contents: Contents) -> list[str]:
     }
     for i, budget in enumerate(contents.budgets):
         bad[f"answer for {budget}"] = contents.arrays["holds"][i] != holds(noise, bounds, budget)
-    reasons = [of_targets(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
+    reasons = [does_not_follow(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
     for budget, stated in zip(contents.budgets, contents.broken_at_most, strict=True):
         fails = ~holds(noise, together, budget)
         if stated != (fails.any() if settings["task"] == "graph" else fails.sum()):
