@@ -28,7 +28,7 @@ def check_against_graph(
         return Findings([f"the certificate names row {rows.max()}, the data has {total}: it belongs to another graph"])
     canonical_data = prepared(data, rows, compact=True)
     try:
-        named = as_defence(defence) if defence is not None else _defence_of(contents, model)
+        named = as_defence(defence) if defence is not None else defence_of_file(contents, model)
     except SettingsError as error:
         reason = f"{error} Pass the defence itself: defence=."
         if model is not None:  # the caller asked about the votes, and silence would pass for a yes
@@ -40,7 +40,17 @@ def check_against_graph(
     return named.recompute(contents, canonical_data, model, options)
 
 
-def _defence_of(contents: Contents, model: Any) -> Defence:
+def defence_of_file(contents: Contents, model: Any) -> Defence:
+    """Returns the defence that a certificate file is about.
+
+    Args:
+        contents: What the file says.
+        model: The certified model, which may carry settings that the file does not have; ``None`` if it is not at hand.
+
+    Raises:
+        SettingsError: The file names a division or defence that is not known here: its owner has to pass it.
+        MissingPackage: The add-on package with this kind of defence is not installed.
+    """
     package, purpose = ADD_ON_KINDS.get(contents.kind, ("agnncert", "a certificate of this kind"))
     kind: type[Defence] = addon("agnncert.defences", contents.kind, package, purpose)
     return kind.from_file(contents, model)

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from agnncert.addons import addon
 from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.file import Contents
-from agnncert.certificates.votes import IntArray
+from agnncert.certificates.votes import IntArray, VoteRecord
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, OperatingPoint, RecomputeOptions, Task
 from agnncert.divided.certify import certify_division
@@ -83,11 +84,17 @@ class Divided(Defence):
     @classmethod
     def from_file(cls, contents: Contents, model: Any) -> Self:
         """Returns the division that the claim names, with the voting rule of the evidence."""
+        record = VoteRecord.load(contents.evidence, contents.settings)
         try:
             division = parse_division(contents.claim.division)
         except DivisionError as error:
             raise SettingsError(str(error)) from error
-        return cls(division)
+        return cls(division, record.voting_rule)
+
+    def live(self, model: Any, data: Any, **settings: Any) -> Any:
+        """Returns an ``agnncert_live.LiveGraph``; ``settings`` are its further arguments."""
+        make = addon("agnncert.live", self.kind, "agnncert_live", "a live graph")
+        return make(self, model, data, **settings)
 
     @classmethod
     def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from agnncert.addons import addon
 from agnncert.agreement import other_model, wrong_targets
 from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited
 from agnncert.certificates.file import Contents
@@ -158,6 +159,11 @@ class StackedVotes(StackedSettings, Defence):
             if key not in valid:
                 raise SettingsError(f'stacked votes have no setting "{key}": {did_you_mean(key, valid)}')
         return cls(**settings)
+
+    def live(self, model: Any, data: Any, **settings: Any) -> Any:
+        """Returns an ``agnncert_live.LiveStackedVotes``; ``settings`` are its further arguments."""
+        make = addon("agnncert.live", self.kind, "agnncert_live", "a live graph")
+        return make(self, model, data, **settings)
 
     @torch.no_grad()
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:

@@ -16,6 +16,7 @@ from agnncert.auditing.model_audit import audit
 from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divided.certify import ComputedVotes, assemble
+from agnncert.divided.defence import Divided
 from agnncert.engine.adapter import bind
 from agnncert.engine.arguments import require_order
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
@@ -87,7 +88,7 @@ class LiveGraph:
         require_order(model, data, division)
         if voting_rule is not None and not isinstance(voting_rule, VotingRule):
             raise SettingsError(
-                f'rule={voting_rule!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
+                f'voting_rule={voting_rule!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
             )
         self.model, self.division = model, division
         self._digest = model_digest(model)
@@ -523,3 +524,8 @@ class LiveGraph:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def live_division(defence: Divided, model: Any, data: Any, **settings: Any) -> LiveGraph:
+    """Returns the live graph of a division with its voting rule; ``settings`` are further arguments of ``LiveGraph``."""
+    return LiveGraph(model, data, defence.division, voting_rule=defence.voting_rule, **settings)

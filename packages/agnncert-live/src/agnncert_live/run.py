@@ -11,15 +11,15 @@ from typing import Any
 
 import uvicorn
 
+from agnncert.certificates.file import read_contents
 from agnncert.certifier import certify
 from agnncert.cli.folder import find_run
 from agnncert.cli.inputs import study_of_run, who_votes
 from agnncert.cli.settings import CertifySettings
-from agnncert.divisions.named import parse_division
 from agnncert.errors import SettingsError
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.proving.evidence import VoteEvidence
+from agnncert.recompute import defence_of_file
 from agnncert_live.graph import LiveGraph
 from agnncert_live.http import LOCAL, Guard, Impatient, Limits, make_app
 from agnncert_live.service import WATCHED, Service
@@ -52,11 +52,9 @@ def service_of_run(
     voter = who_votes(folder, study.new_model(), study.data).eval()
     if model_digest(voter) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
-    if not isinstance(certificate.evidence, VoteEvidence):
-        raise SettingsError(f"{certificate.claim.division} votes over random changes, which cannot be kept current.")
-    division = parse_division(certificate.claim.division)
+    defence = defence_of_file(read_contents(folder.certificate), voter)
     place = Path(journal) if journal is not None else folder.path / JOURNAL
-    live = LiveGraph(voter, study.data, division, voting_rule=certificate.evidence.voting_rule, journal=place)
+    live = defence.live(voter, study.data, journal=place)
     reference = _reference(live, study.data)
     about = folder.data
     return Service(live, reference, str(about.get("name") or "graph"), about.get("class_names"))

@@ -11,12 +11,12 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.certificates.ids import encode_id, id_array
 from agnncert.divisions.edge import PerEdge
-from agnncert.errors import AgnncertError, IdError, ModelContractError
+from agnncert.errors import AgnncertError, IdError, ModelContractError, SettingsError
 from agnncert.graphs.targets import prepared
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate
 from agnncert.stacked.counting import stacked_counts
-from agnncert.stacked.defence import audit_own, require_stacked
+from agnncert.stacked.defence import StackedVotes, audit_own, require_stacked
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import StackedModel
 from agnncert_live.conversion import data_of, store_of
@@ -204,3 +204,19 @@ class LiveStackedVotes:
             label, radius = evidence.label_and_radius()
             found[first : first + PART] = np.stack([label, radius, evidence.structure_radius()], axis=1)
         return found
+
+
+def live_stacked(defence: StackedVotes, model: StackedModel, data: Data, **settings: Any) -> LiveStackedVotes:
+    """Returns the live graph of stacked votes.
+
+    Raises:
+        SettingsError: A setting is given, such as ``journal``, that live stacked votes do not have yet.
+    """
+    if settings:
+        named = ", ".join(f"{name}={value!r:.60}" for name, value in settings.items())
+        raise SettingsError(
+            f"{named}: live stacked votes are kept in this process alone, without journal, alerts and service. Apply "
+            "events to agnncert_live.LiveStackedVotes(model, data)."
+        )
+    require_stacked(model, defence)
+    return LiveStackedVotes(model, data)
