@@ -197,12 +197,15 @@ class Defence(ABC):
         cannot: Why it cannot do something, by the name of what it cannot do: "explain", "live", "threshold" or
             "voting_rule". Each reason completes the sentence "… cannot …, because …".
         model_is_optional: Whether ``fit`` may be given ``None`` instead of a model.
+        base_model: Name of the built-in model that commands and comparisons train for it unless they are told another
+            one; ``None`` for the usual one.
     """
 
     kind: ClassVar[str]
     certify_options: ClassVar[frozenset[str]] = frozenset({"progress"})
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType({})
     model_is_optional: ClassVar[bool] = False
+    base_model: ClassVar[str | None] = None
 
     @abstractmethod
     def fit(self, model: Any, data: Any, options: FitOptions) -> Any:
@@ -275,12 +278,25 @@ class Defence(ABC):
             return self
         raise self.refusal("voting_rule")
 
-    def require_task(self, task: Task) -> None:
+    def require_task(self, task: Task, num_classes: int | None = None) -> None:
         """Refuses a task that this defence, with its voting rule, is not for.
+
+        Args:
+            task: "node" or "graph".
+            num_classes: Number of classes, if it is known.
 
         Raises:
             SettingsError: It is not for this task, or the voting rule is not.
         """
+
+    @property
+    def chooses_voting_rule(self) -> bool:
+        """Whether :meth:`choose_voting_rule` can choose a voting rule."""
+        return False
+
+    def short_name(self) -> str:
+        """Returns its name in a table: the printed form without settings that are the usual ones."""
+        return str(self)
 
     def choose_voting_rule(self, model: Any, data: Any, size: int, **settings: Any) -> Any:
         """Chooses on the validation part the voting rule that certifies most at a perturbation size.

@@ -50,7 +50,8 @@ def chains(numbers=(1, 2, 4, 9), y=(0, 1, 0, 1), x=None) -> ac.GraphSet:
 def found(data, theorem, model="gcn", sizes=SIZES):
     """What is possible on all targets of the data, where a certificate under the rule counts changes."""
     certificate, _ = made_up_certificate(np.random.default_rng(0), theorem, 5, 10, 2)
-    study = replace(make_study(data, range(len(data.y))), model=model)
+    defence = getattr(model, "defence", ac.PerNeighbour())
+    study = replace(make_study(data, range(len(data.y))), model=model, defence=defence)
     return possible.possible(study, certificate, sizes)
 
 

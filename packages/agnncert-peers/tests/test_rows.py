@@ -16,6 +16,7 @@ from agnncert_peers.size_control import GraphSizes, SizedGraphs, one_unit, size_
 from agnncert_peers.threat import Threat
 from tests.support.forests import plant_small
 from tests.support.labelled import labelled_graph, labelled_graphs
+from tests.support.synthetic import made_up_certificate
 
 QUICK = {"fit": {"epochs": 4, "evaluate_every": 2}, "model_args": {"hidden_channels": 8}}
 SIZES = (0, 1, 2, 4)
@@ -113,7 +114,7 @@ def test_figures_draw_envelopes_as_points_and_call_them_so(designed, tmp_path):
 
 def test_made_again_nothing_is_trained_or_chosen_again(designed, graphs, monkeypatch):
     comparison, _, settings = designed
-    for name in ("agnncert.study.fit", "agnncert_peers.runner.choose_voting_rule"):
+    for name in ("agnncert.study.fit", "agnncert.divided.defence.choose_voting_rule"):
         monkeypatch.setattr(name, lambda *_, **__: pytest.fail("done again"))
     assert ac.compare(graphs, [ac.EdgeCentric(12)], **settings) == comparison
 
@@ -167,13 +168,15 @@ def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graph
 def test_a_run_measures_the_size_alone_in_the_unit_of_its_division(graphs, division, counts):
     study = replace(make_study(graphs), defence=division)
     targets, truth = GraphSizes.of([graphs[int(row)] for row in graphs.test]), graphs.y.numpy()[graphs.test.numpy()]
-    measured = size_alone(study, None, SIZES)[BY_SIZE]
+    certificate, _ = made_up_certificate(np.random.default_rng(0), division.theorem("graph"), 5, 10, 2)
+    measured = size_alone(study, certificate, SIZES)[BY_SIZE]
     assert tuple(measured) == SIZES
     for size, share in measured.items():
         rule = size_rule(graphs, size, counts)
         holds = [rule.withstands(targets, budget) for budget in one_unit(counts)(size)]
         assert share == ((rule.label(targets) == truth) & holds[0] & holds[1]).mean()
-    assert size_alone(replace(study, defence=ac.baselines.GNNCertE(5)), None, SIZES) == {}
+    other, _ = made_up_certificate(np.random.default_rng(0), "gnncert-e/graph", 5, 10, 2)
+    assert size_alone(replace(study, defence=ac.baselines.GNNCertE(5)), other, SIZES) == {}
 
 
 def test_nodes_are_compared_with_the_best_model_without_edges(nodes):

@@ -136,13 +136,25 @@ class Divided(Defence):
             )
         return replace(self, voting_rule=voting_rule)
 
-    def require_task(self, task: Task) -> None:
+    def require_task(self, task: Task, num_classes: int | None = None) -> None:
         """Refuses a voting rule that makes no sense for this division and task."""
-        require_voting_rule(self.voting_rule, self.division, task)
+        require_voting_rule(self.voting_rule, self.division, task, num_classes)
+
+    @property
+    def chooses_voting_rule(self) -> bool:
+        """Whether it is known which groups are empty, and what the prediction without edges is."""
+        return self.division.knows_empty_groups
+
+    def short_name(self) -> str:
+        """Returns the printed form without the usual hash of ids."""
+        return str(self.division).replace(", hash=md5", "").replace(", key=u64le", "")
 
     def choose_voting_rule(self, model: Any, data: Any, size: int, **settings: Any) -> RuleChoice:
-        """Chooses the number of groups, what empty groups vote for, and the prior."""
+        """Chooses what empty groups vote for, the prior and, unless ``keep_groups`` is set, the number of groups."""
         division: Any = self.division
+        keep_groups = settings.pop("keep_groups", False)
+        if keep_groups and not division.is_per_neighbour:
+            settings["candidates"] = [division.num_groups]
         return choose_voting_rule(model, data, division, size, **settings)
 
     def require_size(self, size: Any) -> None:

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.claim import Claim
-from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord, Votes, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError
@@ -79,10 +79,33 @@ class Evidence(ABC):
     Attributes:
         kind: Name of this kind of evidence in files.
         voting_rule: How empty subgraphs vote, and the prior. None if the defence has no such rule.
+        possible_takes_long: Whether :meth:`possible` takes long for many targets.
     """
 
     kind: ClassVar[str]
     voting_rule: VotingRule | None = None
+    possible_takes_long: ClassVar[bool] = False
+
+    @property
+    def num_predictions(self) -> int:
+        """How many forward passes the definition of the method takes. An engine may save most of them."""
+        return 1
+
+    @property
+    def counts_neighbours(self) -> bool:
+        """Whether a step of the radius is an edge or a neighbour of the target, whose own features stay as they are."""
+        return False
+
+    def counted_changes(self) -> tuple[str, ...]:
+        """Returns which changes of a graph one step of the radius counts (graph task).
+
+        Each is "edges", "features", "injected", "structure", "kept" or "any". The default is that nothing is known.
+        """
+        return ()
+
+    def counted_things(self) -> Literal["edges", "nodes"] | None:
+        """Returns what one step of the radius changes the number of in a graph by one, or None."""
+        return None
 
     @property
     @abstractmethod
@@ -246,6 +269,39 @@ class VoteEvidence(VoteRecord, Evidence):
     """Votes, and the answers that the theorem of their division gives. Fields are as in :class:`VoteRecord`."""
 
     kind: ClassVar[str] = "votes"
+
+    @property
+    def num_predictions(self) -> int:
+        """The number of subgraphs."""
+        return self.votes.num_groups
+
+    @property
+    def counts_neighbours(self) -> bool:
+        """Whether every vote beyond the reached ones costs an edge or a neighbour of the target."""
+        facts = THEOREMS[self.theorem]
+        return self.theorem == "gnncert-e/node" or (facts.by_neighbours and not facts.target_features)
+
+    def counted_changes(self) -> tuple[str, ...]:
+        """Returns which changes of a graph one step of the radius counts (graph task)."""
+        if self.theorem == "custom/graph" and dict(self.parameters) == EDGES_ONLY:
+            return ("edges",)
+        by_theorem: dict[str, tuple[str, ...]] = {
+            "edge-centric/graph": ("edges",),
+            "per-pair/graph": ("edges",),
+            "gnncert-e/graph": ("edges",),
+            "gnncert-n/graph": ("features",),
+            "node-centric/graph": ("any" if self.ids == "node_id" else "kept", "injected"),
+            "per-neighbour/graph": ("any", "structure", "injected"),
+        }
+        return by_theorem.get(self.theorem, ())
+
+    def counted_things(self) -> Literal["edges", "nodes"] | None:
+        """Returns what one step of the radius changes the number of in a graph by one, or None."""
+        if self.theorem in ("edge-centric/graph", "per-pair/graph"):
+            return "edges"
+        if self.theorem in ("node-centric/graph", "per-neighbour/graph"):
+            return "nodes"
+        return None
 
     @classmethod
     def from_votes(

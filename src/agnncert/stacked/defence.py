@@ -51,6 +51,7 @@ class StackedVotes(StackedSettings, Defence):
     kind: ClassVar[str] = "stacked"
     certify_options: ClassVar[frozenset[str]] = frozenset({"engine", "progress"})
     model_is_optional: ClassVar[bool] = True
+    base_model: ClassVar[str | None] = "mlp"
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "voting_rule": "its votes are bounded numbers that are added to a score, and no subgraph is empty",

@@ -348,6 +348,12 @@ class StackedEvidence(StackedRecord, Evidence):
     """Stacked votes, and the answers that follow from them; fields as in :class:`StackedRecord`."""
 
     kind: ClassVar[str] = "stacked"
+    possible_takes_long: ClassVar[bool] = True
+
+    @property
+    def counts_neighbours(self) -> bool:
+        """Whether every neighbour's vote may be an attacker's; those of trusted edges are not."""
+        return self.trusted < 0
 
     @cached_property
     def counts(self) -> IntArray:

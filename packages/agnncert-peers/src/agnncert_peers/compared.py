@@ -18,8 +18,6 @@ import numpy as np
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.load import load_dataset
 from agnncert.defence import Defence, as_defence
-from agnncert.divisions.edge import EdgeDivision
-from agnncert.divisions.node import NodeDivision
 from agnncert.engine.arguments import require_kinds
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
@@ -30,14 +28,12 @@ from agnncert.report.figures import FORMATS, Curve, Panel, draw_panels, laid_out
 from agnncert.stacked.settings import StackedSettings
 from agnncert.storage import write_atomic
 from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Study, fit_model, part_rows
-from agnncert.training.setup import require_voting_rule
 from agnncert_peers.ceilings import Changes, ceiling, few_type_counts
 from agnncert_peers.control_rows import ABOUT, bag_row, histogram_row, no_edges_row, size_row
 from agnncert_peers.defences import defence_named
 from agnncert_peers.exact import exact_robustness
 from agnncert_peers.runner import Outcome, Row, key_of, make_study, row_of, run, vote_in_words
 from agnncert_peers.size_control import SIZE_ONLY, SizedGraphs
-from agnncert_peers.smoothing import Smoothing
 from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, Threat
 
 Voted: TypeAlias = Any  # a defence, or a pair of a division and its voting rule
@@ -369,7 +365,7 @@ def compare(
         chosen = {
             name: (
                 defence,
-                voting_rule if own is None and (defences is not None or _votes_by_division(defence)) else own,
+                voting_rule if own is None and (defences is not None or _accepts(defence, voting_rule, task)) else own,
             )
             for name, (defence, own) in chosen.items()
         }
@@ -466,10 +462,10 @@ def _entries(
     entries: list[Entry] = []
     num_classes = count_classes(study.data) if isinstance(study.model, str) else None
     for name, (defence, voting_rule) in chosen.items():
-        division = getattr(defence, "division", None)
-        if voting_rule is not None and division is not None:
-            require_voting_rule(voting_rule, division, study.task, num_classes)
-        if voting_rule is not None or division is None or not division.knows_empty_groups:
+        is_reference = isinstance(defence, str)
+        if voting_rule is not None and not is_reference:
+            defence.with_voting_rule(voting_rule).require_task(study.task, num_classes)
+        if voting_rule is not None or is_reference or not defence.chooses_voting_rule:
             entries.append(Entry(name, replace(study, defence=defence, voting_rule=voting_rule)))
             continue
         plain = replace(study, defence=defence)
@@ -491,11 +487,16 @@ def _entries(
     return entries
 
 
-def _votes_by_division(defence: Any) -> bool:
-    return isinstance(getattr(defence, "division", None), EdgeDivision | NodeDivision)
+def _accepts(defence: Any, voting_rule: VotingRule, task: Task) -> bool:
+    """Tells whether a defence can be given a voting rule."""
+    try:
+        defence.with_voting_rule(voting_rule).require_task(task)
+    except SettingsError:
+        return False
+    return True
 
 
-def _usual_defences(task: str, threat: Threat) -> list[Defence]:
+def _usual_defences(task: Task, threat: Threat) -> list[Defence]:
     """The defences that cover an attack, with their default settings."""
     ours = ("gated",) if threat.own_features and task == "node" else ("edge", "node")
     others = {
@@ -546,9 +547,4 @@ def _name(defence: Any) -> str:
         >>> _name(defence_named("bi-rs", "node", {"p_edge": 0.7})), _name(defence_named("node", "node", {}))
         ('bi-rs(p_edge=0.7, p_node=0.9)', 'node-centric(T=300)')
     """
-    if isinstance(defence, Smoothing):
-        shown = {key: value for key, value in defence.drawn().items() if value}
-        test = getattr(defence, "test", "B2")
-        shown |= {"test": test} if test != "B2" else {}
-        return f"{defence.method}({', '.join(f'{key}={value}' for key, value in shown.items())})"
-    return str(defence).replace(", hash=md5", "").replace(", key=u64le", "")
+    return defence if isinstance(defence, str) else as_defence(defence).short_name()

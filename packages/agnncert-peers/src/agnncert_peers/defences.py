@@ -4,23 +4,21 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from agnncert.addons import addons
+from agnncert.defence import Defence, Task
 from agnncert.divisions.named import DIVISIONS
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.stacked.defence import StackedVotes
 from agnncert_peers.deletions import BiRS as BiRS
 from agnncert_peers.flips import RS as RS
 from agnncert_peers.flips import SparseRS as SparseRS
 from agnncert_peers.interception import Interception as Interception
 
-OTHERS: dict[str, type[Any]] = {"stacked": StackedVotes}
-SMOOTHING: dict[str, type[Any]] = {defence.method: defence for defence in (RS, SparseRS, BiRS, Interception)}
 
-
-def defence_named(name: str, task: str, settings: Mapping[str, Any]) -> Any:
-    """The defence that a name and settings stand for: a division, or one that smooths.
+def defence_named(name: str, task: Task, settings: Mapping[str, Any]) -> Any:
+    """Returns the defence that a name and settings stand for.
 
     Args:
-        name: One of ``agnncert.divisions.DIVISIONS`` or of ``SMOOTHING``, or ``"stacked"``.
+        name: One of ``agnncert.divisions.DIVISIONS``, or the name of another defence that is installed.
         task: ``"node"`` or ``"graph"``, which decides how many groups a division has if the settings do not say it.
         settings: Arguments of the defence, by name.
 
@@ -31,15 +29,15 @@ def defence_named(name: str, task: str, settings: Mapping[str, Any]) -> Any:
         >>> defence_named("bi-rs", "node", {"p_edge": 0.7})
         BiRS(p_edge=0.7, p_node=0.9, test='B2', edges_per_injected=5)
     """
-    own = SMOOTHING | OTHERS
-    if name not in DIVISIONS and name not in own:
-        raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, [*DIVISIONS, *own])}')
-    if name == "stacked" and task != "node":
-        raise SettingsError("stacked votes classify nodes: choose another defence for graphs.")
-    division = DIVISIONS.get(name)
-    cls = own[name] if division is None else division.load()
-    valid = [field.name for field in fields(cls)]
+    others = addons("agnncert.defence_names")
+    if name not in DIVISIONS and name not in others:
+        raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, [*DIVISIONS, *others])}')
+    if name in others:
+        kind: type[Defence] = others[name].load()
+        return kind.from_settings(name, task, settings)
+    division = DIVISIONS[name]
+    valid = [field.name for field in fields(division.load())]
     for key in settings:
         if key not in valid:
             raise SettingsError(f'{name} has no setting "{key}": {did_you_mean(key, valid)}')
-    return cls(**settings) if division is None else division.build(task, settings)
+    return division.build(task, settings)

@@ -18,16 +18,15 @@ that come or go, beside the prediction of the certified model without edges.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import torch
 
-from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
 from agnncert.certificates.votes import FloatArray
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE
-from agnncert.stacked.model import StackedModel, pairs_of
+from agnncert.stacked.model import pairs_of
 from agnncert.study import Study, predict
 from agnncert_peers.ceilings import Changes, ceiling, few_type_counts, votes_reference
 
@@ -56,20 +55,8 @@ def possible(study: Study, certificate: Certificate, sizes: Sequence[int]) -> di
 
 
 def counted_changes(certificate: Certificate) -> tuple[Changes, ...]:
-    """The kinds of change that the curves of graphs count, each once; none if they count something else."""
-    evidence = certificate.evidence
-    if not isinstance(evidence, VoteEvidence):
-        return ()
-    kinds: dict[str, tuple[Changes, ...]] = {
-        "edge-centric/graph": ("edges",),
-        "per-pair/graph": ("edges",),
-        "gnncert-e/graph": ("edges",),
-        "gnncert-n/graph": ("features",),
-        "node-centric/graph": ("any" if evidence.ids == "node_id" else "kept", "injected"),
-        "per-neighbour/graph": ("any", "structure", "injected"),
-    }
-    edges_only = evidence.theorem == "custom/graph" and dict(evidence.parameters) == EDGES_ONLY
-    return ("edges",) if edges_only else kinds.get(evidence.theorem, ())
+    """Returns the kinds of change that the curves of graphs count, each once; none if they count something else."""
+    return cast(tuple[Changes, ...], certificate.evidence.counted_changes())
 
 
 def _of_graphs(study: Study, certificate: Certificate, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
@@ -99,23 +86,13 @@ def _of_nodes(study: Study, certificate: Certificate, sizes: Sequence[int]) -> d
 
 def _own_logits(study: Study, certificate: Certificate) -> FloatArray | None:
     """Log-probabilities of the targets without edges, where sizes count edges or neighbours and own features stay."""
-    evidence, model = certificate.evidence, study.new_model()
-    if isinstance(model, StackedModel):
-        if not len(model.own) or model.defence.trusted is not None:  # what is trusted needs no attacker's vote
-            return None
-        graph = study.chosen.graph
-        with torch.no_grad():
-            logits = model.own_logits(graph.x.to(torch.get_default_dtype()))[torch.from_numpy(study.chosen.places)]
-    else:
-        if not isinstance(evidence, VoteEvidence) or not _counts_neighbours(evidence.theorem):
-            return None
-        logits = predict(study, model, without_edges=True).logits
+    if not certificate.evidence.counts_neighbours:
+        return None
+    alone = study.seeded_defence.without_edges(study.new_model())
+    if alone is None:
+        return None
+    logits = predict(study, alone).logits
     return np.asarray(torch.log_softmax(logits.double(), dim=1).numpy())
-
-
-def _counts_neighbours(theorem: str) -> bool:
-    facts = THEOREMS[theorem]
-    return theorem == "gnncert-e/node" or (facts.by_neighbours and not facts.target_features)
 
 
 def _true_votes(study: Study, num_classes: int) -> FloatArray | None:

@@ -5,7 +5,6 @@
 
 import hashlib
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +15,8 @@ import torch
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certifier import certify
 from agnncert.datasets.splits import dataset_digest
-from agnncert.divided.choose_rule import choose_voting_rule, prior_text
+from agnncert.divided.choose_rule import prior_text
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.digest import model_digest
@@ -26,12 +24,12 @@ from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, target_weights
 from agnncert.stacked.defence import StackedVotes
-from agnncert.stacked.evidence import StackedEvidence
 from agnncert.storage import write_atomic
 from agnncert.study import (
     GRAPH_FREE,
     MAJORITY,
     BaseModel,
+    Prediction,
     Study,
     certify_model,
     fit_model,
@@ -40,7 +38,6 @@ from agnncert.study import (
     predict,
     usual_arguments,
 )
-from agnncert_peers.smoothing import Smoothing
 from agnncert_peers.threat import CROSS_FITTED, Threat
 
 Row = dict[str, Any]
@@ -156,92 +153,101 @@ def run(
     return outcome
 
 
-def _run_stacked(study: Study, training: Path | None, progress: OnProgress | None) -> Outcome:
-    """Stacked votes; or, of these, only the cross-fitted models without edges."""
-    # Of cross-fitted models alone the small networks are not used.
-    defence = study.defence if isinstance(study.defence, StackedVotes) else StackedVotes(epochs=1)
-    model, record = fit_model(study, study.new_model("mlp"), defence, training, progress)
-    common = {"seconds_training": record["seconds"], "record": record}
-    graph, begin = study.chosen.graph, time.perf_counter()
-    with torch.no_grad():
-        own = model.own_logits(graph.x.to(torch.get_default_dtype())).argmax(dim=1).numpy()
-    seconds = time.perf_counter() - begin
-    label = own[study.chosen.places]
-    if study.defence == CROSS_FITTED:
-        guarantee = "deterministic: reads no edges"
-        return Outcome(
-            CROSS_FITTED, guarantee, label, None, len(model.own), common["seconds_training"], seconds, seconds
-        )
-    begin = time.perf_counter()
-    with torch.no_grad():
-        plain = model(graph.x, graph.edge_index, edge_weight=graph.edge_weight, edge_attr=graph.edge_attr)
-    forward = time.perf_counter() - begin
-    rows: Any = part_rows(study.ready, "val")  # which fit has asked for
-    held_out = replace(study, targets=rows)
-    score = float(target_weights(held_out.truth, study.measure) @ (own[held_out.chosen.places] == held_out.truth))
-    begin = time.perf_counter()
-    certificate = certify(model, study.ready, model.defence, study.targets)
-    seconds = time.perf_counter() - begin
-    return Outcome(
-        str(study.defence), _guarantee(certificate), certificate.label, certificate, 1, seconds_certification=seconds,
-        seconds_forward=forward, plain=plain.argmax(dim=1).numpy()[study.chosen.places], no_edge=label,
-        no_edge_score=score, **common,
-    )  # fmt: skip
-
-
 def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_training: bool) -> Outcome:
-    training, counting = (None if stem is None else stem.with_suffix(kind) for kind in (".training", ".counts"))
-    if study.defence == CROSS_FITTED or isinstance(study.defence, StackedVotes):
-        return _run_stacked(study, training, progress)
-    model = study.new_model("mlp" if study.defence == GRAPH_FREE else None)
-    fit_for = None if plain_training or isinstance(study.defence, str) else study.defence
-    _, record = fit_model(study, model, fit_for, training, progress)
-    plain = predict(study, model, repeats=3)
-    common: dict[str, Any] = {"seconds_training": float(record["seconds"]), "seconds_forward": plain.seconds}
-    common |= {"plain": plain.label, "record": record}
-    common["converged"] = record.get("best_epoch", -1) < record.get("epochs_run", 0)
+    training = None if stem is None else stem.with_suffix(".training")
+    if study.defence == CROSS_FITTED:
+        return _run_cross_fitted(study, training, progress)
     if isinstance(study.defence, str):
-        guarantee = "none"
-        if study.defence == GRAPH_FREE:  # the guarantee needs the same output without edges
-            if not torch.equal(predict(study, model, without_edges=True).logits, plain.logits):
-                raise ModelContractError("the model should be graph-free but reads edges.")
-            guarantee = "deterministic: reads no edges"
-        return Outcome(study.defence, guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
-    sampling = {"checkpoint": counting, "progress": progress}
-    how: dict[str, Any] = sampling if isinstance(study.defence, Smoothing) else {}
-    if not isinstance(study.defence, Smoothing) and study.task == "node":
-        common |= _without_edges(study, model)
+        return _run_reference(study, training, progress)
+    model = study.new_model(study.defence.base_model)
+    trained, record = fit_model(study, model, None if plain_training else study.defence, training, progress)
+    plain = predict(study, trained, repeats=3)
+    common = _common(record, plain)
+    if study.task == "node":
+        common |= _without_edges(study, trained)
     if study.design_size is not None:
-        study, model, common["decides"] = _with_chosen_vote(study, model)
-    certificate, seconds, casting = certify_model(study, model, **how)
+        study, trained, common["decides"] = _with_chosen_rule(study, trained)
+    options: dict[str, Any] = {}
+    if study.sampling():  # drawing samples takes long, and goes on where it stopped
+        options = {"checkpoint": None if stem is None else stem.with_suffix(".counts"), "progress": progress}
+    certificate, seconds, computing = certify_model(study, trained, **options)
     return Outcome(
-        str(study.defence), _guarantee(certificate), certificate.label, certificate, _passes(certificate),
-        seconds_certification=seconds, seconds_casting=casting, **common,
-    )  # fmt: skip
+        str(study.defence),
+        _guarantee(certificate),
+        certificate.label,
+        certificate,
+        certificate.evidence.num_predictions,
+        seconds_certification=seconds,
+        seconds_casting=computing,
+        **common,
+    )
+
+
+def _common(record: Mapping[str, Any], plain: Prediction) -> dict[str, Any]:
+    """Returns what every outcome says about training and about one forward pass."""
+    return {
+        "seconds_training": float(record["seconds"]),
+        "seconds_forward": plain.seconds,
+        "plain": plain.label,
+        "record": record,
+        "converged": record.get("best_epoch", -1) < record.get("epochs_run", 0),
+    }
+
+
+def _run_reference(study: Study, training: Path | None, progress: OnProgress | None) -> Outcome:
+    """Trains a model without a defence, beside which defences are shown."""
+    model = study.new_model("mlp" if study.defence == GRAPH_FREE else None)
+    _, record = fit_model(study, model, None, training, progress)
+    plain = predict(study, model, repeats=3)
+    guarantee = "none"
+    if study.defence == GRAPH_FREE:
+        if not torch.equal(predict(study, model, without_edges=True).logits, plain.logits):
+            raise ModelContractError("the model should be graph-free but reads edges.")
+        guarantee = "deterministic: reads no edges"
+    common = _common(record, plain)
+    return Outcome(study.defence, guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
+
+
+def _run_cross_fitted(study: Study, training: Path | None, progress: OnProgress | None) -> Outcome:
+    """Trains the cross-fitted models without edges that stacked votes begin with, and nothing on top of them."""
+    defence = StackedVotes(epochs=1)
+    model, record = fit_model(study, study.new_model("mlp"), defence, training, progress)
+    alone = predict(study, defence.without_edges(model))
+    guarantee = "deterministic: reads no edges"
+    seconds = record["seconds"]
+    return Outcome(CROSS_FITTED, guarantee, alone.label, None, len(model.own), seconds, alone.seconds, alone.seconds)
 
 
 def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
-    """Labels of the targets without edges, and their accuracy on the validation part."""
-    found: dict[str, Any] = {"no_edge": predict(study, model, without_edges=True).label}
+    """Returns the labels of the targets without edges, and their share of right ones on the validation part."""
+    alone = study.seeded_defence.without_edges(model)
+    if alone is None:
+        return {}
+    outcome: dict[str, Any] = {"no_edge": predict(study, alone).label}
     rows = part_rows(study.ready, "val")
-    if rows is not None and len(rows):
-        validation = replace(study, targets=rows)
-        truth = validation.chosen.truth
-        known = np.zeros(0, dtype=bool) if truth is None else truth >= 0
-        if truth is not None and known.any():
-            right = predict(validation, model, without_edges=True).label == truth
-            found["no_edge_score"] = float(target_weights(truth[known], study.measure) @ right[known])
-    return found
+    if rows is None or not len(rows):
+        return outcome
+    validation = replace(study, targets=rows)
+    truth = validation.chosen.truth
+    if truth is None or not (truth >= 0).any():
+        return outcome
+    labelled = truth >= 0
+    right = predict(validation, alone).label == truth
+    outcome["no_edge_score"] = float(target_weights(truth[labelled], study.measure) @ right[labelled])
+    return outcome
 
 
-def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torch.nn.Module, str]:
-    """The study with the vote that is best for its design size, the model that casts it, and what decides."""
-    division: Any = study.defence.division
-    candidates = None if division.is_per_neighbour else [division.num_groups]
-    choice = choose_voting_rule(
-        model, study.data, division, study.design_size or 0, candidates=candidates, against=study.against,
-        measure=study.measure, protocol=study.fit_args.get("protocol", "transductive"),
-    )  # fmt: skip
+def _with_chosen_rule(study: Study, model: torch.nn.Module) -> tuple[Study, torch.nn.Module, str]:
+    """Returns the study with the voting rule that is best for its size, the model that votes, and what decides."""
+    choice = study.seeded_defence.choose_voting_rule(
+        model,
+        study.data,
+        study.design_size or 0,
+        keep_groups=True,
+        against=study.against,
+        measure=study.measure,
+        protocol=study.fit_args.get("protocol", "transductive"),
+    )
     chosen = replace(study, defence=choice.division, voting_rule=choice.voting_rule, design_size=None)
     return chosen, choice.model, choice.best.name
 
@@ -292,7 +298,7 @@ def possible_labels(
     Without a certificate, and for stacked votes, where it would take long: the own label if it holds, else all.
     """
     certificate, label = outcome.certificate, np.asarray(outcome.label)
-    asked = certificate is not None and not isinstance(certificate.evidence, StackedEvidence)
+    asked = certificate is not None and not certificate.evidence.possible_takes_long
     num_classes = int(max(study.truth.max(initial=0), label.max(initial=0))) + 1
     if certificate is not None:
         num_classes = max(num_classes, certificate.counts.shape[1])
@@ -340,13 +346,6 @@ def _guarantee(certificate: Certificate) -> str:
     if claim.alpha is None:
         return claim.guarantee
     return f"{claim.guarantee}, alpha = {claim.alpha:g} for {claim.alpha_scope}"
-
-
-def _passes(certificate: Certificate) -> int:
-    evidence: Any = certificate.evidence
-    if certificate.claim.num_groups:
-        return certificate.claim.num_groups
-    return int(evidence.selection[0].sum() + evidence.estimation[0].sum())
 
 
 _STORED = (

@@ -46,6 +46,11 @@ class SampleEvidence(Evidence):
 
     kind: ClassVar[str] = "samples"
 
+    @property
+    def num_predictions(self) -> int:
+        """The number of samples of each target."""
+        return int(self.selection[0].sum() + self.estimation[0].sum()) if self.num_targets else 0
+
     method: str
     noise: Noise
     selection: IntArray

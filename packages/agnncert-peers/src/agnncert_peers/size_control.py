@@ -26,10 +26,9 @@ import torch
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.divisions.edge import EdgeDivision
-from agnncert.divisions.node import NodeDivision
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import graph_classes
+from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, target_weights
 from agnncert.report.summary import BY_SIZE
 from agnncert.study import Study, measures_of, part_rows
@@ -219,19 +218,18 @@ def _weight_up_to(numbers: FloatArray, weight: FloatArray, steps: IntArray) -> F
     return np.asarray(summed[np.searchsorted(numbers[order], steps, side="right")])
 
 
-def size_alone(study: Study, _certificate: Any, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
+def size_alone(study: Study, certificate: Certificate, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
     """Graph task: certified accuracy of the size alone, by size, in the unit of the division; chosen for each size.
 
     Edges are counted for an edge-centric vote and nodes for a node-centric one, so that one unit of the radius changes
     the count by one. Empty for other divisions, or without a training and a validation part.
     """
     parts = [part_rows(study.ready, name) for name in ("train", "val")]
-    division = getattr(study.defence, "division", None)
-    if study.task == "node" or not isinstance(division, EdgeDivision | NodeDivision):
+    counts = certificate.evidence.counted_things()
+    if study.task == "node" or counts is None:
         return {}
     if any(rows is None or not len(rows) for rows in parts) or study.chosen.truth is None:
         return {}
-    counts: Counted = "edges" if division.family == "edge-centric" else "nodes"
     graphs, targets = SizedGraphs.of(study.data), GraphSizes.of([study.data[int(row)] for row in study.targets])
 
     def certified(size: int) -> float:

@@ -174,6 +174,14 @@ class Smoothing(RandomDefence, Defence):
         """Returns the same noise with another seed and other numbers of samples."""
         return replace(self, seed=seed, **settings)
 
+    def short_name(self) -> str:
+        """Returns the method with the settings of its noise that are not zero."""
+        shown = {name: value for name, value in self.drawn().items() if value}
+        test = getattr(self, "test", "B2")
+        if test != "B2":
+            shown["test"] = test
+        return f"{self.method}({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
     def random_settings(self) -> dict[str, Any]:
         """Returns the settings of sampling, by name."""
         return {name: getattr(self, name) for name in ("samples", "selection", "alpha", "scope", "seed")}

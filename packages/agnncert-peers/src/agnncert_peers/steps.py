@@ -9,6 +9,7 @@ from typing import Any
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.inputs import class_names, file_name, fresh_model, is_module_spec, load_data, trusted_column
 from agnncert.cli.settings import ModelSettings, fit_arguments_of, numbers, pairs
+from agnncert.defence import Task
 from agnncert.divisions.named import STACKED
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
@@ -105,7 +106,7 @@ def compare_run(
     return Compared(folder, comparison, files)
 
 
-def _defence(text: str, task: str, marks: dict[str, Any]) -> Any:
+def _defence(text: str, task: Task, marks: dict[str, Any]) -> Any:
     """A defence from its name and settings, such as ``bi-rs:p_edge=0.7,p_node=0.9``; ``marks`` are of stacked votes."""
     name, _, rest = text.partition(":")
     given = pairs("defence", [word for word in rest.split(",") if word])
