@@ -17,7 +17,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.adapter import bind
 from agnncert.engine.structure import structure
-from agnncert.engine.votes import compute_votes
+from agnncert.engine.votes import Execution, compute_votes
 from agnncert.errors import NotCovered
 from agnncert.graphs.graph import CanonicalGraph, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation
@@ -49,7 +49,9 @@ def votes_of(
     graph = checked(data, division) if graph is None else graph
     task = "node" if isinstance(data, Data) else "graph"
     rows = np.arange(len(graph.x) if task == "node" else len(data)) if rows is None else np.asarray(rows)
-    return compute_votes(call or bind(model, graph, task), graph, division, rows, engine, tolerance, memory_limit)[0]
+    call = call or bind(model, graph, task)
+    execution = Execution(memory_limit)
+    return compute_votes(call, graph, division, rows, engine, tolerance, execution=execution)[0]
 
 
 # Oracle

@@ -12,7 +12,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 from agnncert.certificates.votes import Votes
 from agnncert.divisions.base import Division
 from agnncert.engine.adapter import bind
-from agnncert.engine.votes import compute_votes
+from agnncert.engine.votes import Execution, compute_votes
 from agnncert.graphs.graph import canonical
 from agnncert.graphs.perturbation import Perturbation
 
@@ -78,7 +78,13 @@ def with_dense_strangers(data: Data, count: int = 60, seed: int = 9) -> Data:
 def votes_on(model: Any, data: Data, division: Division, engine: Any, memory_limit: int | None = None) -> Votes:
     graph = canonical(data)
     return compute_votes(
-        bind(model, graph, "node"), graph, division, np.arange(NODES), engine, TOLERANCE, memory_limit
+        bind(model, graph, "node"),
+        graph,
+        division,
+        np.arange(NODES),
+        engine,
+        TOLERANCE,
+        execution=Execution(memory_limit),
     )[0]
 
 
@@ -87,7 +93,10 @@ def _votes_on_every_path(model: Any, data: Data, divisions: Sequence[Division]) 
     call, rows = bind(model, graph, "node"), np.arange(NODES)  # bound once, as certify does: each time copies the model
     paths = [("fast", None), ("fast", 1), ("naive", None)]
     return [
-        [compute_votes(call, graph, division, rows, engine, TOLERANCE, limit)[0] for engine, limit in paths]
+        [
+            compute_votes(call, graph, division, rows, engine, TOLERANCE, execution=Execution(limit))[0]
+            for engine, limit in paths
+        ]
         for division in divisions
     ]
 

@@ -60,7 +60,9 @@ def test_a_memory_limit_may_be_text(graph, limit, monkeypatch) -> None:
     given = []
     compute = certifier.compute_votes
     monkeypatch.setattr(
-        certifier, "compute_votes", lambda *args, **more: given.append(args[6]) or compute(*args, **more)
+        certifier,
+        "compute_votes",
+        lambda *args, **more: given.append(more["execution"].memory_limit) or compute(*args, **more),
     )
     ac.certify(known_model(), graph, ac.NodeCentric(7), memory_limit=limit)
     assert given == [200_000_000]

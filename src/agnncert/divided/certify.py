@@ -23,7 +23,7 @@ from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.reach import ReachTable
 from agnncert.engine.spot_check import spot_check
 from agnncert.engine.structure import pair_facts
-from agnncert.engine.votes import compute_votes
+from agnncert.engine.votes import Execution, compute_votes
 from agnncert.engine.workers import versions
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import Targets, prepared
@@ -82,16 +82,21 @@ def certify_division(
         chosen.places,
         engine,
         tolerance,
-        memory_limit,
         edges_by_group=edges_by_group,
-        workers=options.workers,
-        stored=stored,
-        entries=canonical_data.entries,
-        report_progress=report_progress,
+        execution=Execution(memory_limit, report_progress, options.workers, stored, canonical_data.entries),
     )
     if engine == "fast":
         random = np.random.default_rng(_seed_of(chosen))
-        spot_check(votes, bound_model, chosen.graph, division, chosen.places, chosen.ids, edges_by_group, random)
+        spot_check(
+            votes,
+            bound_model,
+            chosen.graph,
+            division,
+            chosen.places,
+            chosen.ids,
+            edges_by_group=edges_by_group,
+            random=random,
+        )
     del edges_by_group  # as large as a quarter of the edges
     computed = ComputedVotes(votes, reach, tolerance, report.locality, unchanged_digest(model, settings_before))
     certificate = assemble(chosen, division, computed, complete_rule)

@@ -26,7 +26,7 @@ from agnncert.divisions.base import Division
 from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.spot_check import choose_votes, spot_check_pairs
 from agnncert.engine.structure import structure
-from agnncert.engine.votes import compute_votes
+from agnncert.engine.votes import Execution, compute_votes
 from agnncert.graphs.targets import CanonicalData, Targets
 from agnncert.progress import follow
 
@@ -93,8 +93,7 @@ def recompute_division(
             chosen.places,
             engine,
             tolerance,
-            report_progress=report_progress,
-            entries=data.entries,
+            execution=Execution(report_progress=report_progress, entries=data.entries),
         )
         return votes
 

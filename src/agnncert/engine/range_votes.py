@@ -55,6 +55,7 @@ def compute_range_votes(
     features: Features,
     tolerance: float | None = None,
     memory_limit: int | None = None,
+    *,
     report_progress: ReportProgress | None = None,
 ) -> RangeVotes:
     """Computes the votes of a range of groups.

@@ -47,6 +47,7 @@ def spot_check(
     division: Division,
     rows: IntArray,
     ids: npt.NDArray[Any],
+    *,
     edges_by_group: EdgesByGroup | None,
     random: np.random.Generator,
 ) -> None:
@@ -66,7 +67,7 @@ def spot_check(
         ModelContractError: A vote differs; the message names the target by its id.
     """
     pairs = choose_few_subgraphs(votes, graph.task == "graph", random, division.is_per_neighbour, len(graph.x))
-    checked = spot_check_pairs(votes, pairs, bound_model, graph, division, rows, edges_by_group)
+    checked = spot_check_pairs(votes, pairs, bound_model, graph, division, rows, edges_by_group=edges_by_group)
     if checked.differing.size:
         first = checked.differing[0]
         target, group = pairs[first]
@@ -85,6 +86,7 @@ def spot_check_pairs(
     graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
+    *,
     edges_by_group: EdgesByGroup | None = None,
 ) -> SpotCheck:
     """Computes the votes of some pairs (target, group) again.

@@ -40,14 +40,25 @@ PARTS_PER_WORKER = 4  # so that one that is slow, or dies, does not keep the oth
 
 
 @dataclass(frozen=True)
-class _Computation:
-    """How votes are computed; the fields are arguments of ``compute_votes``."""
+class Execution:
+    """How votes are computed; the votes themselves do not depend on it.
 
-    tolerance: float | None
-    memory_limit: int | None
-    report_progress: ReportProgress | None
-    workers: Workers | None
-    stored: StoredRanges | None
+    Attributes:
+        memory_limit: Bytes that one chunk of work may take, about. ``None`` chooses what is fastest.
+        report_progress: Called now and then with the fraction of the votes that has been computed.
+        workers: Who computes, with the fast engine and a division that has a disjoint union. Defaults to this process.
+        stored: Where the votes of each range are stored; like ``workers``, with the fast engine only.
+        entries: The features that are not zero, if they have been searched for before.
+    """
+
+    memory_limit: int | None = None
+    report_progress: ReportProgress | None = None
+    workers: Workers | None = None
+    stored: StoredRanges | None = None
+    entries: Entries | None = None
+
+
+_BY_DEFAULT = Execution()
 
 
 @torch.no_grad()
@@ -58,12 +69,9 @@ def compute_votes(
     rows: IntArray,
     engine: EngineName = "fast",
     tolerance: float | None = None,
-    memory_limit: int | None = None,
-    report_progress: ReportProgress | None = None,
+    *,
     edges_by_group: EdgesByGroup | None = None,
-    workers: Workers | None = None,
-    stored: StoredRanges | None = None,
-    entries: Entries | None = None,
+    execution: Execution = _BY_DEFAULT,
 ) -> tuple[Votes, ReachTable]:
     """Computes the votes of the targets, and their reach tables (which are empty where the division needs none).
 
@@ -75,39 +83,35 @@ def compute_votes(
         engine: "fast" or "naive"; the votes are the same.
         tolerance: Relative distance by which two computations of the same logits may always differ. ``None`` spares
             the work of finding out which votes are stable, where nobody asks.
-        memory_limit: Bytes that one chunk of work may take, about. ``None`` chooses what is fastest.
-        report_progress: Called now and then with the fraction of the votes that has been computed.
         edges_by_group: The graph's edges by group, if they have been found before.
-        workers: Who computes, with the fast engine and a division that has a disjoint union. Defaults to this process.
-        stored: Where the votes of each range are stored; like ``workers``, with the fast engine only.
-        entries: The features that are not zero, if they have been searched for before.
+        execution: Limits, workers and what else does not change the votes. By default this process computes them in
+            the fastest way, and stores nothing.
 
     Raises:
         SettingsError: The engine is unknown, or cannot use workers or a checkpoint.
         ModelContractError: The model failed, or (naive engine) looks beyond the edges of a node.
     """
-    _require_engine(engine, division, takes_parts=workers is not None or stored is not None)
+    _require_engine(engine, division, in_ranges=execution.workers is not None or execution.stored is not None)
     if division.edges_only:
         engine = "naive"  # a model that mixes nodes would see the whole union
     bound_model = replace(bound_model)  # without what was derived from the model before: it may have been trained since
-    computation = _Computation(tolerance, memory_limit, report_progress, workers, stored)
-    if report_progress is not None:
-        report_progress(0.0)
+    if execution.report_progress is not None:
+        execution.report_progress(0.0)
     if not division.has_disjoint_union:
-        votes = _own_division_votes(bound_model, graph, division, rows, engine, computation)
+        votes = _own_division_votes(bound_model, graph, division, rows, engine, tolerance, execution=execution)
         return votes, no_reach(len(rows))
     if edges_by_group is None:
         edges_by_group = EdgesByGroup(graph, division, rows)
     if engine == "naive":
-        return _naive_votes(bound_model, edges_by_group, computation)
-    return _fast_votes(bound_model, edges_by_group, computation, entries)
+        return _naive_votes(bound_model, edges_by_group, tolerance, execution)
+    return _fast_votes(bound_model, edges_by_group, tolerance, execution)
 
 
-def _require_engine(engine: str, division: Division, takes_parts: bool) -> None:
+def _require_engine(engine: str, division: Division, in_ranges: bool) -> None:
     """Refuses an engine that is unknown, or that cannot compute votes range by range if that is asked for."""
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
-    if takes_parts and (engine == "naive" or not division.has_disjoint_union):
+    if in_ranges and (engine == "naive" or not division.has_disjoint_union):
         raise SettingsError(
             "workers= and checkpoint= are for the fast engine and the library's own divisions, whose groups vote "
             f"apart from each other: leave them out with {division} and engine={engine!r}."
@@ -120,29 +124,29 @@ def _own_division_votes(
     division: Division,
     rows: IntArray,
     engine: EngineName,
-    computation: _Computation,
+    tolerance: float | None,
+    *,
+    execution: Execution,
 ) -> Votes:
     """Computes the votes of a user's own division: only its subgraphs are known, so every vote is listed."""
     if engine == "fast":
-        table = fast.own_division_table(
-            bound_model, graph, division, rows, computation.tolerance, computation.memory_limit
-        )
+        table = fast.own_division_table(bound_model, graph, division, rows, tolerance, execution.memory_limit)
     else:
-        table = naive.table(bound_model, graph, division, rows, computation.tolerance, computation.report_progress)
+        table = naive.table(bound_model, graph, division, rows, tolerance, execution.report_progress)
     return all_listed(len(rows), table.vote.shape[1], bound_model.num_classes, table)
 
 
 def _naive_votes(
-    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, computation: _Computation
+    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, tolerance: float | None, execution: Execution
 ) -> tuple[Votes, ReachTable]:
     """Computes votes with the naive engine."""
-    ranges = [list_range_votes(edges_by_group, groups) for groups in edges_by_group.ranges(computation.memory_limit)]
+    ranges = [list_range_votes(edges_by_group, groups) for groups in edges_by_group.ranges(execution.memory_limit)]
     listing = merge_ranges(ranges, edges_by_group, bound_model.num_classes)
     graph, division, rows = edges_by_group.graph, edges_by_group.division, edges_by_group.rows
-    table = naive.table(bound_model, graph, division, rows, computation.tolerance, computation.report_progress)
+    table = naive.table(bound_model, graph, division, rows, tolerance, execution.report_progress)
     default = abstaining(len(rows))
     if not edges_by_group.on_graphs and not division.gates_features:
-        of_all_nodes = naive.no_edge_votes(bound_model, graph, computation.tolerance)
+        of_all_nodes = naive.no_edge_votes(bound_model, graph, tolerance)
         default = Predictions(of_all_nodes.vote[rows], of_all_nodes.stable[rows])
     _require_default_votes(table, listing, default, rows)
     owner = listing.owner
@@ -181,17 +185,17 @@ def _require_default_votes(table: Predictions, listing: Votes, default: Predicti
 
 
 def _fast_votes(
-    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, computation: _Computation, entries: Entries | None
+    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, tolerance: float | None, execution: Execution
 ) -> tuple[Votes, ReachTable]:
     """Computes votes with the fast engine."""
     graph = edges_by_group.graph
-    features = _features_of(bound_model, edges_by_group, computation.memory_limit, entries)
+    features = _features_of(bound_model, edges_by_group, execution)
     default = None
     if not edges_by_group.on_graphs and not edges_by_group.division.gates_features:
         default = fast.no_edge_votes(
-            bound_model, graph, features, edges_by_group.rows, computation.tolerance, computation.memory_limit
+            bound_model, graph, features, edges_by_group.rows, tolerance, execution.memory_limit
         )
-    ranges = _compute_ranges(bound_model, edges_by_group, features, computation)
+    ranges = _compute_ranges(bound_model, edges_by_group, features, tolerance, execution)
     del features  # and with them the projections, before votes are sorted
     votes = merge_ranges(ranges, edges_by_group, bound_model.num_classes, default)
     # Reach tables need nothing else of the ranges, and merged votes are large.
@@ -199,42 +203,45 @@ def _fast_votes(
     return votes, reach_of_ranges(ranges, edges_by_group, votes)
 
 
-def _features_of(
-    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, memory_limit: int | None, entries: Entries | None
-) -> Features:
+def _features_of(bound_model: ModelAdapter, edges_by_group: EdgesByGroup, execution: Execution) -> Features:
     """Returns the features of a graph in the model's type, in compressed rows if they are sparse."""
     graph = edges_by_group.graph
     x = graph.x.to(bound_model.dtype)
     if edges_by_group.whole_union is not None:
         sparse = edges_by_group.whole_union.sparse
     else:
-        sparse = SparseRows.of(x, entries if x is graph.x else None)
-    return Features(x, sparse, most_kept=memory_limit)
+        sparse = SparseRows.of(x, execution.entries if x is graph.x else None)
+    return Features(x, sparse, most_kept=execution.memory_limit)
 
 
 def _compute_ranges(
-    bound_model: ModelAdapter, edges_by_group: EdgesByGroup, features: Features, computation: _Computation
+    bound_model: ModelAdapter,
+    edges_by_group: EdgesByGroup,
+    features: Features,
+    tolerance: float | None,
+    execution: Execution,
 ) -> list[RangeVotes]:
     """Computes the votes of all groups, range by range, and stores each range if asked for."""
-    workers, stored, report_progress = computation.workers, computation.stored, computation.report_progress
+    workers = execution.workers
+    stored = execution.stored
     finished = [] if stored is None else stored.load()
     at_least = 1 if workers is None else PARTS_PER_WORKER * workers.parts_at_once()
-    ranges = ranges_to_compute(edges_by_group, computation.memory_limit, finished, at_least)
+    ranges = ranges_to_compute(edges_by_group, execution.memory_limit, finished, at_least)
     num_groups = max(edges_by_group.num_groups, 1)
     done = sum(len(part.groups) for part in finished)
     results: Iterator[tuple[range, RangeVotes]]
     if workers is None:
-        results = _compute_here(bound_model, edges_by_group, features, computation, ranges)
+        results = _compute_here(bound_model, edges_by_group, features, tolerance, execution, ranges)
     else:
-        job = VoteJob.of(bound_model, edges_by_group, computation.tolerance, computation.memory_limit)
+        job = VoteJob.of(bound_model, edges_by_group, tolerance, execution.memory_limit)
         results = workers.run(job, VoteJob.prepare, compute_part, ranges)
     for groups, part in results:
         if stored is not None:
             stored.save(part)
         finished.append(part)
         done += len(groups)
-        if report_progress is not None:
-            report_progress(done / num_groups)
+        if execution.report_progress is not None:
+            execution.report_progress(done / num_groups)
     return finished
 
 
@@ -242,7 +249,8 @@ def _compute_here(
     bound_model: ModelAdapter,
     edges_by_group: EdgesByGroup,
     features: Features,
-    computation: _Computation,
+    tolerance: float | None,
+    execution: Execution,
     ranges: Sequence[range],
 ) -> Iterator[tuple[range, RangeVotes]]:
     """Computes the votes of some ranges in this process and yields each range with its votes.
@@ -252,9 +260,10 @@ def _compute_here(
     num_groups = max(edges_by_group.num_groups, 1)
     done = edges_by_group.num_groups - sum(len(groups) for groups in ranges)
     for groups in ranges:
-        progress = _progress_within(computation.report_progress, done, len(groups), num_groups)
-        tolerance, memory_limit = computation.tolerance, computation.memory_limit
-        votes = compute_range_votes(bound_model, edges_by_group, groups, features, tolerance, memory_limit, progress)
+        progress = _progress_within(execution.report_progress, done, len(groups), num_groups)
+        votes = compute_range_votes(
+            bound_model, edges_by_group, groups, features, tolerance, execution.memory_limit, report_progress=progress
+        )
         yield groups, votes
         done += len(groups)
 

@@ -53,9 +53,9 @@ def test_a_vote_that_was_stopped_goes_on(model, division, tmp_path, monkeypatch)
     cast = []
     one = engine_votes.compute_range_votes
 
-    def counted(call, edges_by_group, groups, *rest):
+    def counted(call, edges_by_group, groups, *rest, **named):
         cast.append(groups)
-        return one(call, edges_by_group, groups, *rest)
+        return one(call, edges_by_group, groups, *rest, **named)
 
     monkeypatch.setattr(engine_votes, "compute_range_votes", counted)
     again = ac.certify(model, data, division, checkpoint=folder)  # with another memory limit, too
