@@ -16,42 +16,43 @@ also after ``slack`` steps of rounding on another machine are taken from every n
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.budget import COUNTS, Budget, Prices
+from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.proving.evidence import Evidence
 from agnncert.proving.prices import pay
-from agnncert.proving.theorems import largest_amount, most_affordable
+from agnncert.proving.theorems import Amounts, largest_amount, most_affordable
 from agnncert.stacked.record import MOST_NEW, STEPS, StackedRecord
 
 MOST_STATED = 9_999  # largest radius that is stated; answers about budgets can be larger
 MOST_NODES = 64  # nodes whose price is found exactly where votes have two levels
-ONE, LARGEST_ODDS = 2**16, 2**29  # of factors of odds: parts of one, and the largest that is not taken for infinite
+ONE = 2**16  # parts of one, in which factors of odds are counted
+LARGEST_ODDS = 2**29  # the largest factor of odds that is not taken for infinite
 BLOCK = 2**20  # listed votes times classes that are looked at together
 
 
 @dataclass(frozen=True)
 class Touched:
-    """How many neighbours of each target an attacker can touch; each is a number or an array of shape ``[n]``.
+    """How many neighbours of each target an attacker can touch. Each is a number or an array of shape ``[n]``.
 
     Attributes:
         new: New neighbours.
         lost: Lost neighbours.
         altered: Neighbours whose vote changes.
-        shared: Whether ``new`` is what all three have in common: each lost neighbour leaves one new one less.
+        shared: Whether ``new`` is what new and lost ones have in common: each lost neighbour leaves one new one less.
     """
 
-    new: Any
-    lost: Any
-    altered: Any = 0
+    new: FloatArray | float
+    lost: FloatArray | float
+    altered: FloatArray | float = 0
     shared: bool = False
 
 
@@ -63,196 +64,281 @@ class Rival(NamedTuple):
         prior: Lead of the label in the prior, shape ``[n]``.
         votes: Lead of the label in the votes, shape ``[n]``.
         cap: The most that a new or altered neighbour gives k over the label, with rounding of k's gate, shape ``[n]``.
-        running: Sum of the x largest delta of target j, at ``indptr[j] + j + x``.
-        positive: How many delta are positive, shape ``[n]``.
+        sum_of_largest: Sum of the x largest delta of target j, at ``indptr[j] + j + x``.
+        num_positive: How many delta are positive, shape ``[n]``.
     """
 
     k: int
     prior: IntArray
     votes: IntArray
     cap: IntArray
-    running: IntArray
-    positive: IntArray
+    sum_of_largest: IntArray
+    num_positive: IntArray
+
+
+class Growth(NamedTuple):
+    """A case of new neighbours, for some targets.
+
+    Attributes:
+        gained: How many neighbours a target has more, which the divisor of a mean counts.
+        paid: How many of the new neighbours give all they can to the rival.
+    """
+
+    gained: IntArray
+    paid: IntArray
 
 
 class Leads:
-    """The votes of some targets, sorted so that the worst attack can be read off; ``n`` targets, ``C`` classes.
+    """The votes of some targets, sorted so that the worst attack can be read off.
+
+    There are ``n`` targets, ``m`` neighbours and ``C`` classes.
 
     Args:
-        counts: The votes.
-        label: Asks about this class of each target instead of the winner.
+        record: The votes.
+        label: Asks about this class of each target. Defaults to the winner.
+
+    Attributes:
+        degree: Number of neighbours of each target, shape ``[n]``.
+        owner: Target of each neighbour, shape ``[m]``.
+        vote: Vote of each neighbour, shape ``[m, C]``.
+        numerator: Votes of each class, times its gate, shape ``[n, C]``.
+        score: Score of each class, times the divisor, shape ``[n, C]``.
+        label: The class that is asked about, shape ``[n]``.
     """
 
-    def __init__(self, counts: StackedRecord, label: int | None = None) -> None:
-        self.counts, n = counts, counts.num_targets
-        self.everyone, self.degree = np.arange(n), counts.degree
+    def __init__(self, record: StackedRecord, label: int | None = None) -> None:
+        self.record = record
+        self.everyone = np.arange(record.num_targets)
+        self.degree = record.degree
         self.owner = np.repeat(self.everyone, self.degree)
-        self.cast = counts.table[counts.which].astype(np.int64)
-        sums = np.zeros((n, counts.num_classes), dtype=np.int64)
-        np.add.at(sums, self.owner, self.cast)
-        pseudo = np.array(counts.pseudo_votes or [0] * counts.num_classes, dtype=np.int64)
-        self.numerator = counts.gate * (sums + pseudo)
-        self.score = counts.prior * self.divisor(self.degree)[:, None] + self.numerator
+        self.vote = record.table[record.which].astype(np.int64)
+        sums = np.zeros((record.num_targets, record.num_classes), dtype=np.int64)
+        np.add.at(sums, self.owner, self.vote)
+        pseudo_votes = np.array(record.pseudo_votes or [0] * record.num_classes, dtype=np.int64)
+        self.numerator = record.gate * (sums + pseudo_votes)
+        self.score = record.prior * self.divisor(self.degree)[:, None] + self.numerator
         winner = self.score.argmax(axis=1)  # ties go to the smaller class
         self.label = winner if label is None else np.full_like(winner, label)
 
     @property
     def is_label(self) -> BoolArray:
         """Marks each target's label among the classes, shape ``[n, C]``."""
-        return np.asarray(np.arange(self.counts.num_classes) == self.label[:, None])
+        return np.asarray(np.arange(self.record.num_classes) == self.label[:, None])
 
     def divisor(self, degree: IntArray) -> IntArray:
-        """What the sum of votes is divided by, given the number of neighbours."""
-        if self.counts.pseudo:
-            return self.counts.pseudo + STEPS * degree
+        """Returns what the sum of votes is divided by, given the number of neighbours."""
+        if self.record.pseudo:
+            return self.record.pseudo + STEPS * degree
         return np.full_like(degree, STEPS)
 
     @cached_property
-    def rivals(self) -> "list[Rival]":
+    def rivals(self) -> list[Rival]:
         """What each class lacks to win, for all targets."""
-        counts, mine = self.counts, (self.everyone, self.label)
-        own_prior, own_votes, own_gate = counts.prior[mine], self.numerator[mine], counts.gate[mine]
-        own_cast = own_gate[self.owner] * self.cast[np.arange(len(self.owner)), self.label[self.owner]]
-        found = []
-        for k in range(counts.num_classes):
-            delta = own_cast - counts.gate[self.owner, k] * self.cast[:, k]
-            width = 2 * int(np.abs(delta).max(initial=0)) + 1
-            if counts.num_targets * width < 2**62:  # one sort of whole numbers is faster; owners stay where they are
-                delta = self.owner * width - np.sort(self.owner * width - delta)
-            else:
-                delta = delta[np.lexsort((-delta, self.owner))]
-            positive = np.bincount(self.owner[delta > 0], minlength=counts.num_targets)
-            lead, cap = own_votes - self.numerator[:, k], (counts.gate[:, k] + counts.slack * counts.gated) * STEPS
-            found.append(Rival(k, own_prior - counts.prior[:, k], lead, cap, self._running(delta), positive))
-        return found
+        record = self.record
+        prior_of_label = record.prior[self.everyone, self.label]
+        votes_of_label = self.numerator[self.everyone, self.label]
+        gate_of_label = record.gate[self.everyone, self.label]
+        given_to_label = gate_of_label[self.owner] * self._vote_for_label
+        rivals = []
+        for k in range(record.num_classes):
+            delta = self._largest_first(given_to_label - record.gate[self.owner, k] * self.vote[:, k])
+            rival = Rival(
+                k=k,
+                prior=prior_of_label - record.prior[:, k],
+                votes=votes_of_label - self.numerator[:, k],
+                cap=(record.gate[:, k] + record.slack * record.gated) * STEPS,
+                sum_of_largest=self._sums_of_largest(delta),
+                num_positive=np.bincount(self.owner[delta > 0], minlength=record.num_targets),
+            )
+            rivals.append(rival)
+        return rivals
 
-    def _running(self, delta: IntArray) -> IntArray:
-        first = self.counts.indptr[:-1]
+    @property
+    def _vote_for_label(self) -> IntArray:
+        """Vote of each neighbour for the label of its target, shape ``[m]``."""
+        return np.asarray(self.vote[np.arange(len(self.owner)), self.label[self.owner]])
+
+    def _largest_first(self, delta: IntArray) -> IntArray:
+        """Sorts the values of each target, the largest first, shape ``[m]``. Owners stay where they are."""
+        width = 2 * int(np.abs(delta).max(initial=0)) + 1
+        if self.record.num_targets * width < 2**62:  # one sort of whole numbers is faster
+            return np.asarray(self.owner * width - np.sort(self.owner * width - delta))
+        return np.asarray(delta[np.lexsort((-delta, self.owner))])
+
+    def _sums_of_largest(self, delta: IntArray) -> IntArray:
+        """Returns the sum of the first x values of target j, at ``indptr[j] + j + x``, shape ``[m + n]``."""
+        first = self.record.indptr[:-1]
         padded = np.insert(delta, first, 0)  # a zero before those of each target
         total = np.cumsum(padded)
-        starts = first + self.everyone
-        return np.asarray(total - np.repeat(total[starts] if len(total) else total, self.degree + 1))
+        if not len(total):
+            return total
+        before = total[first + self.everyone]
+        return np.asarray(total - np.repeat(before, self.degree + 1))
 
     def withstands(self, touched: Touched) -> BoolArray:
-        """Whether each target keeps its label whatever is done to so many neighbours, shape ``[n]``."""
+        """Returns whether each target keeps its label whatever is done to so many neighbours, shape ``[n]``."""
         return np.asarray(self.stays_ahead(touched).all(axis=1))
 
     def stays_ahead(self, touched: Touched) -> BoolArray:
-        """Of which classes the label stays ahead whatever is done to so many neighbours, ``[n, C]``; of itself, too."""
-        counts, n = self.counts, self.counts.num_targets
-        new, lost, altered = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n,)) for v in
-                              (touched.new, touched.lost, touched.altered))  # fmt: skip
+        """Returns of which classes the label stays ahead whatever is done to so many neighbours, shape ``[n, C]``.
+
+        The label counts as ahead of itself.
+        """
+        # One entry for each target and each number of lost neighbours.
+        owner, num_lost = self._numbers_of_lost(self._per_target(touched.lost))
+        kept = self.degree[owner] - num_lost
+        most_new = self._per_target(touched.new)[owner]
+        if touched.shared:
+            most_new = np.maximum(most_new - num_lost, 0)
+        unlimited = most_new > MOST_NEW
+        num_new: IntArray = np.where(unlimited, 0, most_new).astype(np.int64)
+        num_altered = np.minimum(self._per_target(touched.altered)[owner], kept).astype(np.int64)
+        entry = self.record.indptr[owner] + owner + num_lost + num_altered
+        cases = []
+        for growth in self._growths(num_new):
+            cases.append((self.divisor(kept + growth.gained), growth.paid + num_altered))
+        ahead = np.ones((self.record.num_targets, self.record.num_classes), dtype=bool)
+        for rival in self.rivals:
+            prior = self._safe_prior(rival)
+            votes = rival.votes[owner] - rival.sum_of_largest[entry] - self._slack(rival.k)[owner]
+            for divisor, num_for_rival in cases:
+                lead = prior[owner] * divisor + votes - num_for_rival * rival.cap[owner]
+                held = self._is_ahead(lead, rival.k, owner)
+                ahead[owner[~held], rival.k] = False
+            slope = self._slope(prior, rival.cap)[owner]
+            ahead[owner[unlimited & (slope < 0)], rival.k] = False
+        return ahead | self.is_label
+
+    def _per_target(self, amount: FloatArray | float) -> FloatArray:
+        return np.broadcast_to(np.asarray(amount, dtype=np.float64), (self.record.num_targets,))
+
+    def _numbers_of_lost(self, lost: FloatArray) -> tuple[IntArray, IntArray]:
+        """Returns every number of lost neighbours, from 0 to the most, of each target, and whose it is."""
         most = np.minimum(lost, self.degree).astype(np.int64)
         owner = np.repeat(self.everyone, most + 1)
-        gone = np.arange(len(owner)) - np.repeat(np.cumsum(most + 1) - most - 1, most + 1)  # 0 to most, each target
-        come = np.maximum(new[owner] - gone, 0) if touched.shared else new[owner]
-        many = come > MOST_NEW
-        arriving: IntArray = np.where(many, 0, come).astype(np.int64)
-        other = np.minimum(altered[owner], self.degree[owner] - gone).astype(np.int64)
-        place = counts.indptr[owner] + owner + gone + other
-        good, kept = np.ones((n, counts.num_classes), dtype=bool), self.degree[owner] - gone
-        cases = [(self.divisor(kept + growth), price + other) for growth, price in self._growths(arriving)]
-        for k, prior, votes, cap, running, _ in self.rivals:
-            base, safe = votes[owner] - running[place] - self._slack(k)[owner], prior[owner] - 2 * counts.slack
-            ties = (self.label <= k)[owner]  # the label wins a tie against larger classes
-            for divisor, paid in cases:
-                lead = safe * divisor + base - paid * cap[owner]
-                held = (lead > 0) | ((lead == 0) & ties)
-                good[owner[~held], k] = False
-            slope = self._slope(prior - 2 * counts.slack, cap)[owner]
-            good[owner[many & (slope < 0)], k] = False
-        return good | self.is_label
+        first = np.cumsum(most + 1) - (most + 1)
+        return owner, np.arange(len(owner)) - np.repeat(first, most + 1)
 
-    def _growths(self, come: IntArray) -> list[tuple[IntArray, IntArray]]:
-        """How many neighbours a target gains, and for how many of them the attacker pays: the cases to look at."""
-        none = np.zeros_like(come)
-        if not self.counts.pseudo:
-            return [(none, come)]
-        cases = [(none, none), (come, come)]
-        # A new edge in the other direction of an old pair changes a vote by at most cap, and adds no neighbour.
-        return [*cases, (none, come)] if self.counts.by_edge else cases
+    def _safe_prior(self, rival: Rival) -> IntArray:
+        """Returns the lead in the prior that is left after rounding on another machine, shape ``[n]``."""
+        return rival.prior - 2 * self.record.slack
+
+    def _is_ahead(self, lead: IntArray, k: int, owner: IntArray | None = None) -> BoolArray:
+        """Returns whether the label is ahead of class k with this lead. It wins a tie against larger classes.
+
+        Args:
+            lead: Lead of the label.
+            k: The class.
+            owner: Whose lead it is. Defaults to that of each target.
+        """
+        wins_ties = self.label <= k
+        if owner is not None:
+            wins_ties = wins_ties[owner]
+        return np.asarray((lead > 0) | ((lead == 0) & wins_ties))
+
+    def _growths(self, num_new: IntArray) -> list[Growth]:
+        """Returns the cases of so many new neighbours that have to be looked at."""
+        none = np.zeros_like(num_new)
+        if not self.record.pseudo:
+            return [Growth(none, num_new)]
+        growths = [Growth(none, none), Growth(num_new, num_new)]
+        if self.record.by_edge:
+            # A new edge in the other direction of an old pair changes a vote by at most cap, and adds no neighbour.
+            growths.append(Growth(none, num_new))
+        return growths
 
     def _slope(self, prior: IntArray, cap: IntArray) -> IntArray:
-        """What one more new neighbour adds to the lead."""
-        grown = prior * STEPS - cap if self.counts.pseudo else -cap
-        return np.minimum(grown, -cap) if self.counts.by_edge else grown
+        """Returns what one more new neighbour adds to the lead."""
+        slope = prior * STEPS - cap if self.record.pseudo else -cap
+        if self.record.by_edge:
+            return np.minimum(slope, -cap)
+        return slope
 
     def _slack(self, k: int) -> IntArray:
-        """What rounding on another machine may take from the votes of a target, shape ``[n]``."""
-        counts, s = self.counts, self.counts.slack
-        gates = counts.gate[self.everyone, self.label] + counts.gate[:, k]
-        gate_slack = 2 * (STEPS * s + s * s) * counts.gated
-        pseudo = sum(counts.pseudo_votes) * s * 2 * counts.gated
-        return np.asarray(self.degree * (gates * s + gate_slack) + pseudo)
+        """Returns what rounding on another machine may take from the votes of a target, shape ``[n]``."""
+        record = self.record
+        slack = record.slack
+        gates = record.gate[self.everyone, self.label] + record.gate[:, k]
+        by_gates = 2 * (STEPS * slack + slack * slack) * record.gated
+        by_pseudo = sum(record.pseudo_votes) * slack * 2 * record.gated
+        return np.asarray(self.degree * (gates * slack + by_gates) + by_pseudo)
 
     def any_radius(self) -> IntArray:
-        """How many changes of neighbours, of whatever kind, each target withstands, shape ``[n]``.
+        """Returns how many changes of neighbours, of whatever kind, each target withstands, shape ``[n]``.
 
         A change costs at most ``cap`` and, for different neighbours, the largest positive delta. In a mean the divisor
         may be anything from that of no old neighbour to that of all new ones, so the bound need not be exact.
         """
-        return self._search(lambda size: self.stays_ahead_of_any(size).all(axis=1))
+        return self._search(lambda size: np.asarray(self.stays_ahead_of_any(size).all(axis=1)))
 
     def structure_radius(self) -> IntArray:
-        """How many neighbours may come and go, shape ``[n]``."""
+        """Returns how many neighbours may come and go, shape ``[n]``."""
         return self._search(lambda size: self.withstands(Touched(size, size, shared=True)))
 
-    def _search(self, holds: Any) -> IntArray:
-        return np.minimum(largest_amount(holds, self.counts.num_targets), MOST_STATED).astype(np.int64)
+    def _search(self, holds: Callable[[FloatArray], BoolArray]) -> IntArray:
+        largest = largest_amount(holds, self.record.num_targets)
+        return np.minimum(largest, MOST_STATED).astype(np.int64)
 
     def stays_ahead_of_any(self, size: FloatArray) -> BoolArray:
-        """As :meth:`stays_ahead`, for ``size`` changes of neighbours of whatever kind, shape ``[n, C]``."""
-        counts = self.counts
-        many = size > MOST_NEW
-        number = np.where(many, 0, size).astype(np.int64)
-        touched = np.minimum(np.where(many, self.degree, number), self.degree)
-        good = self.is_label
-        for k, prior, votes, cap, running, positive in self.rivals:
-            top = running[counts.indptr[:-1] + self.everyone + np.minimum(touched, positive)]
-            base, safe = votes - top - self._slack(k) - number * cap, prior - 2 * counts.slack
-            held = np.ones(counts.num_targets, dtype=bool)
-            for degree in (self.degree - touched, self.degree + number):
-                lead = safe * self.divisor(degree) + base
-                held &= (lead > 0) | ((lead == 0) & (self.label <= k))
-            good[:, k] |= held & ~(many & (np.minimum(self._slope(safe, cap), -cap) < 0))
-        return good
+        """Returns of which classes the label stays ahead after ``size`` changes of neighbours, shape ``[n, C]``.
+
+        The changes may be of any kinds.
+
+        Args:
+            size: Number of changes for each target, shape ``[n]``.
+        """
+        unlimited = size > MOST_NEW
+        number = np.where(unlimited, 0, size).astype(np.int64)
+        touched = np.minimum(np.where(unlimited, self.degree, number), self.degree)
+        ahead = self.is_label
+        for rival in self.rivals:
+            entry = self.record.indptr[:-1] + self.everyone + np.minimum(touched, rival.num_positive)
+            prior = self._safe_prior(rival)
+            votes = rival.votes - rival.sum_of_largest[entry] - self._slack(rival.k) - number * rival.cap
+            with_fewest = prior * self.divisor(self.degree - touched) + votes
+            with_most = prior * self.divisor(self.degree + number) + votes
+            held = self._is_ahead(with_fewest, rival.k) & self._is_ahead(with_most, rival.k)
+            slope = np.minimum(self._slope(prior, rival.cap), -rival.cap)
+            ahead[:, rival.k] |= held & ~(unlimited & (slope < 0))
+        return ahead
 
     def withstands_second(self, edges: FloatArray, nodes: float) -> BoolArray:
-        """With two levels: whether each target keeps its label against edges anywhere and nodes, shape ``[n]``."""
+        """Returns whether each target keeps its label with two levels, against edges anywhere and nodes, ``[n]``."""
         return np.asarray(self.stays_ahead_second(edges, nodes).all(axis=1))
 
     def stays_ahead_second(self, edges: FloatArray, nodes: float) -> BoolArray:
-        """As :meth:`stays_ahead`, with two levels and against edges anywhere and nodes, shape ``[n, C]``.
+        """Returns of which classes the label stays ahead with two levels, against edges anywhere and nodes, ``[n, C]``.
 
         An edge anywhere costs at most one vote. A node that comes or goes costs one vote and what it moves the votes of
-        all neighbours; see :func:`moved_by_nodes`.
+        all neighbours, which :func:`moved_by_nodes` says.
         """
-        counts = self.counts
-        edges = np.broadcast_to(edges, (counts.num_targets,))
-        many, used = (edges > MOST_NEW) | (nodes > MOST_NEW), bool(counts.gate.any())
-        price = np.where(many, 0, edges).astype(np.int64) * STEPS**2
-        good = self.is_label
-        for k in range(counts.num_classes):
-            lead = self.lead_second(k, 0 if nodes > MOST_NEW else int(nodes)) - price * used
-            good[:, k] |= ((lead > 0) | ((lead == 0) & (self.label <= k))) & ~(many & used)
-        return good
+        edges = np.broadcast_to(edges, (self.record.num_targets,))
+        unlimited = (edges > MOST_NEW) | (nodes > MOST_NEW)
+        num_nodes = 0 if nodes > MOST_NEW else int(nodes)
+        price = np.where(unlimited, 0, edges).astype(np.int64) * STEPS**2
+        votes_count = bool(self.record.gate.any())
+        ahead = self.is_label
+        for k in range(self.record.num_classes):
+            lead = self.lead_second(k, num_nodes) - price * votes_count
+            ahead[:, k] |= self._is_ahead(lead, k) & ~(unlimited & votes_count)
+        return ahead
 
     def lead_second(self, k: int, nodes: int) -> IntArray:
-        """With two levels: the lead over class ``k`` after so many nodes came or went, shape ``[n]``."""
-        counts, rival = self.counts, self.rivals[k]
-        lead = (rival.prior - 2 * counts.slack) * STEPS + rival.votes - self._slack(k)
-        if nodes and counts.gate.any():
-            mine = self.cast[np.arange(len(self.owner)), self.label[self.owner]]
-            loss = moved_by_nodes(mine, self.cast[:, k], counts.second, nodes, counts.slack)
+        """Returns the lead over class ``k`` with two levels, after so many nodes came or went, shape ``[n]``."""
+        record = self.record
+        rival = self.rivals[k]
+        lead = self._safe_prior(rival) * STEPS + rival.votes - self._slack(k)
+        if nodes and record.gate.any():
+            loss = moved_by_nodes(self._vote_for_label, self.vote[:, k], record.second, nodes, record.slack)
             lead = lead - nodes * STEPS**2
             np.subtract.at(lead, self.owner, loss * STEPS)
         return np.asarray(lead)
 
     def cheapest(self, k: int, new: float, lost: float, altered: float) -> FloatArray:
-        """The least price at which class ``k`` may get ahead of the label, shape ``[n]``; infinite if at none.
+        """Returns the least price at which class ``k`` may get ahead of the label, shape ``[n]``; infinite if at none.
 
         With q lost and altered neighbours, the lead depends on their number and on that of new and altered ones. So
-        for each q the fewest of the latter are known; as many of them as are cheaper are altered ones.
+        for each q the fewest of the latter are known. As many of them as are cheaper are altered ones.
 
         Args:
             k: The class.
@@ -260,27 +346,30 @@ class Leads:
             lost: Price of a lost one.
             altered: Price of one whose vote changes.
         """
-        counts, rival = self.counts, self.rivals[k]
+        rival = self.rivals[k]
+        # One entry for each target and each number of its neighbours that are lost or altered.
         owner = np.repeat(self.everyone, self.degree + 1)
-        touched = np.arange(len(owner)) - counts.indptr[owner] - owner  # 0 to all, for each target
-        safe = (rival.prior - 2 * counts.slack)[owner]
-        lead = safe * self.divisor(self.degree[owner] - touched) + (rival.votes - self._slack(k))[owner] - rival.running
-        step = self._slope(safe, rival.cap[owner])
+        touched = np.arange(len(owner)) - self.record.indptr[owner] - owner
+        prior = self._safe_prior(rival)[owner]
+        votes = (rival.votes - self._slack(k))[owner] - rival.sum_of_largest
+        lead = prior * self.divisor(self.degree[owner] - touched) + votes
+        slope = self._slope(prior, rival.cap[owner])
         surplus = lead - (k < self.label[owner])  # the rival wins once this is negative
-        steps = np.where(step < 0, surplus // -np.minimum(step, -1) + 1.0, np.inf)
+        steps = np.where(slope < 0, surplus // -np.minimum(slope, -1) + 1.0, np.inf)
         needed = np.where(surplus < 0, 0.0, steps)
         # In a mean, altering instead of losing a neighbour may help the label: then only so many are altered.
-        spare = np.where(step > 0, (-surplus - 1) // np.maximum(step, 1), touched)
-        best, most = np.full(len(owner), np.inf), np.clip(spare, 0, touched).astype(np.float64)
-        for other in (np.zeros(len(owner)), np.minimum(most, needed), most):
-            price = pay(altered, other) + pay(lost, touched - other) + pay(new, needed - other)
+        spare = np.where(slope > 0, (-surplus - 1) // np.maximum(slope, 1), touched)
+        most_altered = np.clip(spare, 0, touched).astype(np.float64)
+        best = np.full(len(owner), np.inf)
+        for num_altered in (np.zeros(len(owner)), np.minimum(most_altered, needed), most_altered):
+            price = pay(altered, num_altered) + pay(lost, touched - num_altered) + pay(new, needed - num_altered)
             best = np.minimum(best, price)
-        cheapest = np.full(counts.num_targets, np.inf)
+        cheapest = np.full(self.record.num_targets, np.inf)
         np.minimum.at(cheapest, owner, best)
         return cheapest
 
     def cheapest_second(self, k: int, edge: float, node: float, features: float) -> FloatArray:
-        """As :meth:`cheapest`, with two levels; for more than 64 nodes a bound.
+        """Returns the same as :meth:`cheapest`, with two levels. For more than 64 nodes the price is a bound.
 
         Args:
             k: The class.
@@ -288,43 +377,59 @@ class Leads:
             node: Price of a node that comes or goes.
             features: Price of other features, which count as two nodes.
         """
-        best, counts = np.full(len(self.label), np.inf), self.counts
-        used = bool(counts.gate.any())
+        best = np.full(len(self.label), np.inf)
+        votes_count = bool(self.record.gate.any())
         for nodes in range(MOST_NODES + 2):
-            pairs = np.arange(nodes // 2 + 1)
-            price = float((pay(features, pairs) + pay(node, nodes - 2 * pairs)).min())
-            price = min(price, float(pay(features, (nodes + 1) // 2)))
-            if not math.isfinite(price) or (nodes and not used):
+            price = _price_of_nodes(nodes, node, features)
+            if not math.isfinite(price) or (nodes and not votes_count):
                 break
             if nodes > MOST_NODES:
                 return np.asarray(np.minimum(best, price))
             surplus = self.lead_second(k, nodes) - (k < self.label)
-            edges = np.where(surplus < 0, 0.0, surplus // STEPS**2 + 1.0 if used else np.inf)
-            best = np.minimum(best, price + pay(edge, edges))
+            edges_needed = surplus // STEPS**2 + 1.0 if votes_count else np.full(len(surplus), np.inf)
+            edges_needed = np.where(surplus < 0, 0.0, edges_needed)
+            best = np.minimum(best, price + pay(edge, edges_needed))
             if (surplus < 0).all():
                 break
         return best
 
 
+def _price_of_nodes(nodes: int, node: float, features: float) -> float:
+    """Returns the least price of so many nodes that come or go, where other features count as two of them."""
+    pairs = np.arange(nodes // 2 + 1)
+    mixed = (pay(features, pairs) + pay(node, nodes - 2 * pairs)).min()
+    by_features = pay(features, (nodes + 1) // 2)
+    return min(float(mixed), float(by_features))
+
+
 def moved_by_nodes(own: IntArray, rival: IntArray, second: int, nodes: int, slack: int) -> IntArray:
-    """Steps by which ``nodes`` nodes that come or go can move votes from the label to a rival, shape ``[m]``.
+    """Returns the steps by which ``nodes`` nodes that come or go can move votes from the label to a rival, ``[m]``.
 
     They multiply the odds p / (1 - p) of each class by at most exp(second * nodes), or divide it. A vote may have been
     read ``slack`` steps higher or lower, and lies less than one step above what is read.
+
+    Args:
+        own: Vote of each neighbour for the label, in steps, shape ``[m]``.
+        rival: Its vote for the rival, in steps, shape ``[m]``.
+        second: Factor of the neighbours' neighbours, in steps.
+        nodes: How many nodes come or go.
+        slack: Steps by which another machine may compute a vote differently.
     """
     factor = grown_odds(second, nodes)
-    low, high = np.maximum(own - slack, 0), np.minimum(rival + slack + 1, STEPS)
     if factor is None:
         return np.asarray(own - rival + STEPS)
+    low = np.maximum(own - slack, 0)
+    high = np.minimum(rival + slack + 1, STEPS)
     fallen = STEPS * low * ONE // (low * ONE + factor * (STEPS - low))
     risen = STEPS * factor * high // (factor * high + ONE * (STEPS - high))
     return np.asarray(own - rival - fallen + risen)
 
 
 def grown_odds(second: int, nodes: int) -> int | None:
-    """exp(second * nodes / STEPS) in parts of 1 / ONE, rounded up; None if it is too large to matter.
+    """Returns exp(second * nodes / STEPS) in parts of 1 / ONE, rounded up. It is None if it is too large to matter.
 
-    exp(y) <= 1 / (1 - y) is used for a small y, and its powers are rounded up: whole numbers, alike on every machine.
+    exp(y) <= 1 / (1 - y) is used for a small y, and its powers are rounded up. All numbers are whole, so that the
+    result is the same on every machine.
     """
     once = -(-(2**54) // (2**26 - second))
     for _ in range(10):
@@ -332,20 +437,26 @@ def grown_odds(second: int, nodes: int) -> int | None:
     base: int | None = -(-once // 2**12)
     power: int | None = ONE
     while nodes:
-        power, base, nodes = _product(power, base) if nodes % 2 else power, _product(base, base), nodes // 2
+        if nodes % 2:
+            power = _product(power, base)
+        base = _product(base, base)
+        nodes = nodes // 2
     return power
 
 
 def _product(x: int | None, y: int | None) -> int | None:
+    """Returns the product of two factors in parts of 1 / ONE, rounded up. It is None if it is too large to matter."""
     if x is None or y is None:
         return None
     product = -(-x * y // ONE)
-    return product if product <= LARGEST_ODDS else None
+    if product > LARGEST_ODDS:
+        return None
+    return product
 
 
 @dataclass(frozen=True)
 class StackedEvidence(StackedRecord, Evidence):
-    """Stacked votes, and the answers that follow from them; fields as in :class:`StackedRecord`."""
+    """Stacked votes, and the answers that follow from them. Fields are as in :class:`StackedRecord`."""
 
     kind: ClassVar[str] = "stacked"
     possible_takes_long: ClassVar[bool] = True
@@ -368,134 +479,198 @@ class StackedEvidence(StackedRecord, Evidence):
         return {f"score_{k}": scores / STEPS for k, scores in enumerate(self.counts.T)}
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Class with the largest score, and how many changes of any kind it withstands."""
-        label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
+        """Returns the class with the largest score, and how many changes of any kind it withstands."""
+        label = np.zeros(self.num_targets, dtype=np.int64)
+        radius = np.zeros(self.num_targets, dtype=np.int64)
         for part, leads in self._leads:
             label[part] = leads.label
-            radius[part] = self._second_radius(leads, 2) if self.second else leads.any_radius()
+            # A node that is altered counts as one that is deleted and one that is injected.
+            radius[part] = _radius_second(leads, nodes_per_change=2) if self.second else leads.any_radius()
         return label, radius
 
     def structure_radius(self) -> IntArray:
-        """How many edges and nodes may be added or deleted in all, shape ``[n]``."""
+        """Returns how many edges and nodes may be added or deleted in all, shape ``[n]``."""
         radius = np.zeros(self.num_targets, dtype=np.int64)
         for part, leads in self._leads:
-            radius[part] = self._second_radius(leads, 1) if self.second else leads.structure_radius()
-        return radius
-
-    def _second_radius(self, leads: Leads, nodes_each: int) -> IntArray:
-        """As a search, with so many nodes that come or go for each change: altering one is deleting and injecting."""
-        radius = np.full(leads.counts.num_targets, -1, dtype=np.int64)
-        size, going = 0, np.ones(len(radius), dtype=bool)
-        while going.any() and size <= MOST_STATED:
-            going &= leads.withstands_second(np.zeros(1), nodes_each * size)
-            radius[going] = size
-            if going.any() and bool(leads.withstands_second(np.full(1, np.inf), np.inf)[going].all()):
-                radius[going] = MOST_STATED
-                break
-            size += 1
+            radius[part] = _radius_second(leads, nodes_per_change=1) if self.second else leads.structure_radius()
         return radius
 
     def holds(self, budget: Budget) -> BoolArray:
-        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
+        """Returns whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
         answer = np.zeros(self.num_targets, dtype=bool)
         if budget.target_features:
             return answer
+        attack = Amounts.of(budget)
         for part, leads in self._leads:
-            answer[part] = self._stays_ahead(leads, budget).all(axis=1)
+            answer[part] = self._stays_ahead(leads, attack).all(axis=1)
         return answer
 
     def possible(self, at: Budget | float) -> BoolArray:
-        """Which classes may win under an attack, shape ``[n, C]``; all if the target's own features may change.
+        """Returns which classes may win under an attack, shape ``[n, C]``. All may if the target's features may change.
 
         A class is possible if an attack can bring it ahead of the label, and some attack, perhaps another one, ahead of
-        each other class. So this is a bound, for two classes as exact as Theorem 10.
+        each other class. So this is a bound, which for two classes is as exact as Theorem 10.
         """
-        if isinstance(at, Budget) and at.target_features:
+        if not isinstance(at, Budget):
+            return self._possible(lambda leads: self._stays_ahead_of_size(leads, at))
+        if at.target_features:
             return np.ones(self.prior.shape, dtype=bool)
+        attack = Amounts.of(at)
+        return self._possible(lambda leads: self._stays_ahead(leads, attack))
+
+    def _possible(self, stays_ahead: Callable[[Leads], BoolArray]) -> BoolArray:
+        """Returns which classes may win, given of which classes a label stays ahead, shape ``[n, C]``."""
         answer = np.zeros(self.prior.shape, dtype=bool)
         for part, leads in self._leads:
-            found = ~self._stays_ahead(leads, at) | leads.is_label
-            several = np.flatnonzero(found.sum(axis=1) > 2)
-            some = self.part(part.start + several)
-            for k in range(self.num_classes if len(several) else 0):
-                behind = self._stays_ahead(Leads(some, k), at) & (np.arange(self.num_classes) != k)
-                found[several] &= ~behind | leads.is_label[several]
-            answer[part] = found
+            may_win = ~stays_ahead(leads) | leads.is_label
+            several = np.flatnonzero(may_win.sum(axis=1) > 2)
+            if len(several):
+                is_label = leads.is_label[several]
+                record = self.part(part.start + several)
+                for k in range(self.num_classes):
+                    behind_k = stays_ahead(Leads(record, k)) & (np.arange(self.num_classes) != k)
+                    may_win[several] &= ~behind_k | is_label
+            answer[part] = may_win
         return answer
 
     def holds_each(self, rest: Budget, field: str, amounts: FloatArray) -> BoolArray:
-        """As :meth:`holds`, but ``field`` of the budget differs by target, ``amounts`` of shape ``[n]``."""
+        """Returns the same as :meth:`holds`, for budgets whose ``field`` differs by target.
+
+        Args:
+            rest: The budget without that field.
+            field: Name of a field of the budget that counts something.
+            amounts: Amount of that field for each target, shape ``[n]``.
+        """
         if rest.target_features:
             return np.zeros(self.num_targets, dtype=bool)
         if self.second or field == "edges_per_injected":
             return super().holds_each(rest, field, amounts)
         answer = np.zeros(self.num_targets, dtype=bool)
         for part, leads in self._leads:
-            each = {name: getattr(rest, name) for name in COUNTS} | {field: amounts[part]}
-            answer[part] = self._stays_ahead(leads, SimpleNamespace(**each)).all(axis=1)
+            attack = Amounts.of(rest, field, amounts[part])
+            answer[part] = self._stays_ahead(leads, attack).all(axis=1)
         return answer
 
-    def _stays_ahead(self, leads: Leads, budget: Any) -> BoolArray:
-        if isinstance(budget, (int, float)):  # a size in the unit of the radius
-            if budget < 0:
-                return np.ones(leads.score.shape, dtype=bool)
-            if self.second:
-                return leads.stays_ahead_second(np.zeros(1), 2 * math.ceil(min(budget, MOST_NEW + 1)))
-            return leads.stays_ahead_of_any(np.full(len(leads.label), np.ceil(budget)))
-        joined = budget.inject_nodes if budget.edges_per_injected else 0
+    def _stays_ahead(self, leads: Leads, attack: Amounts) -> BoolArray:
+        """Returns of which classes the label stays ahead under an attack, shape ``[n, C]``.
+
+        With two levels the attack is the same for all targets.
+        """
+        joined = np.where(attack.edges_per_injected > 0, attack.inject_nodes, 0.0)  # others are nobody's neighbours
         if self.second:
-            # Copies and values of edges are not read. A node without edges is no neighbour of anybody.
-            nodes = joined + budget.delete_nodes + 2 * budget.change_features
-            return leads.stays_ahead_second(np.array([budget.add_edges + budget.delete_edges]), nodes)
-        altered = budget.change_features + (budget.change_edges if self.by_edge else 0)
-        lost = budget.delete_edges + budget.delete_nodes
-        return leads.stays_ahead(Touched(budget.add_edges + joined, lost, altered))
+            # Copies and values of edges are not read.
+            nodes = joined + attack.delete_nodes + 2 * attack.change_features
+            return leads.stays_ahead_second(attack.add_edges + attack.delete_edges, float(nodes))
+        altered = attack.change_features
+        if self.by_edge:
+            altered = altered + attack.change_edges
+        lost = attack.delete_edges + attack.delete_nodes
+        return leads.stays_ahead(Touched(attack.add_edges + joined, lost, altered))
+
+    def _stays_ahead_of_size(self, leads: Leads, size: float) -> BoolArray:
+        """Returns of which classes the label stays ahead under attacks of a size, shape ``[n, C]``.
+
+        The size is in the unit of the radius. A negative one is no attack.
+        """
+        if size < 0:
+            return np.ones(leads.score.shape, dtype=bool)
+        if self.second:
+            return leads.stays_ahead_second(np.zeros(1), 2 * math.ceil(min(size, MOST_NEW + 1)))
+        return leads.stays_ahead_of_any(np.full(len(leads.label), np.ceil(size)))
 
     def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
-        """A price that every attack costs at least which changes the label of a target, shape ``[n]`` (Theorem 13).
+        """Returns a price that every attack costs at least which changes the label of a target (Theorem 13).
 
-        Exact in the votes of a sum, and of a mean that reads no edge values; elsewhere a bound.
+        The price is exact in the votes of a sum, and of a mean that reads no edge values. Elsewhere it is a bound.
+
+        Args:
+            prices: What each kind of change costs.
+            label: Restricts the question to attacks that give targets this label. Targets that have it cost nothing.
+
+        Returns:
+            Prices of shape ``[n]``, ``math.inf`` where no attack with these prices changes the label.
         """
-        p, joined = prices, prices.inject_nodes + prices.injected_edges
-        altered, answer = (
-            min(p.change_features, p.change_edges if self.by_edge else math.inf),
-            np.zeros(self.num_targets),
-        )
+        classes = range(self.num_classes) if label is None else [label]
+        price_of_own_label = np.inf if label is None else 0.0
+        answer = np.zeros(self.num_targets)
         for part, leads in self._leads:
-            best = np.full(len(leads.label), float(p.target_features))  # nothing is proved about it
-            for k in range(self.num_classes) if label is None else [label]:
-                if self.second:
-                    edge, node = min(p.add_edges, p.delete_edges), min(joined, p.delete_nodes)
-                    price = leads.cheapest_second(k, edge, node, p.change_features)
-                else:
-                    price = leads.cheapest(k, min(p.add_edges, joined), min(p.delete_edges, p.delete_nodes), altered)
-                price[leads.label == k] = np.inf if label is None else 0.0
+            best = np.full(len(leads.label), float(prices.target_features))  # nothing is proved about it
+            for k in classes:
+                price = self._price_of_rival(leads, k, prices)
+                price[leads.label == k] = price_of_own_label
                 best = np.minimum(best, price)
             answer[part] = best
         return answer
 
+    def _price_of_rival(self, leads: Leads, k: int, prices: Prices) -> FloatArray:
+        """Returns the least price at which class ``k`` may get ahead of the label, shape ``[n]``."""
+        joined = prices.inject_nodes + prices.injected_edges
+        if self.second:
+            edge = min(prices.add_edges, prices.delete_edges)
+            node = min(joined, prices.delete_nodes)
+            return leads.cheapest_second(k, edge, node, prices.change_features)
+        altered = prices.change_features
+        if self.by_edge:
+            altered = min(altered, prices.change_edges)
+        new = min(prices.add_edges, joined)
+        lost = min(prices.delete_edges, prices.delete_nodes)
+        return leads.cheapest(k, new, lost, altered)
+
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
-        """How many targets one attacked graph can break at most.
+        """Returns how many targets one attacked graph can break at most.
 
         A change at one pair touches its two ends, a node that is deleted or altered touches its neighbours. A target
         breaks only if as many of its neighbours are touched as its radius says, and one more.
+
+        Args:
+            budget: What the attacker may do, all of it in one graph.
+            among: Restricts the count to these targets, shape ``[n]``. Defaults to all.
         """
         fails = ~self.holds(budget)
-        fails &= True if among is None else among
+        if among is not None:
+            fails &= among
         if self.second or budget.target_features:
             return int(fails.sum())
-        altered = budget.change_features + (budget.change_edges if self.by_edge else 0)
-        prices = (self.label_and_radius()[1] if altered else self.structure_radius())[fails] + 1
-        pairs = budget.add_edges + budget.delete_edges + (budget.change_edges if self.by_edge else 0)
-        targets_per_node = self.targets_per_node[
-            : int(min(len(self.targets_per_node), budget.delete_nodes + budget.change_features))
-        ]
-        touches = 2 * pairs + budget.injected_edges + float(targets_per_node.sum(dtype=np.int64))
-        return most_affordable(prices.astype(np.float64), touches)
+        changed_pairs = budget.change_edges if self.by_edge else 0
+        if budget.change_features or changed_pairs:
+            _, radius = self.label_and_radius()
+        else:
+            radius = self.structure_radius()
+        touches_needed = radius[fails] + 1
+        pairs = budget.add_edges + budget.delete_edges + changed_pairs
+        num_nodes = min(len(self.targets_per_node), budget.delete_nodes + budget.change_features)
+        touched_by_nodes = float(self.targets_per_node[: int(num_nodes)].sum(dtype=np.int64))
+        most_touched = 2 * pairs + budget.injected_edges + touched_by_nodes
+        return most_affordable(touches_needed.astype(np.float64), most_touched)
 
     @cached_property
     def _leads(self) -> list[tuple[slice, Leads]]:
-        ends = np.searchsorted(self.indptr, np.arange(0, len(self.which) + BLOCK, BLOCK // self.num_classes))
-        cuts = np.unique(np.concatenate([[0], np.minimum(ends, self.num_targets), [self.num_targets]])).tolist()
-        parts = [slice(first, last) for first, last in pairwise(cuts)]
-        return [(part, Leads(self.part(np.arange(part.start, part.stop)))) for part in parts]
+        """Blocks of consecutive targets, and the leads of each."""
+        step = BLOCK // self.num_classes
+        ends = np.searchsorted(self.indptr, np.arange(0, len(self.which) + BLOCK, step))
+        inner = np.minimum(ends, self.num_targets)
+        cuts = np.unique(np.concatenate([[0], inner, [self.num_targets]])).tolist()
+        blocks = []
+        for first, last in pairwise(cuts):
+            blocks.append((slice(first, last), Leads(self.part(np.arange(first, last)))))
+        return blocks
+
+
+def _radius_second(leads: Leads, nodes_per_change: int) -> IntArray:
+    """Returns how many changes each target withstands with two levels, shape ``[n]``, by trying one after the other.
+
+    Args:
+        leads: The votes.
+        nodes_per_change: As how many nodes that come or go one change counts.
+    """
+    radius = np.full(leads.record.num_targets, -1, dtype=np.int64)
+    holds = np.ones(len(radius), dtype=bool)
+    size = 0
+    while holds.any() and size <= MOST_STATED:
+        holds &= leads.withstands_second(np.zeros(1), nodes_per_change * size)
+        radius[holds] = size
+        if holds.any() and bool(leads.withstands_second(np.full(1, np.inf), np.inf)[holds].all()):
+            radius[holds] = MOST_STATED
+            break
+        size += 1
+    return radius

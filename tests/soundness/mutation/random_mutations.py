@@ -67,7 +67,7 @@ OF_RECOUNTED_SAMPLES = (
     *OF_FILES, "tests/soundness/forger/test_sample_forgeries.py", "packages/agnncert-peers/tests/test_recount_samples.py",
 )  # fmt: skip
 OF_STACKED = (
-    *OF_FILES, "tests/unit/test_stacked.py", "tests/soundness/laws/test_stacked_votes.py", "tests/soundness/laws/test_stacked_graphs.py",
+    *OF_FILES, "tests/unit/stacked/test_stacked.py", "tests/soundness/laws/test_stacked_votes.py", "tests/soundness/laws/test_stacked_graphs.py",
 )  # fmt: skip
 OF_RECOMPUTATION = (
     *OF_FILES, "tests/unit/test_recompute.py", "tests/soundness/mutation/test_structure_broken_on_purpose.py",
@@ -84,7 +84,7 @@ OF_POSSIBLE = (
     "tests/unit/proving/test_certificate.py",
 )
 OF_PRICES = ("tests/soundness/laws/test_prices.py",)
-OF_MEASURES = ("tests/unit/proving/test_measures.py", "tests/unit/training/test_threshold.py")
+OF_MEASURES = ("tests/unit/proving/test_measures.py", "tests/unit/divided/test_threshold.py")
 TESTS = {
     "proving/theorems": OF_VOTES,
     "proving/per_neighbour": OF_VOTES,
@@ -95,7 +95,7 @@ TESTS = {
     "agnncert_peers/noise": OF_SAMPLES,
     "agnncert_peers/samples": OF_SAMPLES,
     "proving/measures": OF_MEASURES,
-    "proving/stacked": OF_STACKED,
+    "stacked/evidence": OF_STACKED,
     "certificates/votes": OF_CHECKS,
     "verifier/check": OF_CHECKS,
     "verifier/check_stacked": OF_STACKED,

@@ -19,8 +19,8 @@ NODES = graphs.test_no_nodes_within_the_budget_change_a_certified_label
 
 
 def lost_neighbours_are_free(patch):
-    plain = stacked.Leads._running
-    patch.setattr(stacked.Leads, "_running", lambda self, delta: 0 * plain(self, delta))
+    plain = stacked.Leads._sums_of_largest
+    patch.setattr(stacked.Leads, "_sums_of_largest", lambda self, delta: 0 * plain(self, delta))
 
 
 def altered_neighbours_cost_as_lost_ones(patch):
@@ -34,8 +34,9 @@ def altered_neighbours_cost_as_lost_ones(patch):
 
 
 def new_neighbours_change_no_divisor(patch):
-    def growths(self, come):
-        return [(0 * come, 0 * come)] if self.counts.pseudo else [(0 * come, come)]
+    def growths(self, num_new):
+        none = 0 * num_new
+        return [stacked.Growth(none, none if self.record.pseudo else num_new)]
 
     patch.setattr(stacked.Leads, "_growths", growths)
 
@@ -66,7 +67,7 @@ def any_change_costs_as_a_new_neighbour(patch):
     plain = stacked.Leads.rivals.func
 
     def rivals(self):
-        return [rival._replace(positive=0 * rival.positive) for rival in plain(self)]
+        return [rival._replace(num_positive=0 * rival.num_positive) for rival in plain(self)]
 
     patch.setattr(stacked.Leads, "rivals", property(rivals))
 
@@ -115,13 +116,13 @@ def test_a_second_level_that_forgets_what_nodes_move_is_noticed(monkeypatch):
 
 PRICES = prices.test_no_attack_on_stacked_votes_costs_less_and_the_bound_of_theorem_10_is_met
 LINES = [
-    ("lost neighbours cost nothing", PRICES, "sum", "pay(lost, touched - other)", "0"),
-    ("altered neighbours come with new ones", PRICES, "sum", "pay(new, needed - other)", "0"),
-    ("a rival needs one more", PRICES, "sum", "surplus // -np.minimum(step, -1) + 1.0", "surplus // -np.minimum(step, -1) + 2.0"),
+    ("lost neighbours cost nothing", PRICES, "sum", "pay(lost, touched - num_altered)", "0"),
+    ("altered neighbours come with new ones", PRICES, "sum", "pay(new, needed - num_altered)", "0"),
+    ("a rival needs one more", PRICES, "sum", "surplus // -np.minimum(slope, -1) + 1.0", "surplus // -np.minimum(slope, -1) + 2.0"),
     ("rounding is forgotten", lambda kind: prices.near_a_tie(), "sum", "(rival.votes - self._slack(k))[owner]", "rival.votes[owner]"),
-    ("only as many are altered as are needed", PRICES, "sum", "np.minimum(most, needed), most)", "np.zeros(len(owner)))"),
+    ("only as many are altered as are needed", PRICES, "sum", "np.minimum(most_altered, needed), most_altered)", "np.zeros(len(owner)))"),
     ("the divisor stays", PRICES, "mean", "self.divisor(self.degree[owner] - touched)", "self.divisor(self.degree[owner])"),
-    ("a class that is ahead of the label need not be ahead", LAW, "sum", "found = ~self._stays_ahead(leads, at) | leads.is_label", "found = leads.is_label.copy()"),
+    ("a class that is ahead of the label need not be ahead", LAW, "sum", "may_win = ~stays_ahead(leads) | leads.is_label", "may_win = leads.is_label.copy()"),
     ("a class is behind itself", LAW, "sum", " & (np.arange(self.num_classes) != k)", ""),
 ]  # fmt: skip
 
@@ -132,7 +133,7 @@ def test_a_law_notices_a_broken_line(monkeypatch, mistake, law, kind, old, new):
     assert text.count(old) == 1, f"{old!r} is not there once"
     names = {"__name__": stacked.__name__}
     exec(compile(text.replace(old, new), "broken", "exec"), names)
-    for name in ("cheapest", "possible"):
+    for name in ("cheapest", "_possible"):
         monkeypatch.setattr(stacked.StackedEvidence, name, getattr(names["StackedEvidence"], name))
     monkeypatch.setattr(stacked.Leads, "cheapest", names["Leads"].cheapest)
     with pytest.raises(AssertionError):
