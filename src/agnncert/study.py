@@ -200,7 +200,7 @@ def fit_model(
 @torch.no_grad()
 def predict(study: Study, model: torch.nn.Module, repeats: int = 1, without_edges: bool = False) -> Prediction:
     """Labels from a forward pass over the whole data without a defence, and the shortest of ``repeats`` times."""
-    graph, places = study.chosen.graph, torch.from_numpy(study.chosen.places)
+    graph, places = study.chosen.graph, torch.from_numpy(study.chosen.positions)
     call = bind(model.eval(), graph, study.ready.task)
     edge_index, values = graph.edge_index, call.edge_values(graph)
     if without_edges:

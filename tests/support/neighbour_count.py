@@ -114,7 +114,7 @@ class NeighbourCount(Defence):
         node, neighbour = torch.unique(pairs, dim=1).numpy()
         np.add.at(votes, (node, own.numpy()[neighbour]), 1)
         votes[np.arange(len(votes)), own.numpy()] += self.weight
-        return CountEvidence(votes[chosen.places])
+        return CountEvidence(votes[chosen.positions])
 
     def scores(self, model, data, targets=None):
         return self.count(model, prepared(data, targets).targets(targets)).votes

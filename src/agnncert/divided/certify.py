@@ -67,19 +67,19 @@ def certify_division(
     bound_model = bind(model, chosen.graph, chosen.task, audited_model)
     theorem = division.theorem(chosen.task)
     complete_rule = (voting_rule or VotingRule()).under(theorem, bound_model.num_classes)
-    edges_by_group = EdgesByGroup(chosen.graph, division, chosen.places) if division.has_disjoint_union else None
+    edges_by_group = EdgesByGroup(chosen.graph, division, chosen.positions) if division.has_disjoint_union else None
     stored = None
     if options.checkpoint is not None:
         stored = StoredRanges(Path(options.checkpoint), _identity(chosen, division, model, tolerance))
     report_progress = None
     if options.progress is not None:
         report_progress = follow(options.progress, "computing votes", division.num_groups_in(chosen.graph))
-    log.info("computing the votes of %d targets with %s", len(chosen.places), division)
+    log.info("computing the votes of %d targets with %s", len(chosen.positions), division)
     votes, reach = compute_votes(
         bound_model,
         chosen.graph,
         division,
-        chosen.places,
+        chosen.positions,
         engine,
         tolerance,
         edges_by_group=edges_by_group,
@@ -92,7 +92,7 @@ def certify_division(
             bound_model,
             chosen.graph,
             division,
-            chosen.places,
+            chosen.positions,
             chosen.ids,
             edges_by_group=edges_by_group,
             random=random,
@@ -142,7 +142,7 @@ def assemble(chosen: Targets, division: Division, computed: ComputedVotes, votin
         computed.reach,
         ids=chosen.id_kind,
         parameters=division.parameters,
-        **pair_facts(chosen.graph, division, chosen.places, votes.indptr, votes.group),
+        **pair_facts(chosen.graph, division, chosen.positions, votes.indptr, votes.group),
     )
     name = str(division)
     digests = {**chosen.digests, "model": computed.model_digest, "division": hashlib.sha256(name.encode()).hexdigest()}

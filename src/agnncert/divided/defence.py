@@ -113,7 +113,7 @@ class Divided(Defence):
         bound_model = bind(model, chosen.graph, chosen.task)
         theorem = self.division.theorem(chosen.task)
         voting_rule = (self.voting_rule or VotingRule()).under(theorem, bound_model.num_classes)
-        votes, reach = compute_votes(bound_model, chosen.graph, self.division, chosen.places)
+        votes, reach = compute_votes(bound_model, chosen.graph, self.division, chosen.positions)
         parameters = self.division.parameters
         evidence = VoteEvidence.from_votes(votes, theorem, voting_rule, reach, parameters=parameters)
         return evidence.counts

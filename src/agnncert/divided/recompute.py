@@ -90,7 +90,7 @@ def recompute_division(
             bound,
             chosen.graph,
             division,
-            chosen.places,
+            chosen.positions,
             engine,
             tolerance,
             execution=Execution(report_progress=report_progress, entries=data.entries),
@@ -120,7 +120,7 @@ def _recheck(
     random = np.random.default_rng(options.seed)
     pairs = choose_votes(here, options.recheck, random, division.is_per_neighbour)
     log.info("computing %d votes once more, one subgraph at a time", len(pairs))
-    differ, again = spot_check_pairs(here, pairs, bound_model, chosen.graph, division, chosen.places)
+    differ, again = spot_check_pairs(here, pairs, bound_model, chosen.graph, division, chosen.positions)
     if differ.size:
         target, group = pairs[differ[0]]
         findings.wrong.append(
@@ -142,7 +142,7 @@ def _wrong_division(
         yield "not every target has a vote in every subgraph"  # said before as many are laid out to be compared
     else:
         stored = evidence.tensors()
-        for name, derived in structure(chosen.graph, division, chosen.places).items():
+        for name, derived in structure(chosen.graph, division, chosen.positions).items():
             if not np.array_equal(stored[name], derived):
                 yield "the subgraphs in which targets have edges are not those of this graph and division"
                 return
@@ -163,7 +163,7 @@ def _walked(evidence: VoteRecord, division: Division, chosen: Targets, seed: int
     graph, on_graphs, groups = chosen.graph, chosen.task == "graph", evidence.votes.num_groups
     (source, head), group = graph.edge_index.numpy(), division.groups(graph).numpy()
     place = np.full(graph.num_nodes, -1)
-    place[chosen.places] = np.arange(len(chosen.places))
+    place[chosen.positions] = np.arange(len(chosen.positions))
     owner = graph.graph_of_node.numpy() if on_graphs else place
     vote = evidence.votes.owner * groups + evidence.votes.group
     divided = group >= 0
@@ -223,7 +223,7 @@ def _by_walks(evidence: VoteRecord, chosen: Targets, group: Any, some: Any) -> I
     visits = 0
     for target in some.tolist():
         met: Counter[int] = Counter()
-        start = int(chosen.places[target])
+        start = int(chosen.positions[target])
         for subgraph in votes.group[votes.indptr[target] : votes.indptr[target + 1]].tolist():
             seen, ahead = {start}, [start]
             while ahead:

@@ -207,7 +207,7 @@ class SparseRows:
     def of(cls, x: Tensor, entries: Entries | None = None) -> "SparseRows | None":
         """Returns the compressed form, or ``None`` if ``x`` is too dense to gain from it."""
         entries = entries or Entries.of(x)
-        return cls(x, entries) if entries.few else None
+        return cls(x, entries) if entries.is_sparse else None
 
     def times(self, right: Tensor) -> Tensor:
         """Returns ``x @ right``, differentiable in ``right``."""
@@ -216,7 +216,7 @@ class SparseRows:
 
 def _compressed(x: Tensor, entries: Entries) -> Tensor:
     """Returns a matrix as a sparse tensor in compressed rows."""
-    row, column = np.divmod(entries.place, max(1, x.size(1)))
+    row, column = np.divmod(entries.position, max(1, x.size(1)))
     row_start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=x.size(0)))])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch calls its compressed rows a beta feature

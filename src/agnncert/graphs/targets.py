@@ -44,7 +44,7 @@ class Targets:
         task: ``"node"`` or ``"graph"``.
         graph: Node task: the whole graph. Graph task: the target graphs joined into one, in order.
         rows: Row of each target in the data, shape ``[n]``.
-        places: Position of each target in ``graph``: its node, or its number among the joined graphs, shape ``[n]``.
+        positions: Position of each target in ``graph``: its node, or its number among the joined graphs, shape ``[n]``.
         ids: Ids of the targets in canonical form, or their rows if the data has no ids, shape ``[n]``. The array has
             type int64 if all ids fit, else it holds Python integers and strings.
         truth: True class of each target, shape ``[n]``, negative where unknown; ``None`` if the data has no classes.
@@ -54,7 +54,7 @@ class Targets:
     task: Task
     graph: CanonicalGraph
     rows: Rows
-    places: Rows
+    positions: Rows
     ids: npt.NDArray[Any]
     truth: Rows | None
     encoding: str = ""
@@ -156,12 +156,12 @@ class CanonicalData:
         if key not in self._kept:
             graph = self._whole if self.task == "node" else self._joined(rows)
             graph = graph if self_loops else graph.without_self_loops()
-            places = rows if self.task == "node" else np.arange(len(rows))
+            positions = rows if self.task == "node" else np.arange(len(rows))
             ids, truth = _target_ids(self.data, rows, self.task), _target_truth(self.data, rows, self.task)
             encoding = getattr(self.data, "encoding", None)
             text = encoding if isinstance(encoding, str | None) else encoding.to_json()  # text, if read from disk
             made_by = "" if text is None else hashlib.sha256(text.encode()).hexdigest()
-            self._kept[key] = Targets(self.task, graph, rows, places, ids, truth, made_by)
+            self._kept[key] = Targets(self.task, graph, rows, positions, ids, truth, made_by)
         return self._kept[key]
 
     def _joined(self, rows: Rows) -> CanonicalGraph:
@@ -279,14 +279,14 @@ class Entries:
     """The non-zero entries of a matrix, unless there are too many.
 
     Attributes:
-        place: Position of each entry, counted row by row, ascending.
+        position: Position of each entry, counted row by row, ascending.
         value: Value of each entry.
-        few: Whether all non-zero entries are listed; otherwise there are too many, and none is listed.
+        is_sparse: Whether all non-zero entries are listed; otherwise there are too many, and none is listed.
     """
 
-    place: Rows
+    position: Rows
     value: Tensor
-    few: bool = True
+    is_sparse: bool = True
 
     @classmethod
     def of(cls, x: Tensor) -> Self:
@@ -313,7 +313,7 @@ class Entries:
     @property
     def finite(self) -> bool:
         """Whether all entries are listed and finite, so that the matrix is known to be finite."""
-        return self.few and bool(torch.isfinite(self.value).all())
+        return self.is_sparse and bool(torch.isfinite(self.value).all())
 
 
 def find_entries(x: Any) -> Entries | None:

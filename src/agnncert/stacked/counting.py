@@ -15,7 +15,7 @@ SLACK = 1  # steps; networks run in float64, so that only a value at the edge of
 
 def stacked_counts(model: StackedModel, chosen: Targets) -> dict[str, Any]:
     """The fields of ``StackedRecord`` for some targets, counted again from the graph and the model."""
-    graph, rows = chosen.graph, torch.from_numpy(chosen.places)
+    graph, rows = chosen.graph, torch.from_numpy(chosen.positions)
     values = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
     counted, pairs = model.counted(graph.x, graph.edge_index, values, rows)
     prior, gate = counted["prior"], counted["gate"]

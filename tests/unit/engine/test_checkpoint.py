@@ -102,7 +102,7 @@ def test_a_file_in_place_of_the_folder(model, tmp_path) -> None:
 
 def test_parts_cover_what_is_left_once() -> None:
     chosen = prepared(a_graph(), None).targets(None)
-    edges_by_group = EdgesByGroup(chosen.graph, ac.EdgeCentric(GROUPS), chosen.places)
+    edges_by_group = EdgesByGroup(chosen.graph, ac.EdgeCentric(GROUPS), chosen.positions)
     for kept in ([], [range(0, 2)], [range(3, 4), range(7, 9)]):
         shares = [RangeVotes(groups, None, None) for groups in kept]
         for at_least in (1, 2, 5, 100):

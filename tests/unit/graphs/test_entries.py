@@ -25,9 +25,9 @@ def test_all_entries_are_found_in_every_block(dtype, turned, monkeypatch):
     x[3, 4], x[5, 6], x[7, 8] = -0.0, torch.nan, torch.inf
     x = x.t() if turned else x
     found = Entries.all_of(x)
-    assert torch.equal(torch.from_numpy(found.place), (x.reshape(-1) != 0).nonzero().view(-1))
+    assert torch.equal(torch.from_numpy(found.position), (x.reshape(-1) != 0).nonzero().view(-1))
     assert found.value.dtype == dtype
-    assert torch.equal(found.value.nan_to_num(5.0), x.reshape(-1)[found.place].nan_to_num(5.0))
+    assert torch.equal(found.value.nan_to_num(5.0), x.reshape(-1)[found.position].nan_to_num(5.0))
     assert not found.finite
 
 
@@ -35,24 +35,24 @@ def test_all_entries_are_found_in_every_block(dtype, turned, monkeypatch):
 def test_entries_are_listed_where_they_are_few(share, few):
     x = sparse_matrix(share, torch.float32, (300, 40))
     found = Entries.of(x)
-    assert found.few == few
+    assert found.is_sparse == few
     assert found.finite == few  # of what is not listed nothing is known
-    assert len(found.place) == len(found.value) == (int((x != 0).sum()) if few else 0)
+    assert len(found.position) == len(found.value) == (int((x != 0).sum()) if few else 0)
 
 
 def test_rows_that_are_looked_at_first_do_not_decide():
     x = torch.zeros(640, 10)
     x[::10] = 1.0  # the very rows of the sample: crowded, and yet few in all
-    assert Entries.of(x).few
+    assert Entries.of(x).is_sparse
     x = torch.ones(640, 10)
     x[::10] = 0.0
-    assert not Entries.of(x).few
+    assert not Entries.of(x).is_sparse
 
 
 @pytest.mark.parametrize("x", [None, [[1.0]], torch.ones(3), torch.ones(3, 2, dtype=torch.int64), torch.ones(0, 3)])
 def test_what_is_no_matrix_of_floats_is_left_to_the_checks(x):
     found = find_entries(x)
-    assert found is None or not found.few
+    assert found is None or not found.is_sparse
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])

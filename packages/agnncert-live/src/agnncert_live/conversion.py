@@ -139,7 +139,7 @@ def write_out(core: Core, data: Any) -> tuple[Targets, Votes, ReachTable]:
     group = _numbers(store, row, most)
     _settle_close(core, chosen, order, row, group, most)
     votes, _ = core.counter.votes(order, group, most)
-    known = structure(chosen.graph, division, chosen.places)
+    known = structure(chosen.graph, division, chosen.positions)
     for name in ("indptr", "group", "reached"):
         if not np.array_equal(known[name], getattr(votes, name)):
             raise RuntimeError(f"the votes kept are not those of the graph: {name} differs. This is a mistake here.")
@@ -179,7 +179,7 @@ def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: 
     if caster.call.edge_inputs or caster.rough or store.cells.on_graphs:
         # Values of edges are shaken by their place among all; further looks are taken for whole chunks.
         fresh, _ = compute_votes(
-            caster.call, chosen.graph, store.cells.division, chosen.places, "fast", caster.tolerance
+            caster.call, chosen.graph, store.cells.division, chosen.positions, "fast", caster.tolerance
         )
         listed = CopyVotes(copies[close], fresh.vote[close], fresh.stable[close], close[close])
         default = CopyVotes(order[alone], fresh.default[alone], fresh.default_stable[alone], alone[alone])

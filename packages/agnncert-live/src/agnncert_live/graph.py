@@ -159,8 +159,8 @@ class LiveGraph:
         store = store_of(ready, chosen, targets, Cells(self.division, ready.task))
         y = getattr(ready.data, "y", None) if ready.task == "node" else None
         y = None if y is None else torch.as_tensor(y).detach().cpu().numpy().copy()
-        size = len(store.nodes.alive) if ready.task == "node" else len(chosen.places)
-        answers = Answers.of(size, chosen.places)
+        size = len(store.nodes.alive) if ready.task == "node" else len(chosen.positions)
+        answers = Answers.of(size, chosen.positions)
         all_nodes = targets is None
         if stated is not None:
             store.kinds, all_nodes = stated["kinds"], stated["all"]

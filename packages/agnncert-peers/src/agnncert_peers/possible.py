@@ -98,7 +98,7 @@ def _own_logits(study: Study, certificate: Certificate) -> FloatArray | None:
 def _true_votes(study: Study, num_classes: int) -> FloatArray | None:
     """How many neighbours of each target are of each class, shape ``[n, C]``; None if one of them has no label."""
     graph, y = study.chosen.graph, study.data.y.reshape(-1).long()
-    pairs = pairs_of(graph.edge_index, torch.from_numpy(study.chosen.places), graph.num_nodes)
+    pairs = pairs_of(graph.edge_index, torch.from_numpy(study.chosen.positions), graph.num_nodes)
     said = y[pairs.neighbour]
     if len(said) and not 0 <= int(said.min()) <= int(said.max()) < num_classes:
         return None

@@ -72,7 +72,7 @@ def check_samples(contents: Contents, data: CanonicalData, model: Any, options: 
         found.wrong.append(f"the noise is not that of {defence} on this graph")
     if contents.claim.notes != (str(defence),):
         found.wrong.append(f"the claim does not name the defence as it is, {defence}")
-    paths = None if found.wrong else defence.sources(chosen.graph, chosen.places)
+    paths = None if found.wrong else defence.sources(chosen.graph, chosen.positions)
     if paths is not None and not paths.equals(evidence.sources):
         found.wrong.append("the paths to the targets are not those of this graph")
     also = ", and the paths to the targets" if paths is not None else ""

@@ -213,8 +213,8 @@ class Smoothing(RandomDefence, Defence):
         chosen = ready.targets(targets)
         self._check_model(audit(model, ready.data, EdgeCentric(1)), engine)
         call = bind(model, chosen.graph, chosen.task)
-        sampler = self._sampler(call, chosen.graph, chosen.places, engine == "naive")
-        self._probe(call, chosen.graph, chosen.places)
+        sampler = self._sampler(call, chosen.graph, chosen.positions, engine == "naive")
+        self._probe(call, chosen.graph, chosen.positions)
         digests = {"graph": chosen.digest, "model": model_digest(model)}
         key = {"method": self.method, "noise": self.drawn(), "targets": chosen.rows.tolist(), **digests}
         counts = collect(
@@ -230,7 +230,7 @@ class Smoothing(RandomDefence, Defence):
             self.scope,
             int(self.seed),
             chosen.task,
-            self.sources(chosen.graph, chosen.places),
+            self.sources(chosen.graph, chosen.positions),
         )
         claim = sample_claim(evidence, chosen.id_kind, digests, (str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
