@@ -57,6 +57,8 @@ from agnncert.proving.theorems import (
     neighbours_needed,
     withstands,
 )
+from agnncert.proving.vote_words import vote_words
+from agnncert.proving.words import Subject, Words, plain_words
 
 
 class Answers(NamedTuple):
@@ -145,6 +147,36 @@ class Evidence(ABC):
         The default None means that it is the radius.
         """
         return None
+
+    def no_edge_labels(self) -> IntArray | None:
+        """Returns the label of each target if all its edges are taken away, shape ``[n]``.
+
+        The default None means that the evidence does not tell.
+        """
+        return None
+
+    def bounded_addition(self) -> Literal["add_edges", "inject_nodes"] | None:
+        """Returns which additions are certified up to a number while all that goes with them is unlimited.
+
+        With "add_edges" these are new neighbours, while everything else changes without limit. With "inject_nodes"
+        these are new nodes with any number of edges. The default None means neither.
+        """
+        return None
+
+    def single_votes(self) -> VoteRecord | None:
+        """Returns the votes one by one, if labels and radii follow from votes of subgraphs.
+
+        A page counts them again under the budgets that its reader chooses. The default None means that there are none.
+        """
+        return None
+
+    def words(self, subject: Subject) -> Words:
+        """Returns what a report says about this evidence. By default, it is what is true of every kind.
+
+        Args:
+            subject: The claim, and how the report names classes and targets.
+        """
+        return plain_words(subject)
 
     @abstractmethod
     def holds(self, budget: Budget) -> BoolArray:
@@ -380,6 +412,36 @@ class VoteEvidence(VoteRecord, Evidence):
         if not self._per_neighbour:
             return None
         return self._in_blocks(structure_radius, np.int64)
+
+    def no_edge_labels(self) -> IntArray | None:
+        """Returns what the model predicts for each target without edges, shape ``[n]``.
+
+        It is None if neither empty groups nor the prior follow that prediction.
+        """
+        labels = self.no_edge
+        if self.voting_rule.empty == "no_edge":
+            labels = self.votes.default
+        return None if labels is None else labels.astype(np.int64)
+
+    def bounded_addition(self) -> Literal["add_edges", "inject_nodes"] | None:
+        """Returns "add_edges" where only new neighbours move votes that an attacker does not reach already.
+
+        It is "inject_nodes" where a node moves a bounded number of votes, however many edges it has.
+        """
+        facts = THEOREMS[self.theorem]
+        if facts.by_neighbours:
+            return "add_edges"
+        if facts.division.whole_graph and not facts.uses_reach:
+            return "inject_nodes"
+        return None
+
+    def single_votes(self) -> VoteRecord:
+        """Returns itself: all votes are listed."""
+        return self
+
+    def words(self, subject: Subject) -> Words:
+        """Returns the words for the division and the voting rule."""
+        return vote_words(self, subject)
 
     @property
     def _per_neighbour(self) -> bool:

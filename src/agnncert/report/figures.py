@@ -119,7 +119,7 @@ def save_figures(
         SettingsError: The context does not fit the certificate.
     """
     summary = summarise(certificate, context)
-    over = f"size of the attack ({text.step_words(summary)[1]})"
+    over = f"size of the attack ({summary.words.step.many})"
     figures = [("certified_accuracy", _over_size(summary), over, text.share_word(summary))]
     if summary.recalls:
         curves = [
@@ -434,4 +434,4 @@ def _by_target(summary: Summary) -> tuple[list[str], list[tuple[Any, ...]]]:
 
 
 def _added_title(summary: Summary) -> str:
-    return "new_neighbours" if summary.certificate.claim.task == "node" else "injected_nodes"
+    return text.added_title(summary).lower().replace(" ", "_")

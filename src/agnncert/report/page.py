@@ -20,12 +20,14 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 import agnncert
+from agnncert.certificates.budget import Budget
 from agnncert.certificates.theorem_facts import THEOREMS
-from agnncert.proving.evidence import VoteEvidence
+from agnncert.certificates.votes import VoteRecord
 from agnncert.proving.theorems import LARGEST_AMOUNT, count_votes
+from agnncert.proving.vote_words import division_words, target_words
+from agnncert.proving.words import whole
 from agnncert.report import text
 from agnncert.report.summary import AttackUnit, ReportContext, Shares, Summary, changes_only, summarise
-from agnncert.stacked.record import STEPS
 from agnncert.storage import write_atomic
 
 if TYPE_CHECKING:
@@ -54,9 +56,24 @@ SIZE_ONLY_WORD = "size alone (envelope)"
 CEILING = "To the right of 1, a certified label is the one that is given without any edges."
 UNIT_SIZES = (0, 1, 2, 3, 5, 10, 20, 50)
 _SENTENCES = (
-    text.conceded, text.unjudged, text.things, text.share_word, text.headline, text.beside, text.elected,
-    text.vote_notes, text.structure_notes, text.contradictions, text.facts,
-)  # fmt: skip
+    text.unjudged,
+    text.share_word,
+    text.headline,
+    text.beside,
+    text.structure_notes,
+    text.contradictions,
+    text.facts,
+)
+# Rows of the table of budgets: a name, the field that grows, and the rest of the budget.
+_SINGLE_CHANGES: tuple[tuple[str, str, Budget], ...] = (
+    ("Edges added", "add_edges", Budget()),
+    ("Edges deleted", "delete_edges", Budget()),
+    ("Edges given another weight, attribute or number of copies", "change_edges", Budget()),
+    ("Nodes injected, with up to 5 edges each", "inject_nodes", Budget(edges_per_injected=5)),
+    ("Nodes injected, with any number of edges", "inject_nodes", Budget(edges_per_injected=math.inf)),
+    ("Nodes deleted", "delete_nodes", Budget()),
+)
+_AMOUNTS = (1, 3, 10)  # columns there
 logger = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
 _SCRIPTS = ("base", "rules", "per_neighbour", "charts", "explorer", "table", "detail", "address", "page")
@@ -107,15 +124,17 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "certain": claim.guarantee == "deterministic",
         "alpha": f"{claim.alpha or 0:g}",
         "confidence": f"{1 - (claim.alpha or 0):g}",
-        "votes": summary.votes is not None,
+        "words": summary.words,
+        "things": summary.targets,
+        "has_explorer": summary.votes is not None,
+        "budgets": budget_table(summary),
         "has_truth": summary.truth is not None,
         "has_added": summary.added is not None,
         "has_structure": summary.structure is not None,
         "num_targets": summary.num_targets,
         "num_unproved": int((summary.certificate.radius < 0).sum()),
-        "whole": text.whole,
+        "whole": whole,
         **{function.__name__: function(summary) for function in _SENTENCES},
-        "step_words": text.step_words(summary)[1],
         "class_table": dict(zip(("titles", "rows"), text.class_table(summary), strict=True)),
         "figures": text.key_figures(summary),
         "accuracy_table": accuracy_table(summary),
@@ -124,24 +143,23 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "unit": unit_table(summary),
         "certificate_path": path,
         "verify_path": shlex.quote(path),
+        "recheck": f" --recheck {summary.words.recheck}" if summary.words.recheck else "",
         "run_path": context.run_path and shlex.quote(context.run_path),
     }
 
 
 def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
     """What the scripts read: settings and words (``meta``), and the packed arrays as text."""
-    claim, evidence = summary.certificate.claim, summary.votes
+    claim = summary.certificate.claim
+    record = summary.votes
     arrays = target_arrays(summary) | count_arrays(summary)
-    detailed, example = 0, 0
-    if evidence is not None and (detailed := num_detailed(evidence)):
-        listed = np.diff(evidence.votes.indptr[: detailed + 1])
-        example = int(np.argsort(listed, kind="stable")[int(0.8 * detailed)])  # more listed votes than most
-    if evidence is not None:
-        arrays |= vote_arrays(evidence, detailed)
+    detailed = 0
+    if record is not None:
+        detailed = num_detailed(record)
+        arrays |= vote_arrays(record, detailed)
     places, packed = pack(arrays)
-    most_votes = int(np.maximum(summary.certificate.counts, 0).sum(axis=1).max(initial=1))
-    scored = claim.method == text.STACKED
     names = summary.context.class_names
+    counts = summary.words.counts
     meta = {
         "arrays": places,
         "any": ANY,
@@ -153,17 +171,22 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         "has_truth": summary.truth is not None,
         "num_judged": summary.num_judged,
         "has_degree": summary.degree is not None,
-        "has_votes": evidence is not None,
+        "has_votes": record is not None,
         "num_detailed": detailed,
-        "most_votes": most_votes,
-        "num_votes": most_votes if evidence is None else evidence.votes.num_groups,
-        "vote_word": "votes" if evidence is not None else "samples" if claim.alpha is not None else "votes",
-        "votes_title": "Samples" if claim.alpha is not None else "Scores" if scored else "Votes",
-        "steps": STEPS if scored else 1,
+        "most_votes": int(np.maximum(summary.certificate.counts, 0).sum(axis=1).max(initial=1)),
+        "count_words": {
+            "title": counts.title,
+            "one": counts.one,
+            "many": counts.many,
+            "of_target": counts.of_target,
+            "scale": counts.scale,
+            "total": counts.total,
+        },
         "degree_title": "Degree" if claim.task == "node" else "Edges",
-        "neighbours_title": "",
+        "neighbours_title": text.added_title(summary),
         "radius_sentence": radius_sentence(summary),
-        "example": example,
+        "nothing_proved": summary.words.nothing_proved,
+        "example": _example(record, detailed),
         "charts": {
             "accuracy": accuracy_chart(summary),
             "classes": class_chart(summary),
@@ -173,8 +196,17 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         "num_rare": 0 if summary.rare is None else int(summary.support[summary.rare]),
         "majority": {key: value for key, _, value in summary.references}.get("majority"),
     }
-    meta |= {} if evidence is None else explorer_meta(summary, evidence)
+    if record is not None:
+        meta |= explorer_meta(summary, record)
     return meta, base64.b64encode(packed).decode("ascii")
+
+
+def _example(record: VoteRecord | None, num_detailed: int) -> int:
+    """Returns the target that a page shows first: one with more listed votes than most, or the first one."""
+    if record is None or not num_detailed:
+        return 0
+    listed = np.diff(record.votes.indptr[: num_detailed + 1])
+    return int(np.argsort(listed, kind="stable")[int(0.8 * num_detailed)])
 
 
 def page_script() -> str:
@@ -261,32 +293,37 @@ def controls(task: str, unit: AttackUnit | None = None) -> list[dict[str, Any]]:
     return listed
 
 
-def explorer_meta(summary: Summary, evidence: VoteEvidence) -> dict[str, Any]:
+def explorer_meta(summary: Summary, record: VoteRecord) -> dict[str, Any]:
     """What the page's scripts need to know about the rule and its words.
 
     ``absent`` is the class that empty groups vote for where there is one group per neighbour, else -1.
     """
-    facts, unit, voting_rule = THEOREMS[evidence.theorem], summary.context.unit, evidence.voting_rule
-    absent = voting_rule.constant if facts.per_neighbour and voting_rule.constant is not None else -1
+    facts = THEOREMS[record.theorem]
+    unit = summary.context.unit
+    voting_rule = record.voting_rule
+    absent = -1
+    if facts.per_neighbour and voting_rule.constant is not None:
+        absent = voting_rule.constant
+    presets = _presets(record) if unit is None else unit.presets
+    rows = () if unit is None else unit.rows
     return {
-        "theorem": evidence.theorem,
+        "theorem": record.theorem,
         "by_neighbours": facts.by_neighbours,
         "own_features": facts.target_features,
-        "stable_ids": evidence.ids == "node_id" or facts.per_neighbour,
+        "stable_ids": record.ids == "node_id" or facts.per_neighbour,
         "per_neighbour": facts.per_neighbour,
         "one_way": facts.one_way,
         "voting_rule": {
             "class_prior": list(voting_rule.class_prior),
             "no_edge_prior": voting_rule.no_edge_prior,
             "absent": absent,
-            "unusual": bool(voting_rule.prior) or facts.per_neighbour,
         },
-        "parameters": dict(evidence.parameters),
-        "num_groups": evidence.votes.num_groups,
+        "parameters": dict(record.parameters),
+        "num_groups": record.votes.num_groups,
         "slider_max": _slider_max(summary),
-        "presets": [_preset("No attack"), *(unit.presets if unit is not None else _presets(evidence))],
-        "withstood": [*(unit.rows if unit is not None else ()), *_withstood(evidence)],
-        **(text.TARGETS[facts.task] | text.division_words(evidence.theorem).target | text.empty_words(evidence)),
+        "presets": [_preset("No attack"), *presets],
+        "withstood": [*rows, *_withstood(record)],
+        **target_words(record),
     }
 
 
@@ -301,9 +338,10 @@ def _preset(name: str, unlimited: list[str] | None = None, **budget: int | bool)
     return {"name": name, "budget": budget, "unlimited": unlimited or []}
 
 
-def _presets(evidence: VoteEvidence) -> list[dict[str, Any]]:
+def _presets(record: VoteRecord) -> list[dict[str, Any]]:
     """A few budgets to start from, all of which the rule covers."""
-    facts, kinds = THEOREMS[evidence.theorem], text.division_words(evidence.theorem).presets
+    facts = THEOREMS[record.theorem]
+    kinds = division_words(record.theorem).presets
     presets = []
     if "edges" in kinds:
         presets.append(_preset("Three new edges", add_edges=3))
@@ -311,7 +349,7 @@ def _presets(evidence: VoteEvidence) -> list[dict[str, Any]]:
         newcomers = "fake accounts" if facts.task == "node" else "new nodes"
         presets.append(_preset(f"Three {newcomers}, any edges", ["edges_per_injected"], inject_nodes=3))
         if facts.by_neighbours:
-            others = _all_but_additions(evidence)
+            others = _all_but_additions(record)
             presets.append(_preset("Anything but new neighbours", others))
             presets.append(_preset("Three new neighbours and anything else", others, add_edges=3))
         else:
@@ -323,15 +361,15 @@ def _presets(evidence: VoteEvidence) -> list[dict[str, Any]]:
     return presets
 
 
-def _all_but_additions(evidence: VoteEvidence) -> list[str]:
+def _all_but_additions(record: VoteRecord) -> list[str]:
     """Fields of a budget that bring a target no new neighbour; nodes can be deleted only where ids tell them apart."""
-    deletions = ["delete_nodes"] if evidence.ids == "node_id" else []
+    deletions = ["delete_nodes"] if record.ids == "node_id" else []
     return ["delete_edges", "change_edges", "change_features", *deletions]
 
 
-def _withstood(evidence: VoteEvidence) -> list[dict[str, Any]]:
+def _withstood(record: VoteRecord) -> list[dict[str, Any]]:
     """Rows of the table of one target: how much of one field of the budget it is certified against."""
-    facts = THEOREMS[evidence.theorem]
+    facts = THEOREMS[record.theorem]
     rows: list[tuple[str, str, list[str]]] = [
         ("Edges added", "add_edges", []),
         ("Edges deleted", "delete_edges", []),
@@ -342,13 +380,13 @@ def _withstood(evidence: VoteEvidence) -> list[dict[str, Any]]:
     if facts.task == "node":
         rows.append(("Its own features change", "target_features", []))
     if facts.by_neighbours:
-        rows.append(("New neighbours, and everything else without limit", "add_edges", _all_but_additions(evidence)))
+        rows.append(("New neighbours, and everything else without limit", "add_edges", _all_but_additions(record)))
     return [{"name": name, "field": field, "unlimited": unlimited} for name, field, unlimited in rows]
 
 
 def radius_sentence(summary: Summary) -> str:
     """What the radius of one target means; the page inserts the number."""
-    sentence = f"Its label is certified against every attack up to size {{radius}} ({text.step_words(summary)[1]})."
+    sentence = f"Its label is certified against every attack up to size {{radius}} ({summary.words.step.many})."
     if summary.structure is None:
         return sentence
     return f"{sentence} If edges and nodes are only added and deleted, and no values change: up to {{structure}}."
@@ -384,7 +422,7 @@ def accuracy_chart(summary: Summary) -> dict[str, Any]:
             for key, name, value in summary.references
         ],
         "max_size": summary.last_size,
-        "x_label": f"size of the attack ({text.step_words(summary)[1]})",
+        "x_label": f"size of the attack ({summary.words.step.many})",
         "size_word": "size",
         "y_word": word,
         "summary": _spoken(word, curve, [0, summary.last_size // 2, summary.last_size], "size"),
@@ -404,9 +442,32 @@ def class_chart(summary: Summary) -> dict[str, Any] | None:
             for k, curve in curves.items()
         ],
         "max_size": last,
-        "x_label": f"size of the attack ({text.step_words(summary)[1]})",
+        "x_label": f"size of the attack ({summary.words.step.many})",
         "summary": " ".join(_spoken(f"recall of {names[k]}", c, [0, last // 2], "size") for k, c in curves.items()),
     }
+
+
+def budget_table(summary: Summary) -> dict[str, Any]:
+    """Returns shares under some budgets of one kind of change each, for a page without an explorer.
+
+    It is empty if there is an explorer, or no target.
+    """
+    if summary.votes is not None or not summary.num_judged:
+        return {}
+    task = summary.certificate.claim.task
+    rows = []
+    for name, field, rest in (*_SINGLE_CHANGES, (_FEATURES[task], "change_features", Budget())):
+        shares = [_share_under(summary, rest.but(**{field: amount})) for amount in _AMOUNTS]
+        rows.append([name, *shares])
+    if task == "node":
+        rows.append(["Its own features change", _share_under(summary, Budget(target_features=True)), "–", "–"])
+    return {"titles": ["If the attacker does only this", *map(whole, _AMOUNTS)], "rows": rows}
+
+
+def _share_under(summary: Summary, budget: Budget) -> str:
+    """Returns the certified accuracy (or share) under a budget, rounded down."""
+    kept = summary.certificate.holds_against(budget) & summary.counted & summary.judged
+    return text.percent(float(kept.sum() / summary.num_judged), -1)
 
 
 def unit_table(summary: Summary) -> dict[str, Any]:
@@ -471,7 +532,7 @@ def degree_chart(summary: Summary) -> dict[str, Any] | None:
         "x_label": f"size of the attack ÷ {edges} of the target (logarithmic)",
         "ratio_word": f"size ÷ {edges}",
         "y_word": text.share_word(summary),
-        "ceiling": CEILING if summary.certificate.claim.task == "node" else "",
+        "ceiling": CEILING if summary.certificate.claim.task == "node" and summary.words.step.deletes_edge else "",
         "summary": _spoken(text.share_word(summary), curve, [0.5, 1, 2], f"size ÷ {edges}"),
     }
 
@@ -537,10 +598,10 @@ def target_arrays(summary: Summary) -> dict[str, Array]:
 
 def count_arrays(summary: Summary) -> dict[str, Array]:
     """What the explorer counts: stable votes by tier, how far nodes reach, and what a prior follows."""
-    evidence = summary.votes
-    if evidence is None:
+    record = summary.votes
+    if record is None:
         return {}
-    votes = evidence.votes
+    votes = record.votes
     counted = count_votes(votes)
     reached, unreached, _ = counted.votes
     arrays: dict[str, Array] = {
@@ -549,23 +610,23 @@ def count_arrays(summary: Summary) -> dict[str, Array]:
         "num_reached": np.bincount(votes.owner[votes.reached], minlength=votes.num_targets),
         "size": counted.size.ravel(),
         "votes_reached": reached.ravel(),
-        "reach_len": np.diff(evidence.reach_ptr),
-        "reach": evidence.reach,
+        "reach_len": np.diff(record.reach_ptr),
+        "reach": record.reach,
     }
     if unreached.any():
         arrays["votes_unreached"] = unreached.ravel()
-    if evidence.one_way is not None:
-        one_way = votes.stable & evidence.one_way
+    if record.one_way is not None:
+        one_way = votes.stable & record.one_way
         arrays["one_way_votes"] = votes.count_by_class(one_way, np.zeros(votes.num_targets, dtype=bool)).ravel()
         arrays["one_way_size"] = np.bincount(votes.owner[one_way], minlength=votes.num_targets)
-    known = {name: getattr(evidence, name) for name in ("no_edge", "no_edge_stable", "targets_per_node")}
+    known = {name: getattr(record, name) for name in ("no_edge", "no_edge_stable", "targets_per_node")}
     return arrays | {name: array for name, array in known.items() if array is not None}
 
 
-def vote_arrays(evidence: VoteEvidence, num_targets: int) -> dict[str, Array]:
+def vote_arrays(record: VoteRecord, num_targets: int) -> dict[str, Array]:
     """Every listed vote of the first ``num_targets`` targets; groups as steps from one to the next."""
-    votes = evidence.votes
-    one_way = np.zeros(len(votes.vote), dtype=bool) if evidence.one_way is None else evidence.one_way
+    votes = record.votes
+    one_way = np.zeros(len(votes.vote), dtype=bool) if record.one_way is None else record.one_way
     last = votes.indptr[num_targets]
     group = votes.group[:last].astype(np.int64)
     starts = votes.indptr[:num_targets][np.diff(votes.indptr[: num_targets + 1]) > 0]
@@ -579,9 +640,9 @@ def vote_arrays(evidence: VoteEvidence, num_targets: int) -> dict[str, Array]:
     }
 
 
-def num_detailed(evidence: VoteEvidence, limit: int = DETAIL_BYTES) -> int:
+def num_detailed(record: VoteRecord, limit: int = DETAIL_BYTES) -> int:
     """How many targets' single votes fit into ``limit`` compressed bytes, from the first target on."""
-    count = evidence.num_targets
-    while count and (size := len(pack(vote_arrays(evidence, count))[1])) > limit:
+    count = record.num_targets
+    while count and (size := len(pack(vote_arrays(record, count))[1])) > limit:
         count = min(int(count * 0.97 * limit / size), count - 1)
     return count

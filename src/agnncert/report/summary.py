@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agnncert.certificates.theorem_facts import THEOREMS
-from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
 from agnncert.errors import SettingsError
-from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
+from agnncert.proving.words import Subject, Words
 from agnncert.storage import visible
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from agnncert.proving.certificate import Certificate
 
 LONGEST_CURVE = 1_000_000  # sizes on a curve at most; a large prior is certified much further
@@ -239,11 +236,26 @@ class Summary:
         """Number of targets that the curves are shares of."""
         return int(self.judged.sum())
 
+    @cached_property
+    def votes(self) -> VoteRecord | None:
+        """The votes one by one, if the evidence has them: what the explorer of the page counts."""
+        return self.certificate.evidence.single_votes()
+
     @property
-    def votes(self) -> VoteEvidence | None:
-        """The evidence if it consists of votes."""
-        evidence = self.certificate.evidence
-        return evidence if isinstance(evidence, VoteEvidence) else None
+    def targets(self) -> str:
+        """What the targets are, in the plural."""
+        unit = self.context.unit
+        return f"{self.certificate.claim.task}s" if unit is None else unit.targets
+
+    @property
+    def subject(self) -> Subject:
+        """The claim, and how classes and targets are named."""
+        return Subject(self.certificate.claim, self.context.class_names, self.targets)
+
+    @cached_property
+    def words(self) -> Words:
+        """What is said about the defence, in the words of its evidence."""
+        return self.certificate.evidence.words(self.subject)
 
     @cached_property
     def largest_radius(self) -> int:
@@ -338,7 +350,6 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
             f"ReportContext(class_names=…) has {len(context.class_names)} class names: the votes are for "
             f"{num_classes} classes."
         )
-    evidence = certificate.evidence
     truth = per_target("truth", certificate.truth if context.truth is None else context.truth, n)
     truth = None if truth is None or not (truth >= 0).any() else truth
     counted = np.ones(n, dtype=bool) if truth is None else truth == certificate.label
@@ -350,23 +361,18 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
         counted=counted,
         judged=np.ones(n, dtype=bool) if truth is None else truth >= 0,
         added=_additions_withstood(certificate),
-        structure=evidence.structure_radius() if isinstance(evidence, VoteEvidence) else None,
+        structure=certificate.evidence.structure_radius(),
         references=_references(certificate, context, truth),
         by_class=_by_class(certificate, context, truth),
     )
 
 
 def _additions_withstood(certificate: "Certificate") -> FloatArray | None:
-    """Node task: new neighbours with all else unlimited. Graph task: injected nodes with any edges."""
-    evidence = certificate.evidence
-    if not isinstance(evidence, VoteEvidence):
-        return None
-    facts = THEOREMS[evidence.theorem]
-    if facts.by_neighbours:
+    """Returns how many additions of the kind that the evidence bounds are certified, shape ``[n]``."""
+    field = certificate.evidence.bounded_addition()
+    if field == "add_edges":
         return certificate.new_neighbours
-    if (
-        facts.division.whole_graph and not facts.uses_reach
-    ):  # edge-centric: a node with many edges reaches all subgraphs
+    if field == "inject_nodes":
         return certificate.max_certified("inject_nodes", edges_per_injected=math.inf)
     return None
 
@@ -375,7 +381,7 @@ def _references(
     certificate: "Certificate", context: ReportContext, truth: IntArray | None
 ) -> tuple[tuple[str, str, float], ...]:
     values = {key: getattr(context, key) for key in REFERENCES}
-    no_edge = no_edge_labels(certificate)
+    no_edge = certificate.evidence.no_edge_labels()
     if values["no_edge"] is None and truth is not None and no_edge is not None and len(truth):
         values["no_edge"] = float((no_edge == truth).sum() / (truth >= 0).sum())
     if values["majority"] is None and truth is not None:
@@ -386,17 +392,12 @@ def _references(
 def _by_class(
     certificate: "Certificate", context: ReportContext, truth: IntArray | None
 ) -> dict[str, Sequence[tuple[float, float]]]:
-    found, no_edge = dict(context.by_class), no_edge_labels(certificate)
-    if truth is not None and no_edge is not None and "no_edge" not in found:
-        holds, num_classes = np.ones(len(truth), dtype=bool), max(certificate.counts.shape[1], int(truth.max()) + 1)
-        alone = measured(own_or_any(no_edge.astype(np.int64), holds, num_classes), truth)
-        found["no_edge"] = list(zip(alone.recall.tolist(), alone.false_positive_rate.tolist(), strict=True))
-    return found
-
-
-def no_edge_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None":
-    """The model's prediction for each target without edges, shape ``[n]``; None if the evidence has none."""
-    evidence = certificate.evidence
-    if not isinstance(evidence, VoteEvidence):
-        return None
-    return evidence.votes.default if evidence.voting_rule.empty == "no_edge" else evidence.no_edge
+    by_class = dict(context.by_class)
+    no_edge = certificate.evidence.no_edge_labels()
+    if truth is None or no_edge is None or "no_edge" in by_class:
+        return by_class
+    num_classes = max(certificate.counts.shape[1], int(truth.max()) + 1)
+    holds = np.ones(len(truth), dtype=bool)
+    alone = measured(own_or_any(no_edge, holds, num_classes), truth)
+    by_class["no_edge"] = list(zip(alone.recall.tolist(), alone.false_positive_rate.tolist(), strict=True))
+    return by_class

@@ -1,137 +1,26 @@
-"""The sentences of the page that depend on the certificate; all others are in ``page.html.j2``."""
+"""The sentences of the page that depend on the certificate. All others are in ``page.html.j2``.
+
+What depends on the kind of evidence comes from the evidence (``summary.words``).
+"""
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.theorem_facts import THEOREMS
-from agnncert.certificates.voting_rule import VotingRule
-from agnncert.proving.evidence import VoteEvidence
-from agnncert.report.summary import AT_MOST, REFERENCES, Summary, no_edge_labels
-from agnncert.stacked.claim import TRUSTED
+from agnncert.proving.words import Deed, whole
+from agnncert.report.summary import AT_MOST, REFERENCES, Summary
 
 # The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
 KEPT_MOST = 0.9
 FEW_SIZES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of classes
 MOST_SIZES, MOST_CLASSES = 7, 12  # columns and classes there
-STACKED = "stacked-votes"  # the method that needs no subgraphs
 STRUCTURE_WORDS = "edges and nodes only added and deleted"  # what the second radius counts
-
-
-@dataclass(frozen=True)
-class DivisionWords:
-    """The words that the page uses for a division. Facts about its rule are in ``certificates.rules.RULES``."""
-
-    step: str  # what one step of the radius is
-    steps: str  # what several steps are
-    # What an attacker of size 1 does, and one of size {size}; None if a step is a changed vote. {other} becomes
-    # "other " if changes of the target's own features are not covered.
-    attack: tuple[str, str] | None
-    presets: tuple[str, ...]  # what the explorer offers to change at first: "edges", "features"
-    target: dict[str, str] = field(default_factory=dict)  # sentences about one target, where not those of TARGETS
-
-
-_ALL_LISTED = {
-    "listed_short": "listed one by one",
-    "listed_sentence": "All {count} are listed.",
-    "none_listed_sentence": "No vote is listed.",
-    "default_sentence": "{count} further subgraphs cast its default vote: {vote}.",
-    "reached_title": "Can be moved",
+# What the curve and the column of additions count, by the field of a budget.
+_ADDED = {
+    "add_edges": ("New neighbours", "new neighbours, everything else unlimited"),
+    "inject_nodes": ("Injected nodes", "injected nodes with any edges"),
 }
-_GATED = {
-    "listed_short": "in subgraphs that know it",
-    "listed_sentence": "Its neighbours and itself fall into {count} of the subgraphs: {groups}.",
-    "none_listed_sentence": "It is heard in none of the subgraphs.",
-    "default_sentence": "{count} further subgraphs know nothing about it and abstain.",
-}
-_CHANGES_EDGES = ("changes any one edge", "changes any {size} edges")
-_EDGES = ("changed edge", "changed edges", _CHANGES_EDGES)
-_EDGES_OR_NODES = (
-    "changed edge or node",
-    "changed edges or nodes",
-    ("changes any one edge or {other}node", "changes any {size} edges or {other}nodes"),
-)
-_FEATURES = (
-    "node with changed features",
-    "nodes with changed features",
-    ("changes the features of any one node", "changes the features of any {size} nodes"),
-)
-_NODES = (
-    "changed node",
-    "changed nodes",
-    ("injects, deletes or alters any one node", "injects, deletes or alters any {size} nodes"),
-)
-_VOTES = ("changed vote", "changed votes", None)
-_STATED_PRICES = {  # of a user's own division, by the field of a budget
-    "add_edges": ("adds any one edge", "adds any {size} edges"),
-    "delete_edges": ("deletes any one edge", "deletes any {size} edges"),
-    "inject_nodes": ("injects any one node", "injects any {size} nodes"),
-    "delete_nodes": ("deletes any one node", "deletes any {size} nodes"),
-    "change_features": _FEATURES[2],
-}
-_SAMPLED = {  # by the unit of a claim about random samples
-    "edge added or deleted": ("adds or deletes any one edge{rest}", "adds or deletes any {size} edges{rest}"),
-    "feature entry flipped": ("flips any one entry of the features", "flips any {size} entries of the features"),
-    "node injected": ("injects any one node{rest}", "injects any {size} nodes{rest} each"),
-}
-_PER_NEIGHBOUR = {  # one subgraph for each neighbour, edge or node
-    thing: {
-        "listed_short": f"of its {thing}s",
-        "listed_sentence": f"One vote for each {each}: {{count}}.",
-        "none_listed_sentence": f"{none}, so no vote is cast.",
-        "grid_sentence": f"One square for each {thing}; the number is the class voted for.",
-        "group_title": title,
-    }
-    for thing, each, none, title in (
-        ("neighbour", "neighbour that sends it messages", "No neighbour sends it messages", "Neighbour, by row"),
-        ("edge", "of its edges", "There is no edge", "Edge, by number"),
-        ("node", "of its nodes", "It has no node", "Node, by row"),
-    )
-}
-DIVISIONS = {  # by the part of a rule's name before the slash, or by all of it
-    "edge-centric": DivisionWords(*_EDGES, ("edges",)),
-    "node-centric": DivisionWords(*_EDGES_OR_NODES, ("edges",)),
-    "gated": DivisionWords(*_EDGES_OR_NODES, ("edges",), _GATED),
-    "gnncert-e": DivisionWords(*_EDGES, ("edges",), _ALL_LISTED),
-    "gnncert-n": DivisionWords(*_FEATURES, ("features",), _ALL_LISTED),
-    "gnncert-en": DivisionWords(*_VOTES, ("edges", "features"), _ALL_LISTED),
-    "custom": DivisionWords(*_VOTES, ("edges",), _ALL_LISTED),
-    "per-neighbour/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _PER_NEIGHBOUR["neighbour"]),
-    "per-pair/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _PER_NEIGHBOUR["edge"]),
-    "per-neighbour/graph": DivisionWords(*_NODES, ("features",), _PER_NEIGHBOUR["node"]),
-    "per-pair/graph": DivisionWords(*_EDGES, ("edges",), _PER_NEIGHBOUR["edge"]),
-}
-_SUBGRAPH = {"group_title": "Subgraph", "default_short": "default"}
-TARGETS = {  # the view of one target, by task
-    "node": _SUBGRAPH
-    | {
-        "listed_short": "in subgraphs with its edges",
-        "listed_sentence": "Its neighbours fall into {count} of the subgraphs: {groups}.",
-        "none_listed_sentence": "It has an edge in none of the subgraphs.",
-        "default_sentence": "In {count} further subgraphs it has no edge and casts its default vote, "
-        "from its features alone: {vote}.",
-        "grid_sentence": "Framed: the node has an edge there. Pale: its default vote.",
-        "reached_title": "Has an edge there",
-        "neighbours_title": "New neighbours",
-    },
-    "graph": _SUBGRAPH
-    | {
-        "listed_short": "in subgraphs with a part of the graph",
-        "listed_sentence": "Its parts fall into {count} of the subgraphs: {groups}.",
-        "none_listed_sentence": "No subgraph holds any part of it.",
-        "default_sentence": "{count} further subgraphs are empty and abstain.",
-        "grid_sentence": "Framed: edges can change there. Grey: empty, no vote.",
-        "reached_title": "Can hold an edge",
-        "neighbours_title": "Injected nodes",
-    },
-}
-
-
-def division_words(theorem: str) -> DivisionWords:
-    """The words of the division that a rule belongs to."""
-    return DIVISIONS[theorem] if theorem in DIVISIONS else DIVISIONS[theorem.split("/")[0]]
 
 
 def percent(share: float, bound: int = 0) -> str:
@@ -149,27 +38,11 @@ def percent(share: float, bound: int = 0) -> str:
     return f"{tenths / 10:.1f}\u00a0%"
 
 
-def whole(number: float) -> str:
-    """A whole number with thousands separators."""
-    return f"{int(number):,}"
-
-
 def amount(number: float) -> str:
-    """How much a target is certified against: a number, "any" or "none"."""
-    return "none" if number < 0 else "any" if np.isinf(number) else whole(number)
-
-
-def step_words(summary: Summary) -> tuple[str, str]:
-    """What one step, and several steps, of the radius are."""
-    if summary.votes is None:
-        return _EDGES_OR_NODES[:2] if summary.certificate.claim.method == STACKED else ("step", "steps")
-    words = division_words(summary.votes.theorem)
-    return words.step, words.steps
-
-
-def things(summary: Summary) -> str:
-    """What the targets are."""
-    return unit.targets if (unit := summary.context.unit) is not None else f"{summary.certificate.claim.task}s"
+    """Returns how much a target is certified against: a number, "any" or "none"."""
+    if number < 0:
+        return "none"
+    return "any" if np.isinf(number) else whole(number)
 
 
 def share_word(summary: Summary) -> str:
@@ -177,64 +50,26 @@ def share_word(summary: Summary) -> str:
     return "certified accuracy" if summary.truth is not None else "certified share"
 
 
+def added_title(summary: Summary) -> str:
+    """Returns the title of the column of additions, empty if there is none."""
+    field = summary.certificate.evidence.bounded_addition()
+    return "" if field is None else _ADDED[field][0]
+
+
 def added_words(summary: Summary) -> str:
-    """What the second curve and column count."""
-    if summary.certificate.claim.task == "node":
-        return "new neighbours, everything else unlimited"
-    return "injected nodes with any edges"
-
-
-def own_group(evidence: VoteEvidence) -> str:
-    """What each subgraph stands for, with one subgraph per neighbour, edge or node."""
-    facts = THEOREMS[evidence.theorem]
-    return f"{'edge' if facts.one_way else 'neighbour' if facts.task == 'node' else 'node'} of the {facts.task}"
+    """Returns what the curve of additions counts, empty if there is none."""
+    field = summary.certificate.evidence.bounded_addition()
+    return "" if field is None else _ADDED[field][1]
 
 
 def class_word(summary: Summary, k: int) -> str:
-    """The name of a class, or "class" and its number."""
-    names = summary.context.class_names
-    return f"class {k}" if names is None or k >= len(names) else str(names[k])
-
-
-@dataclass(frozen=True)
-class Deed:
-    """An action of an attacker: in words once and ``{size}`` times, and how many steps of the radius one costs."""
-
-    one: str
-    many: str
-    price: int = 1
-
-    def times(self, count: int) -> str:
-        """The action, performed ``count`` times."""
-        return self.one if count == 1 else self.many.format(size=whole(count))
+    """Returns the name of a class, or "class" and its number."""
+    return summary.subject.class_word(k)
 
 
 def deed(summary: Summary) -> Deed:
-    """The action of an attacker that the sizes of a certificate count."""
-    if summary.certificate.claim.method == STACKED:
-        apart = ", trusted edges apart" if getattr(summary.certificate.evidence, "trusted", -1) >= 0 else ""
-        one, many = (words.replace("{other}", "other ") + apart for words in _EDGES_OR_NODES[2])
-        return Deed(one, many)
-    if summary.votes is None:
-        unit = summary.certificate.claim.unit
-        start = next((start for start in _SAMPLED if unit.startswith(start)), None)
-        if start is None:
-            return Deed(f"reaches size 1 ({unit})", f"reaches size {{size}} ({unit})")
-        one, many = (words.replace("{rest}", unit.removeprefix(start)) for words in _SAMPLED[start])
-        return Deed(one, many)
-    theorem, parameters = summary.votes.theorem, summary.votes.parameters
-    facts, attack = THEOREMS[theorem], division_words(theorem).attack
-    if attack is not None:
-        other = "other " if facts.task == "node" and not facts.target_features else ""
-        one, many = (words.replace("{other}", other) for words in attack)
-        return Deed(one, many)
-    if "feature_groups" in parameters:
-        return Deed(*_CHANGES_EDGES, price=int(parameters["feature_groups"]))
-    edges = {int(parameters.get(name, 0)) for name in ("add_edges", "delete_edges", "change_edges")}
-    if len(edges) == 1 and edges != {0}:
-        return Deed(*_CHANGES_EDGES, price=edges.pop())
-    stated = [Deed(*words, price=int(parameters.get(name, 0))) for name, words in _STATED_PRICES.items()]
-    return next((each for each in stated if each.price), Deed("moves any one vote", "moves any {size} votes"))
+    """Returns the action of an attacker that the sizes of a certificate count."""
+    return summary.words.deed
 
 
 def headline_times(summary: Summary) -> int:
@@ -264,7 +99,7 @@ def headline(summary: Summary) -> str:
         done = unit.done(size)
     elif (k := summary.rare) is not None:
         curve, stay = summary.recalls[k], "stay detected"
-        whom = f"{whole(summary.support[k])} {things(summary)} of {_quoted(summary, k)}"
+        whom = f"{whole(summary.support[k])} {summary.targets} of {_quoted(summary, k)}"
     share = curve.at(size)
     if share == 0:
         return f"None of {whom} is proved to {stay} when an attacker {done}"
@@ -289,12 +124,11 @@ _BESIDE = {
 def beside(summary: Summary) -> list[str]:
     """What stands with the headline: false alarms, models that need no proof, and the attack that is not covered.
 
-    That trusted edges stay as they are comes before everything else.
+    What the evidence wants to be read first comes before everything else.
     """
-    first = next(iter(summary.certificate.claim.assumes), "")
-    lines = [f"Assumed: {first}"] if first.startswith(TRUSTED) else []
+    lines = list(summary.words.first)
     if summary.truth is None:
-        lines.append(f"The {things(summary)} have no known labels, so nothing is said about being right.")
+        lines.append(f"The {summary.targets} have no known labels, so nothing is said about being right.")
     elif summary.num_targets:
         size = headline_times(summary) * deed(summary).price
         clean, found = summary.measures(-1), summary.measures(size)
@@ -350,8 +184,12 @@ def _comparison(summary: Summary, certified: float) -> str:
             others.append(words.format(percent(known[key])) + more)
     if summary.context.size_only:
         others.append(f"the number of nodes or edges alone for {percent(min(summary.context.size_only)[1])}")
-    decides = "largest score" if summary.certificate.claim.method == STACKED else "vote"
-    return "; ".join([f"Without an attack the {decides} is right for {right} of the {things(summary)}", *others]) + "."
+    return (
+        "; ".join(
+            [f"Without an attack the {summary.words.decides} is right for {right} of the {summary.targets}", *others]
+        )
+        + "."
+    )
 
 
 def uncovered(summary: Summary) -> list[str]:
@@ -419,11 +257,12 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     if summary.degree is not None:
         edges = int(np.median(summary.degree))
         typical = f" (a typical {certificate.claim.task} has {whole(edges)} edge{'' if edges == 1 else 's'})"
+    step = summary.words.step.one if size == 1 else summary.words.step.many
     low = "" if summary.truth is None else summary.measures(size).warning.replace("%", "\N{NO-BREAK SPACE}%")
-    at_size = f"{share_word(summary)} at {whole(size)} {step_words(summary)[size != 1]}{typical}{'; ' * bool(low)}{low}"
+    at_size = f"{share_word(summary)} at {whole(size)} {step}{typical}{'; ' * bool(low)}{low}"
     figures = [
         (percent(curve.at(size), -1), at_size),
-        (amount(_median(certificate.radius)), f"median radius: half of the {things(summary)} {withstand}"),
+        (amount(_median(certificate.radius)), f"median radius: half of the {summary.targets} {withstand}"),
     ]
     if summary.structure is not None:
         figures.append((amount(_median(summary.structure)), f"median radius, counting {STRUCTURE_WORDS}"))
@@ -438,44 +277,27 @@ def _median(values: Any) -> float:
     return float(np.quantile(values, 0.5, method="lower"))
 
 
-def conceded(summary: Summary) -> str:
-    """How many votes were too close to a tie and are counted for the rival; empty if there are none."""
-    if summary.votes is None:
-        return ""
-    votes = summary.votes.votes
-    shaky = int((~votes.stable).sum()) + int(votes.num_unlisted[~votes.default_stable].sum())
-    per_neighbour = THEOREMS[summary.votes.theorem].per_neighbour
-    cast = len(votes.vote) if per_neighbour else votes.num_targets * votes.num_groups
-    return f"Votes that are too close to call count for the rival: {whole(shaky)} of {whole(cast)}." if shaky else ""
-
-
 def unjudged(summary: Summary) -> str:
     """How many targets have no known class and are not counted; empty if there are none."""
     unknown, judged = summary.num_targets - summary.num_judged, summary.num_judged
     if not unknown:
         return ""
     return (
-        f"The class of {whole(unknown)} of {whole(summary.num_targets)} {things(summary)} is not known: every accuracy "
+        f"The class of {whole(unknown)} of {whole(summary.num_targets)} {summary.targets} is not known: every accuracy "
         f"here is a share of the other {whole(judged)}."
     )
 
 
 def structure_notes(summary: Summary) -> list[str]:
-    """How much the labels depend on the graph: a model that ignores the graph is easy to certify."""
-    no_edge = no_edge_labels(summary.certificate)
-    if summary.votes is None or no_edge is None or not summary.num_targets:
+    """Returns how much the labels depend on the graph: a model that ignores the graph is easy to certify."""
+    no_edge = summary.certificate.evidence.no_edge_labels()
+    if no_edge is None or not summary.num_targets:
         return []
-    votes = summary.votes.votes
     same = percent(float((no_edge == summary.certificate.label).mean()))
-    heard, others = len(votes.vote) / votes.num_targets, ""
-    if summary.votes.voting_rule.empty == "no_edge":
-        others = f"; the others of {whole(votes.num_groups)} see its features alone"
-    notes = [
-        f"For {same} of the nodes the elected label is the one that the model gives without any edges.",
-        f"{heard:.1f} votes on average were cast where the node has an edge{others}.",
-    ]
+    notes = [f"For {same} of the {summary.targets} the label is the one that the model gives without any edges."]
+    notes += summary.words.from_graph
     if summary.degree is not None:
-        notes.append(f"The nodes have {summary.degree.mean():.1f} edges on average.")
+        notes.append(f"The {summary.targets} have {summary.degree.mean():.1f} edges on average.")
     return notes
 
 
@@ -497,9 +319,6 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
     guarantee = claim.guarantee
     if claim.alpha is not None:
         guarantee += f", wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
-    subgraphs = whole(claim.num_groups) if claim.num_groups else ""
-    if summary.votes is not None and THEOREMS[summary.votes.theorem].per_neighbour:
-        subgraphs = f"one for each {own_group(summary.votes)}"
     identity = {"node_id": "node ids, kept through every change", "row": "row numbers"}
     rows: list[tuple[str, Any]] = [
         ("Data", summary.context.dataset),
@@ -507,8 +326,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("Targets", whole(summary.num_targets)),
         ("Method", claim.method),
         ("Division", claim.division),
-        ("Subgraphs", subgraphs),
-        ("Votes", summary.votes and _vote_setting(summary.votes)),
+        *summary.words.facts,
         ("Guarantee", guarantee),
         ("Identity of nodes", identity.get(claim.ids, claim.ids)),
         *((f"Issued {name}", value) for name, value in summary.certificate.issued.items()),
@@ -516,105 +334,3 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("Written by", claim.library_version and f"agnncert {claim.library_version}"),
     ]
     return [(name, str(value)) for name, value in rows if value]
-
-
-def _vote_setting(evidence: VoteEvidence) -> str:
-    """The voting rule as a Python expression; empty for the default rule."""
-    plain = VotingRule().under(evidence.theorem, evidence.votes.num_classes)
-    if evidence.voting_rule == plain:
-        return ""
-    prior = evidence.voting_rule.prior
-    return (
-        f"VotingRule(empty={evidence.voting_rule.empty!r}, prior={prior if isinstance(prior, int) else list(prior)!r})"
-    )
-
-
-def elected(summary: Summary) -> str:
-    """Which votes decide a label, for the first sentence of the page."""
-    evidence = summary.votes
-    if evidence is None:
-        return "a score of its own features and one bounded vote for each of its neighbours"
-    votes = f"{whole(evidence.votes.num_groups)} predictions, one for every part of a divided graph"
-    if THEOREMS[evidence.theorem].per_neighbour:
-        votes = f"one prediction for each {own_group(evidence)}"
-    return votes + (", added to votes that are given in advance" if evidence.voting_rule.prior else "")
-
-
-def vote_notes(summary: Summary) -> list[str]:
-    """How votes are counted; empty for the default voting rule of a division."""
-    evidence = summary.votes
-    if evidence is None:
-        return []
-    notes = [*_own_group_notes(evidence), *_empty_notes(summary, evidence), *_prior_notes(summary, evidence)]
-    return [*notes, "All of this was fixed before any vote was cast."] if notes else []
-
-
-def _own_group_notes(evidence: VoteEvidence) -> list[str]:
-    facts = THEOREMS[evidence.theorem]
-    if not facts.per_neighbour:
-        return []
-    sees = "the edge and its two ends" if facts.one_way else "these two nodes" if facts.task == "node" else "that node"
-    thing = "edge" if facts.one_way else "neighbour" if facts.task == "node" else "node"
-    moves = "that comes or goes moves the count by one vote, and one that is altered by up to two"
-    if evidence.voting_rule.empty != "abstain":
-        moves = "that comes, goes or is altered moves the count by up to two votes"
-    direction = " A second direction for an edge that has one alters it." if facts.one_way else ""
-    return [
-        f"Each {own_group(evidence)} casts one vote, which sees {sees} and nothing else.",
-        f"So {'an' if thing == 'edge' else 'a'} {thing} {moves}.{direction} The radius allows for any mix; beside it "
-        "stands the radius against attacks that only add and delete.",
-    ]
-
-
-def _empty_notes(summary: Summary, evidence: VoteEvidence) -> list[str]:
-    facts, empty = THEOREMS[evidence.theorem], evidence.voting_rule.empty
-    if empty == facts.empty[0]:
-        return []
-    if facts.per_neighbour:
-        name = class_word(summary, int(empty or 0))
-        return [f"Each vote that is cast takes one vote from {name}: groups that are empty would vote for it."]
-    empty_for = "in which the node has no edge that brings it a message"
-    if facts.target_features:
-        empty_for = "that knows nothing about the node"
-    if facts.task == "graph":
-        empty_for = f"without {'an edge' if facts.uses_reach else 'a node'} of the graph"
-    cast = "casts no vote" if empty == "abstain" else f"votes for {class_word(summary, int(empty or 0))}"
-    return [f"A subgraph {empty_for} {cast}, whatever the model says."]
-
-
-def _prior_notes(summary: Summary, evidence: VoteEvidence) -> list[str]:
-    voting_rule = evidence.voting_rule
-    given = [(number, class_word(summary, k)) for k, number in enumerate(voting_rule.class_prior)]
-    if voting_rule.no_edge_prior:
-        given.append((voting_rule.no_edge_prior, "what the model predicts from the node’s features alone"))
-    words = [f"{whole(abs(number))} {'for' if number > 0 else 'against'} {whom}" for number, whom in given if number]
-    if not words:
-        return []
-    notes = [f"Votes given in advance, which no attack on the graph can move: {', '.join(words)}."]
-    doubtful = 0 if evidence.no_edge_stable is None else int((~evidence.no_edge_stable).sum())
-    if voting_rule.no_edge_prior and doubtful:
-        notes.append(
-            f"For {whole(doubtful)} of {whole(summary.num_targets)} {things(summary)} that prediction is too close "
-            "to call: these votes are counted for the rival there."
-        )
-    return notes
-
-
-def empty_words(evidence: VoteEvidence) -> dict[str, str]:
-    """Sentences about one target, if the voting rule says what empty subgraphs vote for."""
-    facts, empty = THEOREMS[evidence.theorem], evidence.voting_rule.empty
-    if facts.per_neighbour or empty == facts.empty[0]:
-        return {}
-    empty_for = "In {count} further subgraphs it has no edge that brings it a message"
-    if facts.task == "graph":
-        empty_for = "{count} further subgraphs are empty"
-    if facts.target_features:
-        empty_for = "{count} further subgraphs know nothing about it"
-    cast = "casts no vote" if empty == "abstain" else "votes for {vote}, whatever the model says"
-    grid = TARGETS[facts.task]["grid_sentence"].partition(". ")[0]
-    pale = "Grey: empty, no vote." if empty == "abstain" else "Pale: empty."
-    return {
-        "default_sentence": f"{empty_for}; each {cast}.",
-        "default_short": "of empty subgraphs",
-        "grid_sentence": f"{grid}. {pale}",
-    }

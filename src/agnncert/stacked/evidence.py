@@ -30,7 +30,9 @@ from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.proving.evidence import Evidence
 from agnncert.proving.prices import pay
 from agnncert.proving.theorems import Amounts, largest_amount, most_affordable
+from agnncert.proving.words import Subject, Words
 from agnncert.stacked.record import MOST_NEW, STEPS, StackedRecord
+from agnncert.stacked.words import stacked_words
 
 MOST_STATED = 9_999  # largest radius that is stated; answers about budgets can be larger
 MOST_NODES = 64  # nodes whose price is found exactly where votes have two levels
@@ -494,6 +496,21 @@ class StackedEvidence(StackedRecord, Evidence):
         for part, leads in self._leads:
             radius[part] = _radius_second(leads, nodes_per_change=1) if self.second else leads.structure_radius()
         return radius
+
+    def no_edge_labels(self) -> IntArray | None:
+        """Returns the class with the largest score of each target without edges, shape ``[n]``.
+
+        It is None if some edges are trusted, because their votes are a part of the prior.
+        """
+        if self.trusted >= 0:
+            return None
+        if not self.pseudo:
+            return np.asarray(self.prior.argmax(axis=1))
+        return np.asarray((self.prior * self.pseudo + self.gate * np.array(self.pseudo_votes)).argmax(axis=1))
+
+    def words(self, subject: Subject) -> Words:
+        """Returns the words for stacked votes, and for a model that does not use them."""
+        return stacked_words(self, subject)
 
     def holds(self, budget: Budget) -> BoolArray:
         """Returns whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""

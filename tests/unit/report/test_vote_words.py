@@ -7,9 +7,10 @@ import pytest
 
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.proving.vote_words import empty_target_words
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, Summary, summarise
-from agnncert.report.text import elected, empty_words, facts, key_figures, structure_notes, vote_notes
+from agnncert.report.text import facts, key_figures, structure_notes
 from tests.support.certificates import random_vote
 from tests.support.synthetic import made_up_certificate
 
@@ -73,20 +74,21 @@ def summary_of(theorem: str, voting_rule: VotingRule | None = None, **shape) -> 
     ],
 )
 def test_the_vote_is_told_in_plain_words(theorem, voting_rule, words):
-    assert words in " ".join(vote_notes(summary_of(theorem, voting_rule)))
+    assert words in " ".join(summary_of(theorem, voting_rule).words.notes)
 
 
 @pytest.mark.parametrize("theorem", [theorem for theorem, facts in THEOREMS.items() if not facts.per_neighbour])
 def test_nothing_is_said_about_a_plain_vote(theorem):
     summary = summary_of(theorem)
-    assert vote_notes(summary) == []
-    assert "20 predictions, one for every part" in elected(summary)
+    assert summary.words.notes == ()
+    assert "20 predictions, one for every part" in summary.words.decided
     assert "Votes" not in dict(facts(summary))
 
 
 def test_what_is_fixed_in_advance_stands_where_the_first_sentence_and_the_facts_are():
     summary = summary_of("per-neighbour/node", VotingRule(prior=5))
-    assert elected(summary) == "one prediction for each neighbour of the node, added to votes that are given in advance"
+    elected = "one prediction for each neighbour of the node, added to votes that are given in advance"
+    assert summary.words.decided.startswith(f"Each label is elected by {elected}. ")
     known = dict(facts(summary))
     assert known["Subgraphs"] == "one for each neighbour of the node"
     assert known["Votes"] == "VotingRule(empty='abstain', prior=5)"
@@ -95,7 +97,7 @@ def test_what_is_fixed_in_advance_stands_where_the_first_sentence_and_the_facts_
 def test_a_prior_in_doubt_is_told():
     summary = summary_of("node-centric/node", VotingRule("abstain", 5), doubtful=0.5)
     doubtful = int((~summary.votes.no_edge_stable).sum())
-    assert f"For {doubtful} of 40 nodes that prediction is too close to call" in " ".join(vote_notes(summary))
+    assert f"For {doubtful} of 40 nodes that prediction is too close to call" in " ".join(summary.words.notes)
 
 
 def test_both_radii_are_among_the_figures():
@@ -115,8 +117,8 @@ def test_what_the_graph_contributes_is_told_for_votes_with_a_prior_too():
 def test_a_target_is_not_said_to_cast_a_default_that_empty_groups_do_not_cast():
     plain = summary_of("edge-centric/node").votes
     abstaining = summary_of("edge-centric/node", VotingRule("abstain", 3)).votes
-    assert empty_words(plain) == {}
-    assert "casts no vote" in empty_words(abstaining)["default_sentence"]
+    assert empty_target_words(plain) == {}
+    assert "casts no vote" in empty_target_words(abstaining)["default_sentence"]
 
 
 @pytest.mark.parametrize("theorem", THEOREMS)
@@ -127,7 +129,7 @@ def test_there_is_a_page_for_every_vote(theorem, tmp_path):
     )
     context = ReportContext(degree=degree, truth=certificate.label)
     page = html.unescape(build_report(certificate, tmp_path / "a.html", context=context).read_text("utf-8"))
-    for sentence in (certificate.claim.unit, *certificate.claim.assumes, *vote_notes(summarise(certificate, context))):
+    for sentence in (certificate.claim.unit, *certificate.claim.assumes, *summarise(certificate, context).words.notes):
         assert sentence in page
 
 

@@ -11,7 +11,6 @@ from agnncert.report.summary import AT_MOST, VOTES_REFERENCE, ReportContext, Sum
 from agnncert.report.text import (
     beside,
     class_table,
-    conceded,
     deed,
     few_sizes,
     headline,
@@ -136,7 +135,7 @@ def test_votes_that_are_handed_over_are_counted(shaky, told) -> None:
     votes = certificate.evidence.votes
     unsure = replace(votes, stable=np.arange(len(votes.stable)) >= shaky)
     evidence = replace(certificate.evidence, votes=unsure)
-    sentence = conceded(summarise(Certificate(certificate.claim, evidence, certificate.target), None))
+    sentence = summarise(Certificate(certificate.claim, evidence, certificate.target), None).words.conceded
     assert told in sentence
     assert bool(sentence) == bool(shaky)
 

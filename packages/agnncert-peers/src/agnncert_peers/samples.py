@@ -14,9 +14,11 @@ from agnncert.certificates.claim import Claim
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
 from agnncert.proving.evidence import Evidence
+from agnncert.proving.words import Subject, Words
 from agnncert_peers.bounds import ClassBounds, class_bounds
 from agnncert_peers.noise import DeletionNoise, FlipNoise, InterceptionNoise, Noise, Sources
 from agnncert_peers.sample_claim import make_sample_claim
+from agnncert_peers.sample_words import sample_words
 
 MOST_STEPS = 10_000
 EACH, TOGETHER = "each target", "all targets together"
@@ -107,6 +109,11 @@ class SampleEvidence(Evidence):
         if self.sources is None or not isinstance(self.noise, InterceptionNoise):
             return bounds
         return replace(bounds, silent=self.noise.silent(self.sources))
+
+    def words(self, subject: Subject) -> Words:
+        """Returns the words for predictions under random noise."""
+        num_samples = int(self.estimation[:1].sum())  # the same for every target
+        return sample_words(subject, num_samples)
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Label and radius of each target, shape ``[n]``; -1 where the samples do not decide."""

@@ -31,7 +31,7 @@ function sourcesOf(report, v, k, listedVotes) {
   const given = givenTo(report, v, k);
   const taken = meta.per_neighbour && k === meta.voting_rule.absent;
   const rest = report.counts(v)[k] - given;
-  if (!listedVotes) return [{ votes: rest, look: "", words: meta.vote_word }, { votes: given, look: "given", words: "given in advance" }];
+  if (!listedVotes) return [{ votes: rest, look: "", words: meta.count_words.many }, { votes: given, look: "given", words: "given in advance" }];
   const listed = listedVotes.reduce((sum, { vote }) => sum + (vote === k ? 1 : 0), 0);
   return [
     { votes: listed, look: "", words: meta.listed_short },
@@ -43,7 +43,7 @@ function sourcesOf(report, v, k, listedVotes) {
 function classBars(report, v, listedVotes) {
   const { arrays, meta } = report;
   const counts = report.counts(v);
-  const least = meta.steps === 1 ? 0 : Math.min(...counts); // scores may all be negative: bars begin at the smallest
+  const least = meta.has_votes ? 0 : Math.min(0, ...counts); // scores may be negative: bars begin at the smallest
   const cast = Math.max(1, counts.reduce((sum, one) => sum + Math.max(0, one - least), 0));
   const order = [...counts.keys()].filter((k) => counts[k] !== 0 || k === arrays.label[v]).sort((a, b) => counts[b] - counts[a] || a - b).slice(0, 12);
   const rows = order.flatMap((k) => {
@@ -108,16 +108,20 @@ function withstoodTable(report, v) {
     make("tbody", {}, ...rows)));
 }
 
+// A sentence with the values of its placeholders; a value that looks like a placeholder stays as it is.
+function fill(sentence, values) {
+  return sentence.replace(/\{(\w+)\}/g, (found, name) => values[name] ?? found);
+}
+
 function detailSentences(report, v, listedVotes) {
   const { meta, arrays } = report;
   const label = report.className(arrays.label[v]);
   const [top, next] = report.topTwo(v);
   const truth = meta.has_truth ? (arrays.truth[v] < 0 ? "" : arrays.truth[v] === arrays.label[v] ? ", which is correct" : `; the truth is ${report.className(arrays.truth[v])}`) : "";
-  const sentences = [meta.steps > 1
-    ? `The score of ${label} is ${report.votes(top)}${truth}. The runner-up has ${report.votes(next)}.`
-    : meta.voting_rule?.unusual
-    ? `${label} has ${plural(top, "vote")}${truth}. The runner-up has ${whole(next)}.`
-    : `${whole(top)} of ${whole(meta.num_votes)} ${meta.vote_word} are for ${label}${truth}. The runner-up has ${whole(next)}.`];
+  const words = meta.count_words;
+  const sentences = [fill(words.of_target, {
+    label, truth, top: report.votes(top), next: report.votes(next), total: whole(words.total), unit: top === words.scale ? words.one : words.many,
+  })];
   if (listedVotes) {
     const names = listedVotes.slice(0, 24).map((b) => b.group).join(", ") + (listedVotes.length > 24 ? ", …" : "");
     sentences.push(listedVotes.length ? `${meta.listed_sentence.replace("{count}", whole(listedVotes.length)).replace("{groups}", names)}` : meta.none_listed_sentence);
@@ -127,7 +131,7 @@ function detailSentences(report, v, listedVotes) {
     sentences.push("Its single votes are not in this page, to keep the file small; they are in the certificate file.");
   }
   sentences.push(arrays.radius[v] < 0
-    ? "Nothing is certified for it: votes too close to call, all conceded to the attacker, may decide the vote."
+    ? meta.nothing_proved
     : meta.radius_sentence.replace("{radius}", report.amount(arrays.radius[v])).replace("{structure}", arrays.structure ? report.amount(arrays.structure[v]) : ""));
   return make("p", {}, sentences.join(" "));
 }

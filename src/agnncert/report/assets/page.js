@@ -5,7 +5,7 @@ function prepare({ meta, arrays }) {
   const C = meta.num_classes;
   report.className = (k) => (k < 0 ? "unknown" : meta.class_names?.[k] ?? `class ${k}`);
   report.amount = (value) => (value === meta.any ? "any" : value === Infinity ? "any" : value < 0 ? "none" : whole(value));
-  report.votes = (count) => (meta.steps === 1 ? whole(count) : (count / meta.steps).toFixed(2));
+  report.votes = (count) => (meta.count_words.scale === 1 ? whole(count) : (count / meta.count_words.scale).toFixed(2));
   report.counts = (v) => arrays.counts.subarray(v * C, (v + 1) * C);
   report.topTwo = (v) => {
     const counts = report.counts(v);

@@ -25,7 +25,7 @@ function tableColumns(report) {
   if (meta.has_degree) {
     columns.push({ key: "degree", title: meta.degree_title, number: true, first: -1, value: (v) => arrays.degree[v], cell: (v) => whole(arrays.degree[v]) });
   }
-  columns.push({ key: "votes", title: meta.votes_title, first: -1, value: (v) => report.topTwo(v)[0] - report.topTwo(v)[1], cell: (v) => votesCell(report, v) });
+  columns.push({ key: "votes", title: meta.count_words.title, first: -1, value: (v) => report.topTwo(v)[0] - report.topTwo(v)[1], cell: (v) => votesCell(report, v) });
   return columns;
 }
 
