@@ -1,6 +1,8 @@
 """What reports say about stacked votes."""
 
-from agnncert.proving.words import EDGES_OR_OTHER_NODES, CountWords, Deed, Subject, Words, whole
+from dataclasses import replace
+
+from agnncert.proving.words import EDGES_OR_OTHER_NODES, CountWords, Deed, StepWords, Subject, Words, whole
 from agnncert.stacked.claim import TRUSTED
 from agnncert.stacked.record import STEPS, StackedRecord
 
@@ -11,6 +13,10 @@ _COUNTS = CountWords(
     compared="that of the label against that of the runner-up, in votes",
     of_target="The score of {label} is {top}{truth}. The runner-up has {next}.",
     scale=STEPS,
+)
+_NO_VOTES_NOTE = (
+    "The votes of neighbours, of which the assumptions below speak, have the factor 0 for every target of this "
+    "certificate."
 )
 
 
@@ -25,10 +31,10 @@ def stacked_words(record: StackedRecord, subject: Subject) -> Words:
         deed=_deed(record),
         decided=_decided(record) if uses_votes else _decided_without_votes(record),
         decides="largest score",
-        step=EDGES_OR_OTHER_NODES,
+        step=_step(record),
         counts=_COUNTS,
         first=_read_first(record, subject, uses_votes),
-        notes=_notes(record) if uses_votes else (),
+        notes=_notes(record) if uses_votes else (_NO_VOTES_NOTE,),
         from_graph=_from_graph(record) if uses_votes else ("No vote of a neighbour is counted.",),
         facts=(("Votes", _votes_in_short(record) if uses_votes else "none is counted"),),
         target_title="One target and its scores",
@@ -46,6 +52,12 @@ def _deed(record: StackedRecord) -> Deed:
     if record.trusted < 0:
         return deed
     return Deed(f"{deed.one}, trusted edges apart", f"{deed.many}, trusted edges apart")
+
+
+def _step(record: StackedRecord) -> StepWords:
+    if record.trusted < 0:
+        return EDGES_OR_OTHER_NODES
+    return replace(EDGES_OR_OTHER_NODES, deletes_edge=False)  # a trusted edge stays, whatever the size
 
 
 def _decided(record: StackedRecord) -> str:

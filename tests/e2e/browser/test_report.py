@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
-from agnncert.proving.certificate import load_certificate
+from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE
 from tests.support.pages import choose_many, enter, report, shown, some_truth, table_column, until
 from tests.support.paths import GOLDEN
 from tests.support.synthetic import made_up_certificate, sampled_certificate
+from tests.support.toys import toy_certificate
 
 pytestmark = pytest.mark.browser
 
@@ -228,6 +230,27 @@ def test_stacked_votes_have_scores_in_votes_and_not_counts_of_votes(tmp_path: Pa
     assert f"The score of class {certificate.label[0]} is {first:.2f}" in told
     assert f"The runner-up has {second:.2f}." in told
     assert "largest score is right" in page.locator("body").inner_text()
+
+
+def test_a_kind_of_evidence_that_nobody_knows_has_a_page_that_works(tmp_path: Path, open_page: Any) -> None:
+    certificate = toy_certificate()
+    page = open_page(report(tmp_path, certificate, truth=certificate.label))
+    assert "Counts" in page.locator("#targets thead").inner_text()
+    assert page.locator("#controls").count() == 0
+    assert page.locator("#budgets tbody tr").count() == 8
+    page.locator("#targets tbody button").first.click()
+    top, following = sorted(certificate.counts[0].tolist(), reverse=True)[:2]
+    told = page.locator("#onetarget").inner_text()
+    assert f"The count of class 0 is {top}, which is correct. The runner-up has {following}." in told
+    assert f"certified against every attack up to size {certificate.radius[0]} (steps)." in told
+
+
+def test_a_model_whose_votes_are_not_used_is_shown_as_one_without_edges(tmp_path: Path, open_page: Any) -> None:
+    certificate = load_certificate(GOLDEN / "stacked-sum.cert")
+    silent = replace(certificate.evidence, gate=np.zeros_like(certificate.evidence.gate))
+    page = open_page(report(tmp_path, Certificate(certificate.claim, silent, certificate.target)))
+    assert "this is a statement about a model without edges" in page.locator("header").inner_text()
+    assert "from its own features alone" in page.locator("#target").inner_text()
 
 
 def test_no_targets_at_all_is_a_page_too(tmp_path: Path, open_page: Any) -> None:
