@@ -1,7 +1,7 @@
 """Counts again where every neighbour, pair or node has a vote of its own (``T=inf``).
 
-This module shares no code with ``proving.per_neighbour``, and works differently: instead of closed formulas it tries
-the numbers at which a gain bends, and searches radii and prices by bisection.
+This module shares no code with ``proving.per_neighbour``, and works differently: instead of closed formulas it plays
+the worst attack vote by vote, and searches radii and prices by bisection.
 """
 
 import math
@@ -44,40 +44,27 @@ def gain(piles: Piles, changes: Changes) -> FloatArray:
 def _gain_by_touching(piles: Piles, changes: Changes) -> FloatArray:
     """Returns the most that each rival gains by votes that go or are altered, shape ``[r]``.
 
-    An attacker chooses how many votes for the label to alter; the rest follows. As that number grows, the gain bends at
-    a few numbers only, so one of these is best.
+    A vote that is altered becomes one for the rival. A vote that goes becomes what empty groups vote for: nobody, the
+    label or the rival. It is best to alter votes for the label first: if one of them stays or goes while a vote for
+    another class is altered, exchanging the two loses nothing. If alterations are left after that, no vote for the
+    label is, so other votes are altered. Of the votes that may still go, those for the label go first.
     """
     of_label = piles.for_label[REACHED]
     of_others = piles.for_others[REACHED]
-    all_votes = of_label + of_others
-    removed = np.minimum(changes.removed[piles.owner], all_votes)
-    altered = np.minimum(changes.altered[piles.owner], all_votes)
-    touched = np.minimum(changes.touched[piles.owner], all_votes)
-    most = np.minimum(of_label, altered)
-    bends: list[FloatArray | int] = [0]
-    if most.any():
-        bends += [
-            of_label,
-            altered,
-            altered - of_others,
-            of_label - removed,
-            of_label - touched + altered,
-            touched - of_others - removed,
-            touched - altered,
-        ]
+    removed = changes.removed[piles.owner]
+    altered = changes.altered[piles.owner]
+    touched = changes.touched[piles.owner]
+    label_altered = np.minimum(altered, of_label)
+    others_altered = np.minimum(altered - label_altered, of_others)
+    may_go = np.minimum(removed, touched - label_altered - others_altered)
+    label_gone = np.minimum(may_go, of_label - label_altered)
+    others_gone = np.minimum(may_go - label_gone, of_others - others_altered)
+
     empty = empty_groups(piles)
-    best = np.zeros(len(piles.owner))
-    for bend in bends:
-        label_altered = np.minimum(np.maximum(bend, 0), most)
-        others_altered = np.minimum(altered - label_altered, of_others)
-        may_go = np.minimum(removed, touched - label_altered - others_altered)
-        label_gone = np.minimum(may_go, of_label - label_altered)
-        others_gone = np.minimum(may_go - label_gone, of_others - others_altered)
-        # What is gone votes as an empty group does: for nobody, for the label, or for the rival.
-        by_gone = np.where(empty.for_rival, 2 * label_gone + others_gone, label_gone)
-        by_gone = np.where(empty.for_label, 0, by_gone)
-        best = np.maximum(best, 2 * label_altered + others_altered + by_gone)
-    return best
+    by_altered = 2 * label_altered + others_altered
+    by_gone = np.where(empty.for_rival, 2 * label_gone + others_gone, label_gone)
+    by_gone = np.where(empty.for_label, 0, by_gone)
+    return np.asarray(by_altered + by_gone)
 
 
 def _gain_by_adding(piles: Piles, changes: Changes) -> FloatArray:

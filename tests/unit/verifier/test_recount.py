@@ -11,7 +11,7 @@ import pytest
 from agnncert import verdict as verifier
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.theorem_facts import THEOREMS
-from agnncert.certificates.votes import VoteRecord, Votes
+from agnncert.certificates.votes import ABSTAIN, VoteRecord, Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.per_neighbour import PER_NEIGHBOUR, _most_gain
 from agnncert.proving.theorems import Amounts
@@ -228,6 +228,21 @@ def test_a_prior_as_large_as_all_votes_is_counted_to_the_last_vote(lead, rng):
         assert ((proof.possible(size).sum(axis=1) == 1) == (recount.radius(sorted_votes) >= size)).all()
 
 
+@pytest.mark.parametrize("kind", ["delete_edges", "change_features"])
+@pytest.mark.parametrize("lead", [8, 9, 11, 12])
+def test_a_grid_of_which_every_row_or_column_is_touched_moves_all_votes(kind, lead, rng):
+    """All 12 votes are then free, and a prior of less than 12 does not keep a label that may lose all of them."""
+    proof = random_evidence(rng, "gnncert-en/node", 60, 12, 2, unstable=0, voting_rule=VotingRule(prior=[lead, 0]))
+    (sorted_votes,) = sort_votes(proof)
+    label_0 = sorted_votes.label == 0
+    for amount in (*range(7), math.inf):
+        budget = Budget(**{kind: amount})
+        held = recount.holds(sorted_votes, limits_under(sorted_votes, budget))
+        assert held.tolist() == proof.holds(budget).tolist(), budget
+    assert held[label_0].tolist() == [lead >= 12] * int(label_0.sum())
+    assert label_0.any()
+
+
 @pytest.mark.parametrize("empty", [0, 1, "abstain"])
 @pytest.mark.parametrize("theorem", ["per-pair/node", "per-pair/graph"])
 def test_pairs_that_have_one_direction_are_turned_alike(theorem, empty, rng):
@@ -248,3 +263,58 @@ def test_pairs_that_have_one_direction_are_turned_alike(theorem, empty, rng):
             assert needed.tolist() == proof._touches_needed(tally, facts, budget).tolist(), (voting_rule, budget)
             compared |= set(needed.tolist())
     assert len(compared) > 4
+
+
+@pytest.mark.parametrize("empty", [0, 1, "abstain"])
+def test_votes_that_go_or_are_altered_gain_as_much_as_the_best_of_all_choices(empty):
+    """Every choice of the votes that go and are altered, for up to three votes of each kind, of which class 0 has most."""
+    sizes = list(itertools.product(range(4), repeat=3))
+    groups = max(map(sum, sizes))
+    vote = [np.repeat([0, 1, 2], size) for size in sizes]
+    indptr = np.concatenate([[0], np.cumsum(list(map(sum, sizes)))])
+    votes = Votes(
+        num_groups=groups,
+        num_classes=3,
+        default=np.full(len(sizes), ABSTAIN if empty == "abstain" else empty, np.int16),
+        default_stable=np.ones(len(sizes), bool),
+        indptr=indptr,
+        group=np.concatenate([np.arange(sum(size)) for size in sizes]).astype(np.int32),
+        vote=np.concatenate(vote).astype(np.int16),
+        stable=np.ones(indptr[-1], bool),
+        reached=np.ones(indptr[-1], bool),
+    )
+    record = VoteRecord(
+        votes,
+        "per-neighbour/node",
+        reach_ptr=np.zeros(len(sizes) + 1, np.int64),
+        reach=np.zeros(0, np.int32),
+        targets_per_node=np.zeros(0, np.int32),
+        voting_rule=VotingRule(empty, [50, 0, 0]),  # so that class 0 wins whatever the votes are
+    )
+    (sorted_votes,) = sort_votes(record)
+    assert (sorted_votes.label == 0).all()
+    compared = 0
+    for delete, alter in itertools.product(range(6), repeat=2):
+        full = limits_under(sorted_votes, Budget(delete_edges=delete, change_edges=alter))
+        gained = recount_per_neighbour.gain(sorted_votes, full).tolist()
+        for target, rival, gain in zip(sorted_votes.owner, sorted_votes.rival, gained, strict=True):
+            assert gain == best_of_all_choices(sizes[target], int(rival), delete, alter, empty), (sizes[target], rival)
+            compared += 1
+    assert compared > 3000
+
+
+def best_of_all_choices(size: tuple[int, ...], rival: int, delete: int, alter: int, empty: int | str) -> int:
+    """The most that a rival gains on class 0, over all numbers of deleted and altered votes of each class."""
+
+    def worth(choice: int | str) -> int:
+        return int(choice == rival) - int(choice == 0)
+
+    best = 0
+    for altered in itertools.product(*(range(number + 1) for number in size)):
+        left = [number - gone for number, gone in zip(size, altered, strict=True)]
+        for gone in itertools.product(*(range(number + 1) for number in left)):
+            if sum(altered) <= alter and sum(gone) <= delete:
+                by_altered = sum(number * (worth(rival) - worth(k)) for k, number in enumerate(altered))
+                by_gone = sum(number * (worth(empty) - worth(k)) for k, number in enumerate(gone))
+                best = max(best, by_altered + by_gone)
+    return best
