@@ -41,12 +41,22 @@ LEVELS: dict[str, dict[str, Any]] = {
     "bag_of_nodes": {"color": "#444444", "linestyle": (0, (1, 2))},
 }
 _STYLE = {
-    "font.size": 8, "font.family": "sans-serif", "axes.spines.top": False, "axes.spines.right": False,
-    "axes.linewidth": 0.6, "axes.titlesize": 8, "axes.titlelocation": "left", "lines.markersize": 3,
-    "legend.frameon": False, "legend.fontsize": 6, "legend.handlelength": 3, "legend.columnspacing": 1,
+    "font.size": 8,
+    "font.family": "sans-serif",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.titlesize": 8,
+    "axes.titlelocation": "left",
+    "lines.markersize": 3,
+    "legend.frameon": False,
+    "legend.fontsize": 6,
+    "legend.handlelength": 3,
+    "legend.columnspacing": 1,
     "svg.hashsalt": "agnncert",  # the same numbers give the same file
-    "svg.fonttype": "none", "pdf.fonttype": 42,
-}  # fmt: skip
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
 _LEGEND_LINE = 0.13  # height of one line of a legend, in inches
 FORMATS = ("text", "markdown", "csv", "latex")
 _NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?|[+-](inf|nan)")

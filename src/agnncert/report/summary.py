@@ -67,8 +67,16 @@ class AttackUnit:
 
 # What may come from somebody else's folder, so that it must not command a terminal or turn the text of a page.
 _TEXTS = (
-    "class_names", "dataset", "attack", "environment", "commands", "choice", "possible", "certificate_path", "run_path"
-)  # fmt: skip
+    "class_names",
+    "dataset",
+    "attack",
+    "environment",
+    "commands",
+    "choice",
+    "possible",
+    "certificate_path",
+    "run_path",
+)
 
 
 @dataclass(frozen=True)
@@ -129,17 +137,26 @@ class ReportContext:
             share = getattr(self, name)
             if share is not None and not 0 <= share <= 1:
                 raise SettingsError(f"ReportContext({name}={share!r}): expected an accuracy between 0 and 1.")
-        pairs = {"attacked": self.attacked, "size_only": self.size_only, **self.possible}
-        for name, size, accuracy in ((name, *pair) for name, given in pairs.items() for pair in given):
-            if size < 0 or not 0 <= accuracy <= 1:
-                raise SettingsError(
-                    f"ReportContext({name}=…({size!r}, {accuracy!r})…): expected pairs of a size from 0 on "
-                    "and an accuracy between 0 and 1."
-                )
+        for name, pairs in {"attacked": self.attacked, "size_only": self.size_only, **self.possible}.items():
+            _check_pairs(name, pairs)
+
+
+def _check_pairs(name: str, pairs: Sequence[tuple[float, float]]) -> None:
+    """Refuses pairs that are not a size and an accuracy."""
+    for size, accuracy in pairs:
+        if size < 0 or not 0 <= accuracy <= 1:
+            raise SettingsError(
+                f"ReportContext({name}=…({size!r}, {accuracy!r})…): expected pairs of a size from 0 on "
+                "and an accuracy between 0 and 1."
+            )
 
 
 def per_target(name: str, values: Sequence[int] | IntArray | None, num_targets: int) -> IntArray | None:
-    """``values`` as an array; raises SettingsError unless there is one whole number for each target."""
+    """Returns ``values`` as an array, None if there are none.
+
+    Raises:
+        SettingsError: There is not one whole number for each target.
+    """
     if values is None:
         return None
     array = np.asarray(values)
@@ -159,13 +176,13 @@ class Shares:
     share: FloatArray
 
     def at(self, size: float) -> float:
-        """The share at a size, taken from the next larger size on the curve: never more than is proved."""
+        """Returns the share at a size, taken from the next larger size on the curve: never more than is proved."""
         place = int(np.searchsorted(self.size, size, side="left"))
         return float(self.share[place]) if place < len(self.size) else 0.0
 
 
 def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -> Shares:
-    """The share of targets that are counted and certified against each whole size from 0 to ``last``.
+    """Returns the share of targets that are counted and certified against each whole size from 0 to ``last``.
 
     Args:
         withstood: Largest size that each target is certified against, -1 for none, ``inf`` for any, shape ``[n]``.
@@ -181,10 +198,10 @@ def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -
 
 
 def over_degree(radius: IntArray, degree: IntArray, counted: BoolArray, most_points: int = 500) -> Shares:
-    """The share over size divided by degree: a target is certified at x if its radius is at least x times its degree.
+    """Returns the share over size divided by degree.
 
-    A target without edges is certified at every x if its radius is not negative. The sizes are the ratios at which the
-    share changes, or a grid if there are more than ``most_points``; :meth:`Shares.at` never returns too much.
+    A target is certified at x if its radius is at least x times its degree. A target without edges is certified at every x if its radius is not negative. The sizes are the ratios at which the
+    share changes, or a grid if there are more than ``most_points``. :meth:`Shares.at` never returns too much.
     """
     ratio = np.where(radius < 0, -1.0, np.divide(radius, degree, where=degree > 0, out=np.full(len(radius), np.inf)))
     finite = np.unique(ratio[np.isfinite(ratio) & (ratio > 0)])
@@ -203,7 +220,7 @@ def _share_withstanding(withstood: FloatArray, counted: BoolArray, sizes: FloatA
 
 
 def changes_only(curve: Shares) -> Shares:
-    """The same step curve without the sizes at which the share stays the same."""
+    """Returns the same step curve without the sizes at which the share stays the same."""
     if len(curve.size) < 3:
         return curve
     keep = np.concatenate([[True], np.diff(curve.share) != 0])
@@ -275,7 +292,7 @@ class Summary:
         return over_size(self.certificate.radius[self.judged], self.counted[self.judged], self.last_size)
 
     def measures(self, size: float) -> Measures:
-        """The measures of each class at a size, -1 for no attack; needs the truth."""
+        """Returns the measures of each class at a size, -1 for no attack. It needs the truth."""
         assert self.truth is not None
         possible = self.certificate.possible(size)
         more = max(0, int(self.truth.max()) + 1 - possible.shape[1])  # classes that the model does not know
@@ -294,10 +311,12 @@ class Summary:
     @cached_property
     def recalls(self) -> dict[int, Shares]:
         """Certified recall over the size of the attack, by class, the rarest first; empty if no truth is known."""
-        radius, curves = self.certificate.radius, {}
-        for k in np.argsort(self.support, kind="stable")[np.count_nonzero(self.support == 0) :].tolist():
-            of_class = self.truth == k
-            curves[k] = over_size(radius[of_class], self.counted[of_class], self.last_size)
+        rarest_first = np.argsort(self.support, kind="stable")
+        curves = {}
+        for k in rarest_first.tolist():
+            if self.support[k]:
+                of_class = self.truth == k
+                curves[k] = over_size(self.certificate.radius[of_class], self.counted[of_class], self.last_size)
         return curves
 
     @cached_property
@@ -311,20 +330,29 @@ class Summary:
         return self._over_size(self.structure)
 
     def _over_size(self, values: FloatArray | IntArray | None) -> Shares | None:
-        return None if values is None else over_size(values[self.judged], self.counted[self.judged], self.last_size)
+        if values is None:
+            return None
+        return over_size(values[self.judged], self.counted[self.judged], self.last_size)
 
     @cached_property
     def possible(self) -> list[tuple[str, bool, dict[float, float]]]:
         """Names, whether it is a bound, and shares by size of what is possible, as far as the curves reach."""
-        given = self.context.possible.items() if self.truth is not None else ()
-        reached = ((name, {float(x): y for x, y in sorted(pairs) if x <= self.last_size}) for name, pairs in given)
-        return [(name, name.startswith(AT_MOST), shares) for name, shares in reached if shares]
+        if self.truth is None:
+            return []
+        curves = []
+        for name, pairs in self.context.possible.items():
+            shares = {float(size): share for size, share in sorted(pairs) if size <= self.last_size}
+            if shares:
+                curves.append((name, name.startswith(AT_MOST), shares))
+        return curves
 
     @cached_property
     def unit_curves(self) -> dict[str, Shares]:
         """Certified accuracy (or share) over the number of edits, by kind of edit of the context's ``unit``."""
+        if self.context.unit is None:
+            return {}
         curves = {}
-        for kind, most in self.context.unit.withstood.items() if self.context.unit is not None else ():
+        for kind, most in self.context.unit.withstood.items():
             last = int(most[np.isfinite(most)].max(initial=0)) + 1
             curves[kind] = over_size(most[self.judged], self.counted[self.judged], last)
         return curves
@@ -338,7 +366,7 @@ class Summary:
 
 
 def summarise(certificate: "Certificate", context: ReportContext | None) -> Summary:
-    """Computes what is shown about a certificate.
+    """Computes what is shown about a certificate. The default context is empty.
 
     Raises:
         SettingsError: The context does not fit the certificate.
@@ -351,15 +379,20 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
             f"{num_classes} classes."
         )
     truth = per_target("truth", certificate.truth if context.truth is None else context.truth, n)
-    truth = None if truth is None or not (truth >= 0).any() else truth
-    counted = np.ones(n, dtype=bool) if truth is None else truth == certificate.label
+    counted = np.ones(n, dtype=bool)
+    judged = np.ones(n, dtype=bool)
+    if truth is not None and not (truth >= 0).any():
+        truth = None
+    if truth is not None:
+        counted = truth == certificate.label
+        judged = truth >= 0
     return Summary(
         certificate=certificate,
         context=context,
         truth=truth,
         degree=per_target("degree", certificate.degree if context.degree is None else context.degree, n),
         counted=counted,
-        judged=np.ones(n, dtype=bool) if truth is None else truth >= 0,
+        judged=judged,
         added=_additions_withstood(certificate),
         structure=certificate.evidence.structure_radius(),
         references=_references(certificate, context, truth),

@@ -4,37 +4,59 @@ What depends on the kind of evidence comes from the evidence (``summary.words``)
 """
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from agnncert.certificates.votes import FloatArray, IntArray
+from agnncert.proving.measures import Measures
 from agnncert.proving.words import Deed, whole
-from agnncert.report.summary import AT_MOST, REFERENCES, Summary
+from agnncert.report.summary import AT_MOST, REFERENCES, Shares, Summary
 
 # The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
 KEPT_MOST = 0.9
 FEW_SIZES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of classes
-MOST_SIZES, MOST_CLASSES = 7, 12  # columns and classes there
+MOST_SIZES = 7  # columns there
+MOST_CLASSES = 12  # classes there
 STRUCTURE_WORDS = "edges and nodes only added and deleted"  # what the second radius counts
+# Bounds are rounded to the safe side: lower bounds down, upper bounds up.
+LOWER = -1
+UPPER = 1
 # What the curve and the column of additions count, by the field of a budget.
 _ADDED = {
     "add_edges": ("New neighbours", "new neighbours, everything else unlimited"),
     "inject_nodes": ("Injected nodes", "injected nodes with any edges"),
 }
+# What is said of each model beside the defence. {} is its accuracy.
+_BESIDE = {
+    "undefended": "an undefended GNN for {}, about which nothing is proved",
+    "mlp": "an MLP that sees no edges for {}, which needs no proof",
+    "no_edge": "the same model without edges for {}, which needs no proof",
+    "bag_of_nodes": "a model that sees no edges for {}",  # which nodes there are can be attacked
+    "majority": "the most frequent class alone for {}, which needs no proof",
+}
+_IDENTITY = {"node_id": "node ids, kept through every change", "row": "row numbers"}
 
 
 def percent(share: float, bound: int = 0) -> str:
-    r"""A share in percent, with one decimal; rounded down if it is a lower bound (-1), up if it is an upper bound (1).
+    r"""Returns a share in percent, with one decimal.
+
+    Args:
+        share: The share. It becomes a dash if it is not a number.
+        bound: ``LOWER`` rounds down and ``UPPER`` rounds up. The default 0 rounds to the nearest.
 
     Example:
-        >>> percent(0.7136), percent(0.7136, -1), percent(0.7134, 1)
+        >>> percent(0.7136), percent(0.7136, LOWER), percent(0.7134, UPPER)
         ('71.4\xa0%', '71.3\xa0%', '71.4\xa0%')
     """
     if math.isnan(share):
         return "–"
     tenths = 1000 * share
-    if bound:
-        tenths = math.floor(tenths + 1e-9) if bound < 0 else math.ceil(tenths - 1e-9)
+    if bound < 0:
+        tenths = math.floor(tenths + 1e-9)
+    elif bound > 0:
+        tenths = math.ceil(tenths - 1e-9)
     return f"{tenths / 10:.1f}\u00a0%"
 
 
@@ -46,8 +68,8 @@ def amount(number: float) -> str:
 
 
 def share_word(summary: Summary) -> str:
-    """What the curves show."""
-    return "certified accuracy" if summary.truth is not None else "certified share"
+    """Returns what the curves show."""
+    return "certified share" if summary.truth is None else "certified accuracy"
 
 
 def added_title(summary: Summary) -> str:
@@ -73,37 +95,50 @@ def deed(summary: Summary) -> Deed:
 
 
 def headline_times(summary: Summary) -> int:
-    """How often the attacker of the headline acts: at least once, and as often as leaves the rarest class most.
+    """Returns how often the attacker of the headline acts: as often as leaves the rarest class most, at least once.
 
-    If that class is rare, balanced accuracy must be left most of too: else nearly all others might be taken for it.
+    If that class is rare, balanced accuracy must be left most of too. Else nearly all others might be taken for it.
     """
-    curve, price = next(iter(summary.recalls.values()), summary.certified), deed(summary).price
-    left = curve.share >= KEPT_MOST * curve.share[0]
+    curve = next(iter(summary.recalls.values()), summary.certified)
+    if not curve.share[0]:
+        return 1
+    is_left = curve.share >= KEPT_MOST * curve.share[0]
     if summary.rare is not None:
-        balanced = np.mean([each.share for each in summary.recalls.values()], axis=0)
-        left &= balanced >= KEPT_MOST * balanced[0]
-    kept = curve.size[left] if curve.share[0] else curve.size[:1]
-    return max(1, int(kept[-1]) // price)
+        balanced = np.mean([recall.share for recall in summary.recalls.values()], axis=0)
+        is_left &= balanced >= KEPT_MOST * balanced[0]
+    return max(1, int(curve.size[is_left][-1]) // deed(summary).price)
+
+
+def headline_size(summary: Summary) -> int:
+    """Returns the size of the attack of the headline."""
+    return headline_times(summary) * deed(summary).price
 
 
 def headline(summary: Summary) -> str:
-    """The main result in one sentence: about the rarest class if it is rare, else about all targets."""
-    curve, attack, times = summary.certified, deed(summary), headline_times(summary)
-    if curve.share[0] == 0:
+    """Returns the main result in one sentence: about the rarest class if it is rare, else about all targets."""
+    if summary.certified.share[0] == 0:
         return "Nothing is proved about these decisions"
-    stay = "have the stated true class and keep it" if summary.truth is not None else "stay the same"
-    whom, done, size = f"{whole(summary.num_judged)} decisions", attack.times(times), times * attack.price
-    if (unit := summary.context.unit) is not None:
+    stay = "stay the same" if summary.truth is None else "have the stated true class and keep it"
+    whom = f"{whole(summary.num_judged)} decisions"
+    done = deed(summary).times(headline_times(summary))
+    share = summary.certified.at(headline_size(summary))
+    if summary.context.unit is not None:
         curve = next(iter(summary.unit_curves.values()))
-        size = max(1, int(curve.size[curve.share >= KEPT_MOST * curve.share[0]][-1]))
-        done = unit.done(size)
-    elif (k := summary.rare) is not None:
-        curve, stay = summary.recalls[k], "stay detected"
-        whom = f"{whole(summary.support[k])} {summary.targets} of {_quoted(summary, k)}"
-    share = curve.at(size)
+        edits = _largest_with_most(curve)
+        share = curve.at(edits)
+        done = summary.context.unit.done(edits)
+    elif summary.rare is not None:
+        share = summary.recalls[summary.rare].at(headline_size(summary))
+        stay = "stay detected"
+        whom = f"{whole(summary.support[summary.rare])} {summary.targets} of {_quoted(summary, summary.rare)}"
     if share == 0:
         return f"None of {whom} is proved to {stay} when an attacker {done}"
-    return f"At least {percent(share, -1)} of {whom} {stay} when an attacker {done}"
+    return f"At least {percent(share, LOWER)} of {whom} {stay} when an attacker {done}"
+
+
+def _largest_with_most(curve: Shares) -> int:
+    """Returns the largest size at which a curve keeps most of its first value, at least 1."""
+    return max(1, int(curve.size[curve.share >= KEPT_MOST * curve.share[0]][-1]))
 
 
 def _quoted(summary: Summary, k: int) -> str:
@@ -111,91 +146,102 @@ def _quoted(summary: Summary, k: int) -> str:
     return word if summary.context.class_names is None else f"class “{word}”"
 
 
-# What is said of each model beside the vote; {} is its accuracy.
-_BESIDE = {
-    "undefended": "an undefended GNN for {}, about which nothing is proved",
-    "mlp": "an MLP that sees no edges for {}, which needs no proof",
-    "no_edge": "the same model without edges for {}, which needs no proof",
-    "bag_of_nodes": "a model that sees no edges for {}",  # which nodes there are can be attacked
-    "majority": "the most frequent class alone for {}, which needs no proof",
-}
-
-
 def beside(summary: Summary) -> list[str]:
-    """What stands with the headline: false alarms, models that need no proof, and the attack that is not covered.
+    """Returns what stands with the headline: false alarms, models that need no proof, and the attack not covered.
 
     What the evidence wants to be read first comes before everything else.
     """
-    lines = list(summary.words.first)
+    return [*summary.words.first, *_about_truth(summary), *uncovered(summary)]
+
+
+def _about_truth(summary: Summary) -> list[str]:
     if summary.truth is None:
-        lines.append(f"The {summary.targets} have no known labels, so nothing is said about being right.")
-    elif summary.num_targets:
-        size = headline_times(summary) * deed(summary).price
-        clean, found = summary.measures(-1), summary.measures(size)
-        if (k := summary.rare) is not None:
-            others, name = f"the {whole(found.num_targets - found.support[k])} others", class_word(summary, k)
-            lines.append(
-                f"Of {others} at most {percent(found.false_positive_rate[k], 1)} can be taken for {name} under that "
-                f"attack. Without an attack {percent(clean.recall[k])} are detected and "
-                f"{percent(clean.false_positive_rate[k])} of the others are taken for {name}."
-            )
-            for key, shares in summary.by_class.items():
-                proof = "nothing is proved about it" if key == "undefended" else "needs no proof"
-                detected, false = (percent(share) for share in shares[k])
-                model = REFERENCES[key][:1].upper() + REFERENCES[key][1:]
-                lines.append(f"{model} ({proof}): {detected} detected, {false} of the others taken for {name}.")
-            more = ", which needs no proof and is more than is certified" if found.warning else ""
-            lines.append(
-                f"Accuracy says little here: {percent(found.accuracy, -1)} is certified at that size, "
-                f"{percent(clean.accuracy)} holds without an attack, and the most frequent class alone has "
-                f"{percent(found.majority_share)}{more}."
-            )
-        else:  # of accuracy, which says little about a rare class
-            lines += [_comparison(summary, found.accuracy), *possible(summary)]
-    return lines + uncovered(summary)
+        return [f"The {summary.targets} have no known labels, so nothing is said about being right."]
+    if not summary.num_targets:
+        return []
+    certified = summary.measures(headline_size(summary))
+    if summary.rare is None:
+        return [_comparison(summary, certified.accuracy), *possible(summary)]
+    return _about_rare_class(summary, summary.rare, certified)
+
+
+def _about_rare_class(summary: Summary, k: int, certified: Measures) -> list[str]:
+    """Returns false alarms under the attack of the headline, other models, and that accuracy says little here."""
+    clean = summary.measures(-1)
+    name = class_word(summary, k)
+    num_others = whole(certified.num_targets - certified.support[k])
+    lines = [
+        f"Of the {num_others} others at most {percent(certified.false_positive_rate[k], UPPER)} can be taken for "
+        f"{name} under that attack. Without an attack {percent(clean.recall[k])} are detected and "
+        f"{percent(clean.false_positive_rate[k])} of the others are taken for {name}."
+    ]
+    for key, shares in summary.by_class.items():
+        model = REFERENCES[key][:1].upper() + REFERENCES[key][1:]
+        proof = "nothing is proved about it" if key == "undefended" else "needs no proof"
+        recall, false_positives = shares[k]
+        lines.append(
+            f"{model} ({proof}): {percent(recall)} detected, {percent(false_positives)} of the others taken for {name}."
+        )
+    more = ", which needs no proof and is more than is certified" if certified.warning else ""
+    lines.append(
+        f"Accuracy says little here: {percent(certified.accuracy, LOWER)} is certified at that size, "
+        f"{percent(clean.accuracy)} holds without an attack, and the most frequent class alone has "
+        f"{percent(certified.majority_share)}{more}."
+    )
+    return lines
 
 
 def possible(summary: Summary) -> list[str]:
-    """What is possible at most against the changes that the radius counts, or a reference; nothing if not known."""
-    name, is_bound, known = (summary.possible or [("", False, {})])[0]
-    shown = [(percent(known[size], is_bound), whole(size)) for size in few_sizes(summary) if size in known]
-    at = ", ".join(f"{share} at {'' if k else 'size '}{size}" for k, (share, size) in enumerate(shown))
-    if len(shown) > 1 and len({share for share, _ in shown}) == 1:
-        at = f"{shown[0][0]} at sizes {shown[0][1]} to {shown[-1][1]}"
-    bound = (
-        f"Certified accuracy: at most {at} is possible{name.removeprefix(AT_MOST)} for a classifier that reads only "
-        "how many nodes of each type a graph has. A classifier that also reads edges is not bounded by this."
-    )
-    reference = (
+    """Returns what is possible at most against the changes that the radius counts, or a reference, if it is known."""
+    if not summary.possible:
+        return []
+    name, is_bound, shares = summary.possible[0]
+    sizes = [size for size in few_sizes(summary) if size in shares]
+    if not sizes:
+        return []
+    at = _at_sizes([percent(shares[size], UPPER if is_bound else 0) for size in sizes], sizes)
+    if is_bound:
+        return [
+            f"Certified accuracy: at most {at} is possible{name.removeprefix(AT_MOST)} for a classifier that reads "
+            "only how many nodes of each type a graph has. A classifier that also reads edges is not bounded by this."
+        ]
+    return [
         "Reference, not a bound: with one vote of each neighbour for its true class, beside the prediction from the "
         f"node’s own features, certified accuracy would be {at} (neighbours that come or go)."
-    )
-    return [bound if is_bound else reference] if shown else []
+    ]
+
+
+def _at_sizes(shares: Sequence[str], sizes: Sequence[int]) -> str:
+    """Returns shares with their sizes, as "71.4 % at size 1, 63.0 % at 2"."""
+    if len(shares) > 1 and len(set(shares)) == 1:
+        return f"{shares[0]} at sizes {whole(sizes[0])} to {whole(sizes[-1])}"
+    first = f"{shares[0]} at size {whole(sizes[0])}"
+    others = [f"{share} at {whole(size)}" for share, size in zip(shares[1:], sizes[1:], strict=True)]
+    return ", ".join([first, *others])
 
 
 def _comparison(summary: Summary, certified: float) -> str:
-    """The accuracy without an attack beside that of other models, on the same targets."""
+    """Returns the accuracy without an attack beside that of other models, on the same targets."""
     right = percent(float(summary.counted.sum() / summary.num_judged))
-    known = {key: value for key, _, value in summary.references}
-    others = []
+    parts = [f"Without an attack the {summary.words.decides} is right for {right} of the {summary.targets}"]
+    accuracies = {key: accuracy for key, _, accuracy in summary.references}
     for key, words in _BESIDE.items():
-        if key in known:
-            more = " and is more than is certified" if words.endswith("proof") and known[key] > certified else ""
-            others.append(words.format(percent(known[key])) + more)
+        if key not in accuracies:
+            continue
+        is_more = words.endswith("proof") and accuracies[key] > certified
+        more = " and is more than is certified" if is_more else ""
+        parts.append(words.format(percent(accuracies[key])) + more)
     if summary.context.size_only:
-        others.append(f"the number of nodes or edges alone for {percent(min(summary.context.size_only)[1])}")
-    return (
-        "; ".join(
-            [f"Without an attack the {summary.words.decides} is right for {right} of the {summary.targets}", *others]
-        )
-        + "."
-    )
+        _, by_size = min(summary.context.size_only)
+        parts.append(f"the number of nodes or edges alone for {percent(by_size)}")
+    return "; ".join(parts) + "."
 
 
 def uncovered(summary: Summary) -> list[str]:
-    """A sentence if the target's own features are not covered: often they are what an attacker changes first."""
-    open_ones = [s for s in summary.certificate.claim.not_proved if "own features" in s or s == "Changed features."]
-    if not open_ones or summary.certificate.claim.task == "graph":
+    """Returns a sentence if the target's own features are not covered: often an attacker changes them first."""
+    claim = summary.certificate.claim
+    is_open = any("own features" in sentence or sentence == "Changed features." for sentence in claim.not_proved)
+    if not is_open or claim.task == "graph":
         return []
     return [
         "Not covered, though often the cheapest attack: other features of the node itself. "
@@ -204,64 +250,95 @@ def uncovered(summary: Summary) -> list[str]:
 
 
 def few_sizes(summary: Summary) -> list[int]:
-    """A few sizes at which something is certified, that of the headline among them."""
+    """Returns a few sizes at which something is certified, that of the headline among them."""
     sizes = [size for size in FEW_SIZES if size <= summary.certificate.radius.max(initial=1)]
-    sizes = sizes[:: 2 if len(sizes) > MOST_SIZES else 1]
-    return sorted({*sizes, headline_times(summary) * deed(summary).price})
+    if len(sizes) > MOST_SIZES:
+        sizes = sizes[::2]
+    return sorted({*sizes, headline_size(summary)})
+
+
+class _Row(NamedTuple):
+    """A row of the table of classes: its name, a value for each size, and how values are rounded."""
+
+    name: str
+    values: list[float]
+    bound: int
 
 
 def class_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
-    """Titles and rows: bounds for each class at a few sizes; no rows if no truth is known."""
+    """Returns titles and rows: bounds for each class at a few sizes. There are no rows if no truth is known."""
     sizes = few_sizes(summary)
     titles = ["certified at size", "no attack", *map(whole, sizes)]
     if summary.truth is None:
         return titles, []
-    found = [summary.measures(size) for size in (-1, *sizes)]
-    shown = list(summary.recalls)[:MOST_CLASSES]
-    rows: list[tuple[str, list[float], int]] = [
-        (f"recall of {class_word(summary, k)}", [float(each.recall[k]) for each in found], -1) for k in shown
+    measures = [summary.measures(size) for size in (-1, *sizes)]
+    is_low = [bool(each.warning) for each in measures]
+    alone = "accuracy of the most frequent class alone"
+    if any(is_low):
+        alone += " (* is below it)"
+    rows = [
+        *_rows_of_classes(summary, measures),
+        _Row("balanced accuracy", [each.balanced_accuracy for each in measures], LOWER),
+        _Row("accuracy", [each.accuracy for each in measures], LOWER),
+        _Row(alone, [measures[0].majority_share] * len(measures), 0),
     ]
-    if shown and (summary.rare is not None or len(summary.recalls) == 2):
-        k, name = shown[0], class_word(summary, shown[0])
-        rows.insert(1, (f"precision of {name}", [float(each.precision[k]) for each in found], -1))
-        rows.insert(2, (f"others taken for {name}, at most", [float(e.false_positive_rate[k]) for e in found], 1))
-    rows.append(("balanced accuracy", [each.balanced_accuracy for each in found], -1))
-    rows.append(("accuracy", [each.accuracy for each in found], -1))
-    low = [bool(each.warning) for each in found]
-    alone = f"accuracy of the most frequent class alone{' (* is below it)' if any(low) else ''}"
-    rows.append((alone, [found[0].majority_share] * len(found), 0))
-    cells = [[name, *(percent(value, bound) for value in values)] for name, values, bound in rows]
-    cells[-2][1:] = [f"{cell}*" if is_low else cell for cell, is_low in zip(cells[-2][1:], low, strict=True)]
+    cells = []
+    for row in rows:
+        values = [percent(value, row.bound) for value in row.values]
+        if row.name == "accuracy":
+            values = [f"{value}*" if low else value for value, low in zip(values, is_low, strict=True)]
+        cells.append([row.name, *values])
     return titles, cells
 
 
+def _rows_of_classes(summary: Summary, measures: Sequence[Measures]) -> list[_Row]:
+    """Returns recall of each class, and false alarms of the first one if it is rare or there are two classes."""
+    classes = list(summary.recalls)[:MOST_CLASSES]
+    rows = []
+    for k in classes:
+        rows.append(_Row(f"recall of {class_word(summary, k)}", [float(each.recall[k]) for each in measures], LOWER))
+    if classes and (summary.rare is not None or len(summary.recalls) == 2):
+        k = classes[0]
+        name = class_word(summary, k)
+        false_positives = [float(each.false_positive_rate[k]) for each in measures]
+        rows.insert(1, _Row(f"precision of {name}", [float(each.precision[k]) for each in measures], LOWER))
+        rows.insert(2, _Row(f"others taken for {name}, at most", false_positives, UPPER))
+    return rows
+
+
 def class_records(summary: Summary, sizes: list[int]) -> list[dict[str, Any]]:
-    """One record for each size and class: its targets, and the bounds; -1 is no attack."""
+    """Returns one record for each size and class: its targets, and the bounds. A size of -1 is no attack."""
+    if not summary.recalls:
+        return []
     records = []
-    for size in sizes if summary.recalls else ():
-        found = summary.measures(size)
-        of_all = {name: getattr(found, name) for name in ("balanced_accuracy", "accuracy", "majority_share")}
+    for size in sizes:
+        measures = summary.measures(size)
         for k in sorted(summary.recalls):
-            about = {"size": size, "class": k, "name": class_word(summary, k), "targets": int(found.support[k])}
-            of_class = {name: float(getattr(found, name)[k]) for name in ("recall", "precision", "false_positive_rate")}
-            records.append({**about, **of_class, **of_all})
+            records.append(
+                {
+                    "size": size,
+                    "class": k,
+                    "name": class_word(summary, k),
+                    "targets": int(measures.support[k]),
+                    "recall": float(measures.recall[k]),
+                    "precision": float(measures.precision[k]),
+                    "false_positive_rate": float(measures.false_positive_rate[k]),
+                    "balanced_accuracy": measures.balanced_accuracy,
+                    "accuracy": measures.accuracy,
+                    "majority_share": measures.majority_share,
+                }
+            )
     return records
 
 
 def key_figures(summary: Summary) -> list[dict[str, str]]:
-    """The numbers below the headline."""
-    certificate, curve = summary.certificate, summary.certified
+    """Returns the numbers below the headline, each with what it means."""
     if not summary.num_targets:
         return []
-    size, typical, withstand = headline_times(summary) * deed(summary).price, "", "are certified against this or more"
-    if summary.degree is not None:
-        edges = int(np.median(summary.degree))
-        typical = f" (a typical {certificate.claim.task} has {whole(edges)} edge{'' if edges == 1 else 's'})"
-    step = summary.words.step.one if size == 1 else summary.words.step.many
-    low = "" if summary.truth is None else summary.measures(size).warning.replace("%", "\N{NO-BREAK SPACE}%")
-    at_size = f"{share_word(summary)} at {whole(size)} {step}{typical}{'; ' * bool(low)}{low}"
+    certificate = summary.certificate
+    withstand = "are certified against this or more"
     figures = [
-        (percent(curve.at(size), -1), at_size),
+        (percent(summary.certified.at(headline_size(summary)), LOWER), _at_headline(summary)),
         (amount(_median(certificate.radius)), f"median radius: half of the {summary.targets} {withstand}"),
     ]
     if summary.structure is not None:
@@ -273,18 +350,33 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     return [{"value": value, "meaning": meaning} for value, meaning in figures]
 
 
-def _median(values: Any) -> float:
+def _at_headline(summary: Summary) -> str:
+    """Returns what the share at the size of the headline is, beside what a target has, and whether it is low."""
+    size = headline_size(summary)
+    step = summary.words.step.one if size == 1 else summary.words.step.many
+    meaning = f"{share_word(summary)} at {whole(size)} {step}"
+    if summary.degree is not None:
+        edges = int(np.median(summary.degree))
+        plural = "" if edges == 1 else "s"
+        meaning += f" (a typical {summary.certificate.claim.task} has {whole(edges)} edge{plural})"
+    warning = "" if summary.truth is None else summary.measures(size).warning
+    if warning:
+        meaning += "; " + warning.replace("%", "\N{NO-BREAK SPACE}%")
+    return meaning
+
+
+def _median(values: IntArray | FloatArray) -> float:
     return float(np.quantile(values, 0.5, method="lower"))
 
 
 def unjudged(summary: Summary) -> str:
-    """How many targets have no known class and are not counted; empty if there are none."""
-    unknown, judged = summary.num_targets - summary.num_judged, summary.num_judged
+    """Returns how many targets have no known class and are not counted, empty if there are none."""
+    unknown = summary.num_targets - summary.num_judged
     if not unknown:
         return ""
     return (
         f"The class of {whole(unknown)} of {whole(summary.num_targets)} {summary.targets} is not known: every accuracy "
-        f"here is a share of the other {whole(judged)}."
+        f"here is a share of the other {whole(summary.num_judged)}."
     )
 
 
@@ -302,24 +394,25 @@ def structure_notes(summary: Summary) -> list[str]:
 
 
 def contradictions(summary: Summary) -> list[str]:
-    """A sentence for each attack whose success would refute the certificate."""
-    curve = summary.certified
+    """Returns a sentence for each attack whose success would refute the certificate."""
     if summary.truth is None:
         return []
-    return [
-        f"At size {size:g} the attack left {percent(left)}, but {percent(curve.at(size))} is certified there."
-        for size, left in sorted(summary.context.attacked)
-        if left < curve.at(size) - 1e-9
-    ]
+    sentences = []
+    for size, left in sorted(summary.context.attacked):
+        certified = summary.certified.at(size)
+        if left < certified - 1e-9:
+            sentences.append(
+                f"At size {size:g} the attack left {percent(left)}, but {percent(certified)} is certified there."
+            )
+    return sentences
 
 
 def facts(summary: Summary) -> list[tuple[str, str]]:
-    """Names and values of what the certificate is about."""
+    """Returns names and values of what the certificate is about."""
     claim = summary.certificate.claim
     guarantee = claim.guarantee
     if claim.alpha is not None:
         guarantee += f", wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
-    identity = {"node_id": "node ids, kept through every change", "row": "row numbers"}
     rows: list[tuple[str, Any]] = [
         ("Data", summary.context.dataset),
         ("Task", f"{claim.task} classification"),
@@ -328,9 +421,12 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("Division", claim.division),
         *summary.words.facts,
         ("Guarantee", guarantee),
-        ("Identity of nodes", identity.get(claim.ids, claim.ids)),
-        *((f"Issued {name}", value) for name, value in summary.certificate.issued.items()),
-        ("Tolerance", claim.tolerance and f"{claim.tolerance:g}"),
-        ("Written by", claim.library_version and f"agnncert {claim.library_version}"),
+        ("Identity of nodes", _IDENTITY.get(claim.ids, claim.ids)),
     ]
+    for name, value in summary.certificate.issued.items():
+        rows.append((f"Issued {name}", value))
+    if claim.tolerance:
+        rows.append(("Tolerance", f"{claim.tolerance:g}"))
+    if claim.library_version:
+        rows.append(("Written by", f"agnncert {claim.library_version}"))
     return [(name, str(value)) for name, value in rows if value]
