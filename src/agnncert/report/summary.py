@@ -200,8 +200,9 @@ def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -
 def over_degree(radius: IntArray, degree: IntArray, counted: BoolArray, most_points: int = 500) -> Shares:
     """Returns the share over size divided by degree.
 
-    A target is certified at x if its radius is at least x times its degree. A target without edges is certified at every x if its radius is not negative. The sizes are the ratios at which the
-    share changes, or a grid if there are more than ``most_points``. :meth:`Shares.at` never returns too much.
+    A target is certified at x if its radius is at least x times its degree. A target without edges is certified at
+    every x if its radius is not negative. The sizes are the ratios at which the share changes, or a grid if there are
+    more than ``most_points``. :meth:`Shares.at` never returns too much.
     """
     ratio = np.where(radius < 0, -1.0, np.divide(radius, degree, where=degree > 0, out=np.full(len(radius), np.inf)))
     finite = np.unique(ratio[np.isfinite(ratio) & (ratio > 0)])
