@@ -13,7 +13,7 @@ group                     what an entry point is
 ``agnncert.evidence``     its class of evidence (``proving.evidence``), by the same name
 ``agnncert.verifier``     the module that derives the statements of such files again (``verifier.kinds``)
 ``agnncert.defence_names`` a class of defences, by the name that commands and comparisons know it by
-``agnncert.live``         ``live(defence, model, data, **settings)``: a live graph, by the kind of evidence of its defence
+``agnncert.live``         ``live(defence, model, data, **settings)``: a live graph, by the kind of evidence
 ``agnncert.models``       ``build(config, build_part)``: the untrained model that a description names
 ``agnncert.training``     ``clusters``: the training objective on parts of a graph
 ``agnncert.controls``     ``control(study, certificate, sizes)``: measures by name and size, shown beside the curves

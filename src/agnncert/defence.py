@@ -126,12 +126,14 @@ class Findings:
         checked: What was compared and agrees.
         not_checked: What was not compared, and how it could be.
         compared: "data", "model" or both, if all of them was compared.
+        notes_compared: Whether the notes of the claim were compared with the defence.
     """
 
     wrong: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
     compared: list[str] = field(default_factory=list)
+    notes_compared: bool = False
 
 
 @dataclass(frozen=True)
@@ -288,6 +290,7 @@ class Defence(ABC):
         Raises:
             SettingsError: It is not for this task, or the voting rule is not.
         """
+        return
 
     @property
     def chooses_voting_rule(self) -> bool:

@@ -10,7 +10,7 @@ from agnncert.certificates.file import Contents
 from agnncert.defence import Defence, Findings, RecomputeOptions, as_defence
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
-from agnncert.graphs.targets import prepared
+from agnncert.graphs.targets import CanonicalData, prepared
 
 
 @torch.no_grad()
@@ -30,14 +30,32 @@ def check_against_graph(
     try:
         named = as_defence(defence) if defence is not None else defence_of_file(contents, model)
     except SettingsError as error:
-        reason = f"{error} Pass the defence itself: defence=."
-        if model is not None:  # the caller asked about the votes, and silence would pass for a yes
-            return Findings([f"votes cannot be computed again: {reason}"])
-        wrong = [*wrong_targets(contents, canonical_data.targets(rows))]
-        return Findings(wrong, not_checked=[f"the subgraphs: {reason}"])
+        return _without_defence(contents, canonical_data, model, error)
     if named.kind != contents.kind:
         return Findings([f"{named} does not make certificates with evidence of the kind {contents.kind}"])
     return named.recompute(contents, canonical_data, model, options)
+
+
+def _without_defence(contents: Contents, data: CanonicalData, model: Any, error: SettingsError) -> Findings:
+    """Compares what can be compared if nobody knows the defence that a file names."""
+    reason = f"{error} Pass the defence itself: defence=."
+    if model is not None:  # the caller asked about the votes, and silence would pass for a yes
+        return Findings([f"votes cannot be computed again: {reason}"])
+    wrong = [*wrong_targets(contents, data.targets(contents.arrays["row"]))]
+    return Findings(wrong, not_checked=[f"the subgraphs: {reason}"])
+
+
+def _misfit(contents: Contents, data: Any) -> str | None:
+    """Returns why the data cannot be what a file is about, or None."""
+    task, rows = contents.claim.task, contents.arrays["row"]
+    if infer_task(data) != task:
+        return f"the certificate is about {task} classification, the data is for the other task"
+    if task == "graph" and not len(rows):
+        return "the certificate is about no graph at all"
+    total = len(data) if task == "graph" else data.num_nodes
+    if rows.max(initial=-1) >= total:
+        return f"the certificate names row {rows.max()}, the data has {total}: it belongs to another graph"
+    return None
 
 
 def defence_of_file(contents: Contents, model: Any) -> Defence:

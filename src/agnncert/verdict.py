@@ -5,6 +5,7 @@ and the model, ``recompute`` casts votes again.
 """
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
@@ -79,12 +80,12 @@ def verify(
     Args:
         file: The certificate file.
         data: The graph (or list of graphs) that it speaks about: are targets, degrees and subgraphs those of this one?
-        model: The model: is it fit, and does it cast these votes? All of them are cast again.
-        recheck: How many votes to cast once more by the plain engine, chosen at random; ``math.inf`` for all. Needs
-            data and model. A certificate from random samples is drawn again as a whole if this is not 0.
+        model: The model: is it fit, and are these its votes? All of them are computed again.
+        recheck: How many votes are computed once more by the plain engine, chosen at random. ``math.inf`` stands for
+            all. It needs data and model. Random samples are all drawn again if this is not 0.
         seed: Seed of that choice.
         defence: The defence, if it is your own division or defence. Built-in ones are read from the file.
-        progress: Called while votes are cast again.
+        progress: Is called while votes are computed again.
 
     Returns:
         A verdict, which says what was checked and what was not. From the file alone, only its arithmetic can be: anyone
@@ -104,25 +105,9 @@ def verify(
     if not file.is_file():
         raise CertificateError(f"there is no file {file}.")
     if (model is not None and data is None) or (recheck and model is None):
-        raise SettingsError("casting votes again needs both the graph and the model: pass data= and model=.")
-    compared: tuple[str, ...] = ()
+        raise SettingsError("computing votes again needs both the graph and the model: pass data= and model=.")
     try:
-        contents, wrong = check_file(file)
-        n, stated = len(contents.arrays["row"]), len(contents.budgets)
-        checked = ["the claim, word for word", f"label, radius and new neighbours of {n:,} targets"]
-        checked += [f"{stated} stated budgets"] if stated else []
-        checked += ["how many targets cannot get which label"] if contents.excluded else []
-        not_checked = [*checker_of(contents.kind).NOT_CHECKED]
-        if "paths" in contents.evidence:
-            not_checked.append("whether the paths to the targets are those of a graph: pass data")
-        if not wrong and data is not None:
-            from agnncert.defence import RecomputeOptions  # only here: the file alone needs no torch
-            from agnncert.recompute import check_against_graph
-
-            options = RecomputeOptions(recheck, seed, progress)
-            found = check_against_graph(contents, data, model, options, defence)
-            wrong, checked, not_checked = [*found.wrong], [*checked, *found.checked], [*found.not_checked]
-            compared = () if wrong else tuple(found.compared)
+        contents, findings = _check(file, data, model, (recheck, seed, progress), defence)
     except CertificateError as error:
         return Verdict(False, (str(error),), ())
     except MemoryError:
@@ -131,19 +116,72 @@ def verify(
         if data is not None:  # the graph or the model may be to blame, and their owner wants to know where
             raise
         return Verdict(False, (f"{file} makes no sense: {type(error).__name__}: {error}.",), ())
-    remarks = contents.claim.notes and (contents.kind != "samples" or data is None)
-    not_checked += ["the notes that the author added to the claim"] if remarks else []
-    not_checked += ["who issued the file: verify a signature of it"] if contents.issued else []
-    not_checked += ["which version of the library made the file", _ASSUMED]
-    today, dates = datetime.now(UTC).date().isoformat(), contents.issued  # the days of a file are those of UTC
-    warnings: tuple[str, ...] = ()
-    if dates.get("until", "9999") < today:
-        warnings = (f"it was issued until {dates['until']}, which has passed",)
-    elif dates.get("on", "") > today:
-        warnings = (f"it is issued on {dates['on']}, which has not come yet",)
-    verdict = Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked), compared, warnings)
-    log.info("%s: %s", file, "refused" if wrong else _CONCLUSION[len(compared)])
+    verdict = Verdict(
+        not findings.wrong,
+        tuple(findings.wrong),
+        tuple(findings.checked),
+        (*findings.not_checked, *_never_checked(contents, findings)),
+        () if findings.wrong else tuple(findings.compared),
+        _warnings(contents),
+    )
+    log.info("%s: %s", file, "refused" if findings.wrong else _CONCLUSION[len(verdict.compared)])
     return verdict
+
+
+@dataclass
+class _Checked:
+    """What was found so far, as ``agnncert.defence.Findings``, which needs torch."""
+
+    wrong: list[str]
+    checked: list[str]
+    not_checked: list[str]
+    compared: list[str]
+    notes_compared: bool = False
+
+
+def _check(
+    file: Path, data: Any, model: Any, options: tuple[float, int, "OnProgress | None"], defence: Any
+) -> tuple[Contents, _Checked]:
+    """Checks the file alone, and then what follows from the graph and the model, if they are given."""
+    contents, wrong = check_file(file)
+    checked = [
+        "the claim, word for word",
+        f"label, radius and new neighbours of {len(contents.arrays['row']):,} targets",
+    ]
+    if contents.budgets:
+        checked.append(f"{len(contents.budgets)} stated budgets")
+    if contents.excluded:
+        checked.append("how many targets cannot get which label")
+    alone = _Checked(wrong, checked, [*checker_of(contents.kind).not_checked(contents)], [])
+    if wrong or data is None:
+        return contents, alone
+    from agnncert.defence import RecomputeOptions  # only here: the file alone needs no torch
+    from agnncert.recompute import check_against_graph
+
+    found = check_against_graph(contents, data, model, RecomputeOptions(*options), defence)
+    both = [*checked, *found.checked]
+    return contents, _Checked(found.wrong, both, found.not_checked, found.compared, found.notes_compared)
+
+
+def _never_checked(contents: Contents, findings: _Checked) -> Iterator[str]:
+    """Yields what no check of this library can show."""
+    if contents.claim.notes and not findings.notes_compared:
+        yield "the notes that the author added to the claim"
+    if contents.issued:
+        yield "who issued the file: verify a signature of it"
+    yield "which version of the library made the file"
+    yield "whether the claim's assumptions hold where the model is used: agnncert show FILE prints them"
+
+
+def _warnings(contents: Contents) -> tuple[str, ...]:
+    """Returns what a reader should know about the days for which a file was issued, which are those of UTC."""
+    today = datetime.now(UTC).date().isoformat()
+    dates = contents.issued
+    if dates.get("until", "9999") < today:
+        return (f"it was issued until {dates['until']}, which has passed",)
+    if dates.get("on", "") > today:
+        return (f"it is issued on {dates['on']}, which has not come yet",)
+    return ()
 
 
 def check_file(file: Path) -> tuple[Contents, list[str]]:
@@ -157,6 +195,3 @@ def check_file(file: Path) -> tuple[Contents, list[str]]:
     if not wrong and contents.excluded:
         wrong = wrong_exclusions(contents)
     return contents, wrong
-
-
-_ASSUMED = "whether the claim's assumptions hold where the model is used: agnncert show FILE prints them"

@@ -17,7 +17,7 @@ from agnncert.certificates.votes import Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import CertifyOptions
 from agnncert.divisions.base import Division
-from agnncert.engine.adapter import bind
+from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.checkpoint import StoredRanges
 from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.reach import ReachTable
@@ -28,7 +28,7 @@ from agnncert.engine.workers import versions
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.models.digest import model_digest, settings_of, unchanged_digest
-from agnncert.progress import follow
+from agnncert.progress import ReportProgress, follow
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
 
@@ -71,9 +71,8 @@ def certify_division(
     stored = None
     if options.checkpoint is not None:
         stored = StoredRanges(Path(options.checkpoint), _identity(chosen, division, model, tolerance))
-    report_progress = None
-    if options.progress is not None:
-        report_progress = follow(options.progress, "computing votes", division.num_groups_in(chosen.graph))
+    report_progress = _progress(options, chosen, division)
+    execution = Execution(memory_limit, report_progress, options.workers, stored, canonical_data.entries)
     log.info("computing the votes of %d targets with %s", len(chosen.positions), division)
     votes, reach = compute_votes(
         bound_model,
@@ -83,27 +82,40 @@ def certify_division(
         engine,
         tolerance,
         edges_by_group=edges_by_group,
-        execution=Execution(memory_limit, report_progress, options.workers, stored, canonical_data.entries),
+        execution=execution,
     )
     if engine == "fast":
-        random = np.random.default_rng(_seed_of(chosen))
-        spot_check(
-            votes,
-            bound_model,
-            chosen.graph,
-            division,
-            chosen.positions,
-            chosen.ids,
-            edges_by_group=edges_by_group,
-            random=random,
-        )
+        _spot_check(votes, bound_model, chosen, division, edges_by_group)
     del edges_by_group  # as large as a quarter of the edges
     computed = ComputedVotes(votes, reach, tolerance, report.locality, unchanged_digest(model, settings_before))
     certificate = assemble(chosen, division, computed, complete_rule)
-    if stored is not None:
-        stored.clear()
+    if execution.stored is not None:
+        execution.stored.clear()
     log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
     return certificate
+
+
+def _progress(options: CertifyOptions, chosen: Targets, division: Division) -> ReportProgress | None:
+    """Returns what the engine calls with the fraction of the votes that is computed, if anybody wants to know."""
+    if options.progress is None:
+        return None
+    return follow(options.progress, "computing votes", division.num_groups_in(chosen.graph))
+
+
+def _spot_check(
+    votes: Votes, bound_model: ModelAdapter, chosen: Targets, division: Division, edges_by_group: EdgesByGroup | None
+) -> None:
+    """Computes some votes again, one subgraph at a time, with a seed that is nobody's choice."""
+    spot_check(
+        votes,
+        bound_model,
+        chosen.graph,
+        division,
+        chosen.positions,
+        chosen.ids,
+        edges_by_group=edges_by_group,
+        random=np.random.default_rng(int(chosen.digest[:16], 16)),
+    )
 
 
 @dataclass(frozen=True)
@@ -148,11 +160,6 @@ def assemble(chosen: Targets, division: Division, computed: ComputedVotes, votin
     digests = {**chosen.digests, "model": computed.model_digest, "division": hashlib.sha256(name.encode()).hexdigest()}
     claim = make_claim(evidence, name, tolerance=computed.tolerance, digests=digests, locality=computed.locality)
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
-
-
-def _seed_of(chosen: Targets) -> int:
-    """Returns a seed that is the same for the same graph, and nobody's choice."""
-    return int(chosen.digest[:16], 16)
 
 
 def _identity(chosen: Targets, division: Division, model: Any, tolerance: float) -> dict[str, Any]:

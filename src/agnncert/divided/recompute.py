@@ -8,7 +8,8 @@ as are asked for once more by the plain one. What comes out is what ``certify`` 
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from agnncert.engine.spot_check import choose_votes, spot_check_pairs
 from agnncert.engine.structure import structure
 from agnncert.engine.votes import Execution, compute_votes
 from agnncert.graphs.targets import CanonicalData, Targets
-from agnncert.progress import follow
+from agnncert.progress import ReportProgress, follow
 
 log = logging.getLogger(__name__)
 
@@ -48,16 +49,15 @@ def recompute_division(
         options: How much is computed once more.
     """
     findings = Findings()
-    claim = contents.claim
     record = VoteRecord.load(contents.evidence, contents.settings)
     chosen = data.targets(contents.arrays["row"], division.self_loops)
     findings.wrong += wrong_targets(contents, chosen, ("graph", "model", "division"))
     if findings.wrong:
         return findings
-    findings.wrong += _wrong_division(claim, record, division, chosen, options.seed)
+    findings.wrong += _wrong_division(contents.claim, record, division, chosen, options.seed)
     findings.checked.append("the graph, the targets with their ids, and the subgraphs in which they have edges")
     findings.compared.append("data")
-    if "encoding" in claim.digests and not chosen.encoding:
+    if "encoding" in contents.claim.digests and not chosen.encoding:
         findings.not_checked.append("how the features were made from a table: the data has no encoding")
     is_own = record.theorem.startswith("custom/")
     if is_own and not division.edges_only:
@@ -71,61 +71,76 @@ def recompute_division(
         return findings
     report, audited_model = audited(model, data.data, division, data.task)
     findings.wrong += _wrong_model(contents, report, division.edges_only)
-    if findings.wrong:
-        return findings
-    if _STRENGTH[claim.locality] > _STRENGTH[report.locality]:  # elsewhere, another release may have been read
+    if not findings.wrong:
+        run = _Run(
+            contents, record, data, chosen, division, report, bind(model, chosen.graph, chosen.task, audited_model)
+        )
+        _compare_votes(findings, run, options)
+    return findings
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A certificate file beside the graph, the division and the model that it is compared with."""
+
+    contents: Contents
+    record: VoteRecord
+    data: CanonicalData
+    chosen: Targets
+    division: Division
+    report: AuditReport
+    bound_model: ModelAdapter
+
+    def compute_votes(
+        self, bound_model: ModelAdapter, tolerance: float, report_progress: ReportProgress | None = None
+    ) -> Votes:
+        """Computes all votes again."""
+        engine: Engine = "naive" if self.report.needs_naive else "fast"
+        execution = Execution(report_progress=report_progress, entries=self.data.entries)
+        votes, _ = compute_votes(
+            bound_model, self.chosen.graph, self.division, self.chosen.positions, engine, tolerance, execution=execution
+        )
+        return votes
+
+
+def _compare_votes(findings: Findings, run: _Run, options: RecomputeOptions) -> None:
+    """Compares all votes of a file with those of the model, and some of them once more."""
+    claim, division = run.contents.claim, run.division
+    if _STRENGTH[claim.locality] > _STRENGTH[run.report.locality]:  # elsewhere, another release may have been read
         findings.not_checked.append(
             "that the model is local by construction: its layers, or this release of PyTorch Geometric, are not among "
             "what was read; here it withstood the tests"
         )
-    bound_model = bind(model, chosen.graph, chosen.task, audited_model)
-    engine: Engine = "naive" if report.needs_naive else "fast"
     report_progress = None
     if options.progress is not None:
-        num_groups = division.num_groups_in(chosen.graph)
+        num_groups = division.num_groups_in(run.chosen.graph)
         report_progress = follow(options.progress, "computing votes again", num_groups)
-
-    def compute_again(bound: ModelAdapter, tolerance: float) -> Votes:
-        votes, _ = compute_votes(
-            bound,
-            chosen.graph,
-            division,
-            chosen.positions,
-            engine,
-            tolerance,
-            execution=Execution(report_progress=report_progress, entries=data.entries),
-        )
-        return votes
-
-    here = compute_again(bound_model, claim.tolerance)
-    findings.wrong += _wrong_votes(record, here, bound_model, compute_again, claim.tolerance, report.tolerance)
-    number = len(record.votes.group) if division.is_per_neighbour else record.num_targets * division.num_groups
+    here = run.compute_votes(run.bound_model, claim.tolerance, report_progress)
+    rounding = run.report.tolerance
+    findings.wrong += _wrong_votes(
+        run.record, here, run.bound_model, run.compute_votes, tolerance=claim.tolerance, rounding=rounding
+    )
+    number = (
+        run.record.num_targets * division.num_groups if not division.is_per_neighbour else len(run.record.votes.group)
+    )
     findings.checked.append(f"the model, and all {number:,} votes, computed again")
     findings.compared.append("model")
     if options.recheck and not findings.wrong:
-        _recheck(findings, contents, here, bound_model, chosen, division, options)
-    return findings
+        _recheck(findings, run, here, options)
 
 
-def _recheck(
-    findings: Findings,
-    contents: Contents,
-    here: Votes,
-    bound_model: ModelAdapter,
-    chosen: Targets,
-    division: Division,
-    options: RecomputeOptions,
-) -> None:
+def _recheck(findings: Findings, run: _Run, here: Votes, options: RecomputeOptions) -> None:
     """Computes some votes once more, one subgraph at a time."""
     random = np.random.default_rng(options.seed)
-    pairs = choose_votes(here, options.recheck, random, division.is_per_neighbour)
+    pairs = choose_votes(here, options.recheck, random, run.division.is_per_neighbour)
     log.info("computing %d votes once more, one subgraph at a time", len(pairs))
-    differ, again = spot_check_pairs(here, pairs, bound_model, chosen.graph, division, chosen.positions)
+    differ, again = spot_check_pairs(here, pairs, run.bound_model, run.chosen.graph, run.division, run.chosen.positions)
     if differ.size:
         target, group = pairs[differ[0]]
+        name = run.contents.arrays["target"][target]
         findings.wrong.append(
-            f"{differ.size} of {len(pairs)} votes computed one subgraph at a time differ, first: target "
-            f"{contents.arrays['target'][target]} in subgraph {group} votes {again[differ[0]]}"
+            f"{differ.size} of {len(pairs)} votes computed one subgraph at a time differ, first: target {name} in "
+            f"subgraph {group} votes {again[differ[0]]}"
         )
     findings.checked.append(f"{len(pairs):,} of them once more, one subgraph at a time")
 
@@ -156,48 +171,107 @@ MOST_VISITS = 300_000
 
 
 def _walked(evidence: VoteRecord, division: Division, chosen: Targets, seed: int) -> Iterator[str]:
-    """What walking along the graph contradicts. Shares no code with the engine, which formed the same facts.
+    """Yields what walking along the graph contradicts. Shares no code with the engine, which formed the same facts.
 
     The rest of the structure is compared as a whole; here an error of the code that forms it would show.
     """
-    graph, on_graphs, groups = chosen.graph, chosen.task == "graph", evidence.votes.num_groups
-    (source, head), group = graph.edge_index.numpy(), division.groups(graph).numpy()
-    place = np.full(graph.num_nodes, -1)
-    place[chosen.positions] = np.arange(len(chosen.positions))
-    owner = graph.graph_of_node.numpy() if on_graphs else place
-    vote = evidence.votes.owner * groups + evidence.votes.group
-    divided = group >= 0
-    into = divided & (owner[head] >= 0)
-    if not np.isin(owner[head[into]] * groups + group[into], vote[evidence.votes.reached]).all():
+    walk = _Walk.of(evidence, division, chosen)
+    if not walk.edges_are_reached():
         yield "an edge of a target is in a subgraph whose vote is said to be out of reach"
-    links = coo_matrix((np.ones(len(source), dtype=bool), (source, head)), shape=(len(place), len(place))).tocsr()
-    if evidence.one_way is not None:
-        edge = np.zeros(int(vote.max(initial=0)) + 1, dtype=np.int64)  # one edge of each pair, by its vote
-        for end in (head, source):
-            seen = owner[end] >= 0
-            edge[(owner[end] * groups + group)[seen]] = np.flatnonzero(seen)
-        u, v = source[edge[vote]], head[edge[vote]]
-        both = np.asarray(links[u, v]).ravel() & np.asarray(links[v, u]).ravel()
-        if len(vote) and not np.array_equal(evidence.one_way, ~both):
-            yield "pairs are said to have one direction, or both, that do not"
-    if evidence.targets_per_node is not None:
-        near = links + links.T if THEOREMS[evidence.theorem].division.by_pair else links
-        counts = np.asarray((near[place < 0][:, place >= 0] > 0).sum(axis=1)).ravel()
-        if sorted(counts[counts > 0].tolist(), reverse=True) != evidence.targets_per_node.tolist():
-            yield "the nodes with most targets among their neighbours are not those of this graph"
-    if THEOREMS[evidence.theorem].uses_reach:
+    if evidence.one_way is not None and not walk.directions_are_right():
+        yield "pairs are said to have one direction, or both, that do not"
+    if evidence.targets_per_node is not None and not walk.neighbours_are_counted():
+        yield "the nodes with most targets among their neighbours are not those of this graph"
+    if THEOREMS[evidence.theorem].uses_reach and not walk.reach_is_a_bound(seed):
+        yield "some nodes reach more votes of a target than the file says"
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """The edges of a graph beside what a file says about the votes of its targets.
+
+    Attributes:
+        evidence: What the file says.
+        chosen: The targets and their graph.
+        source: First node of each edge, shape ``[num_edges]``.
+        head: Second node of each edge, shape ``[num_edges]``.
+        group: Group of each edge, shape ``[num_edges]``; -1 for an edge in no subgraph.
+        owner: Number of the target that each node is, or belongs to; -1 for none, shape ``[num_nodes]``.
+        vote: Number of target and group of each listed vote, shape ``[m]``.
+    """
+
+    evidence: VoteRecord
+    chosen: Targets
+    source: Any
+    head: Any
+    group: Any
+    owner: Any
+    vote: Any
+
+    @classmethod
+    def of(cls, evidence: VoteRecord, division: Division, chosen: Targets) -> "_Walk":
+        """Reads the edges and groups of the graph."""
+        graph = chosen.graph
+        source, head = graph.edge_index.numpy()
+        owner = np.full(graph.num_nodes, -1)
+        owner[chosen.positions] = np.arange(len(chosen.positions))
+        if chosen.task == "graph":
+            owner = graph.graph_of_node.numpy()
+        vote = evidence.votes.owner * evidence.votes.num_groups + evidence.votes.group
+        return cls(evidence, chosen, source, head, division.groups(graph).numpy(), owner, vote)
+
+    @cached_property
+    def links(self) -> Any:
+        """Which node has an edge to which, as a sparse matrix."""
+        number = self.chosen.graph.num_nodes
+        ones = np.ones(len(self.source), dtype=bool)
+        return coo_matrix((ones, (self.source, self.head)), shape=(number, number)).tocsr()
+
+    def edges_are_reached(self) -> bool:
+        """Tells whether every edge into a target lies in a subgraph whose vote is said to be reached."""
+        into = (self.group >= 0) & (self.owner[self.head] >= 0)
+        met = self.owner[self.head[into]] * self.evidence.votes.num_groups + self.group[into]
+        return bool(np.isin(met, self.vote[self.evidence.votes.reached]).all())
+
+    def directions_are_right(self) -> bool:
+        """Tells whether the pairs that are said to have one direction only are those of the graph."""
+        if not len(self.vote):
+            return True
+        edge = np.zeros(int(self.vote.max(initial=0)) + 1, dtype=np.int64)  # one edge of each pair, by its vote
+        for end in (self.head, self.source):
+            seen = self.owner[end] >= 0
+            edge[(self.owner[end] * self.evidence.votes.num_groups + self.group)[seen]] = np.flatnonzero(seen)
+        u, v = self.source[edge[self.vote]], self.head[edge[self.vote]]
+        both = np.asarray(self.links[u, v]).ravel() & np.asarray(self.links[v, u]).ravel()
+        assert self.evidence.one_way is not None
+        return np.array_equal(self.evidence.one_way, ~both)
+
+    def neighbours_are_counted(self) -> bool:
+        """Tells whether the stated numbers of targets that other nodes are neighbours of are those of the graph."""
+        is_target = np.zeros(self.chosen.graph.num_nodes, dtype=bool)
+        is_target[self.chosen.positions] = True
+        by_pair = THEOREMS[self.evidence.theorem].division.by_pair
+        near = self.links + self.links.T if by_pair else self.links
+        counts = np.asarray((near[~is_target][:, is_target] > 0).sum(axis=1)).ravel()
+        assert self.evidence.targets_per_node is not None
+        return bool(sorted(counts[counts > 0].tolist(), reverse=True) == self.evidence.targets_per_node.tolist())
+
+    def reach_is_a_bound(self, seed: int) -> bool:
+        """Tells whether the reach tables of some targets bound what nodes reach on walks."""
+        evidence = self.evidence
         some = np.random.default_rng(seed).permutation(evidence.num_targets)
-        some = some[: max(1, min(MOST_LOOKED_AT, ARCS_LOOKED_AT // max(1, len(source))))]
-        reaches = (
-            _on_graphs(source, head, group, owner, some) if on_graphs else _by_walks(evidence, chosen, group, some)
-        )
+        some = some[: max(1, min(MOST_LOOKED_AT, ARCS_LOOKED_AT // max(1, len(self.source))))]
+        if self.chosen.task == "graph":
+            reaches = _on_graphs(self.source, self.head, self.group, self.owner, some)
+        else:
+            reaches = _by_walks(evidence, self.chosen, self.group, some)
         for target, reach in reaches:
             row = evidence.reach[evidence.reach_ptr[target] : evidence.reach_ptr[target + 1]]
             cap = evidence.votes.reached[evidence.votes.indptr[target] : evidence.votes.indptr[target + 1]].sum()
             bound = np.minimum(np.cumsum(np.sort(reach)[::-1]), cap)
             if (bound > row[np.minimum(np.arange(len(bound)), len(row) - 1)]).any():
-                yield "some nodes reach more votes of a target than the file says"
-                return
+                return False
+        return True
 
 
 def _on_graphs(source: Any, head: Any, group: Any, owner: Any, some: Any) -> Iterator[tuple[int, Any]]:
@@ -256,6 +330,7 @@ def _wrong_votes(
     cast_here: Votes,
     call: ModelAdapter,
     again: Callable[[ModelAdapter, float], Votes],
+    *,
     tolerance: float,
     rounding: float,
 ) -> Iterator[str]:

@@ -139,6 +139,7 @@ class StackedVotes(StackedSettings, Defence):
             findings.not_checked.append("that locality is known by construction: here it is known by test")
         if contents.claim.notes != (str(self),):
             findings.wrong.append(f"the claim does not name the defence as it is, {self}")
+        findings.notes_compared = True
         findings.wrong += _differences(stored, stacked_counts(model, chosen))
         findings.checked.append(f"the model, and all {len(stored.which):,} votes, computed again")
         findings.compared += ["data", "model"]  # without the model, nothing about neighbours is compared

@@ -10,11 +10,6 @@ from agnncert.stacked.record import StackedRecord
 from agnncert.verifier import recount_stacked
 from agnncert.verifier.check import check_claim, check_targets, does_not_follow
 
-NOT_CHECKED = (
-    "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-    "whether a model computed these scores and votes, and may be certified: pass data and model",
-)
-
 
 def check(contents: Contents) -> list[str]:
     """Returns what is wrong with the statements of a file.
@@ -72,3 +67,11 @@ def breaks(contents: Contents) -> Callable[[Budget], BoolArray]:
         return ~recount_stacked.holds(record, tables, budget)
 
     return of_budget
+
+
+def not_checked(contents: Contents) -> tuple[str, ...]:
+    """Returns what the file alone cannot show, and what to pass to have it checked."""
+    return (
+        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+        "whether a model computed these scores and votes, and may be certified: pass data and model",
+    )

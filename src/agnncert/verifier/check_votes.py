@@ -20,10 +20,6 @@ from agnncert.verifier.limits import limits_under
 from agnncert.verifier.piles import Part, is_per_neighbour, parts_of, sort_part, sort_votes
 
 AT_ONCE = min(4, os.cpu_count() or 1)  # threads that count votes again
-NOT_CHECKED = (
-    "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-    "whether a model cast these votes, and may be certified: pass data and model",
-)
 
 
 def check(contents: Contents) -> list[str]:
@@ -108,3 +104,11 @@ def breaks(contents: Contents) -> Callable[[Budget], BoolArray]:
         return np.concatenate([~recount.holds(piles, limits_under(piles, budget)) for piles in parts])
 
     return of_budget
+
+
+def not_checked(contents: Contents) -> tuple[str, ...]:
+    """Returns what the file alone cannot show, and what to pass to have it checked."""
+    return (
+        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+        "whether a model cast these votes, and may be certified: pass data and model",
+    )

@@ -5,7 +5,7 @@ Such a module derives the statements of a file again, in code that shares nothin
 * ``check(contents) -> list[str]``: what is wrong with the statements of a file;
 * ``possible(contents, budget)``: which classes each target may get under an attack, shape ``[n, num_classes]``;
 * ``breaks(contents)``: a function from a budget to the targets whose label may change, shape ``[n]``;
-* ``NOT_CHECKED``: what the file alone cannot show, and what to pass to have it checked.
+* ``not_checked(contents)``: what the file alone cannot show, and what to pass to have it checked.
 """
 
 import reprlib
@@ -22,8 +22,6 @@ from agnncert.errors import CertificateError, missing
 class FileChecker(Protocol):
     """The functions of a module that checks one kind of file."""
 
-    NOT_CHECKED: tuple[str, ...]
-
     def check(self, contents: Contents) -> list[str]:
         """Returns what is wrong with the statements of a file."""
 
@@ -32,6 +30,9 @@ class FileChecker(Protocol):
 
     def breaks(self, contents: Contents) -> Callable[[Budget], BoolArray]:
         """Returns a function from a budget to the targets whose label may change, shape ``[n]``."""
+
+    def not_checked(self, contents: Contents) -> tuple[str, ...]:
+        """Returns what the file alone cannot show, and what to pass to have it checked."""
 
 
 def checker_of(kind: str) -> FileChecker:

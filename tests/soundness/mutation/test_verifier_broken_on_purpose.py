@@ -36,18 +36,18 @@ def without(module, name, words):
 
     def mistake(patch):
         whole = getattr(module, name)
-        patch.setattr(module, name, lambda *given: [reason for reason in whole(*given) if words not in reason])
+        patch.setattr(module, name, lambda *given, **settings: [reason for reason in whole(*given, **settings) if words not in reason])
 
     return mistake
 
 
 def no_check(module, name):
     """The function finds nothing wrong."""
-    return lambda patch: patch.setattr(module, name, lambda *given: [])
+    return lambda patch: patch.setattr(module, name, lambda *given, **settings: [])
 
 
 def any_rule_fits(patch):
-    patch.setattr(claims, "theorem_mismatch", lambda *given: "")
+    patch.setattr(claims, "theorem_mismatch", lambda *given, **settings: "")
 
 
 def believe_the_counts(patch):
@@ -59,8 +59,8 @@ def call_every_model_fit(patch):
 
 
 def cast_no_vote_again(patch):
-    patch.setattr(replay, "_wrong_votes", lambda *given: [])
-    patch.setattr(replay, "spot_check_pairs", lambda *given: (np.zeros(0, dtype=np.int64), None))
+    patch.setattr(replay, "_wrong_votes", lambda *given, **settings: [])
+    patch.setattr(replay, "spot_check_pairs", lambda *given, **settings: (np.zeros(0, dtype=np.int64), None))
 
 
 def lenient(model, data, division, task):

@@ -527,5 +527,5 @@ class LiveGraph:
 
 
 def live_division(defence: Divided, model: Any, data: Any, **settings: Any) -> LiveGraph:
-    """Returns the live graph of a division with its voting rule; ``settings`` are further arguments of ``LiveGraph``."""
+    """Returns the live graph of a division and its voting rule; ``settings`` are arguments of ``LiveGraph``."""
     return LiveGraph(model, data, defence.division, voting_rule=defence.voting_rule, **settings)

@@ -389,7 +389,8 @@ def compare(
         outcome = run(entry.study, kept)
         if not entry.control:
             outcomes[entry.name] = outcome
-        rows.append(row_of(entry.study, outcome, threat, at, entry.name, entry.study.design_size, entry.control))
+        size = entry.study.design_size
+        rows.append(row_of(entry.study, outcome, threat, at, entry.name, design_size=size, control=entry.control))
         done = len(rows)
     if references:
         if steps[-1] == BAG_OF_NODES:

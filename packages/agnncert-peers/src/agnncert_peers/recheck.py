@@ -59,7 +59,7 @@ def redraw(evidence: SampleEvidence, model: Any, data: Any, targets: Any, engine
 
 def check_samples(contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
     """Compares a certificate from random samples with a graph and, unless it is ``None``, with a model."""
-    found = Findings()
+    found = Findings(notes_compared=True)
     evidence = SampleEvidence.load(contents.evidence, contents.settings)
     chosen = data.targets(contents.arrays["row"])
     found.wrong += wrong_targets(contents, chosen)

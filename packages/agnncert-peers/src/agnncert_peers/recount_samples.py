@@ -51,10 +51,15 @@ _PARAMETERS = {
 }
 
 
-NOT_CHECKED = (
-    "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-    "whether the samples were drawn from a model and this noise: pass data and model, and set recheck",
-)
+def not_checked(contents: Contents) -> tuple[str, ...]:
+    """Returns what the file alone cannot show, and what to pass to have it checked."""
+    always = (
+        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+        "whether the samples were drawn from a model and this noise: pass data and model, and set recheck",
+    )
+    if "paths" in contents.evidence:
+        return (*always, "whether the paths to the targets are those of a graph: pass data")
+    return always
 
 
 def breaks(contents: Contents) -> Callable[[Budget], Flags]:

@@ -258,6 +258,7 @@ def row_of(
     threat: Threat,
     sizes: tuple[int, ...],
     name: str,
+    *,
     design_size: int | None = None,
     control: bool = False,
 ) -> Row:
