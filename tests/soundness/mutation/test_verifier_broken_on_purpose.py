@@ -36,7 +36,11 @@ def without(module, name, words):
 
     def mistake(patch):
         whole = getattr(module, name)
-        patch.setattr(module, name, lambda *given, **settings: [reason for reason in whole(*given, **settings) if words not in reason])
+        patch.setattr(
+            module,
+            name,
+            lambda *given, **settings: [reason for reason in whole(*given, **settings) if words not in reason],
+        )
 
     return mistake
 
