@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 import agnncert as ac
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.stacked.training import fit_stacked
 from agnncert.training.settings import recipe
 from agnncert_peers import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, Interception, SparseRS

@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from agnncert.graphs.graph import CanonicalGraph, canonical
+from agnncert.graphs.canonical import canonical
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert_peers.bounds import ClassBounds
 from agnncert_peers.interception import find_sources
 from agnncert_peers.noise import InterceptionNoise

@@ -77,7 +77,7 @@ def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
     from agnncert.engine import naive
     from agnncert.engine.adapter import bind
     from agnncert.engine.union import union_of_subgraphs
-    from agnncert.graphs.graph import canonical
+    from agnncert.graphs.canonical import canonical
 
     graph = canonical(data)
     call = bind(model, graph, "node")
@@ -163,7 +163,7 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
     from agnncert.engine import naive
     from agnncert.engine.adapter import bind
     from agnncert.engine.union import union_of_subgraphs
-    from agnncert.graphs.graph import canonical_set, one_graph
+    from agnncert.graphs.canonical import canonical_set, one_graph
 
     joined = canonical_set(graphs)
     call = bind(model, joined, "graph")

@@ -19,7 +19,7 @@ def measure(name: str, root: str, p_edge: float = 0.8, p_node: float = 0.9) -> d
 
     import agnncert as ac
     from agnncert.engine.adapter import bind
-    from agnncert.graphs.graph import canonical
+    from agnncert.graphs.canonical import canonical
     from agnncert.graphs.targets import target_rows
     from agnncert_peers.deletions import DeletionSampler
     from agnncert_peers.sampling import ESTIMATION, stream

@@ -5,7 +5,7 @@ from typing import Any
 
 from agnncert.certificates.file import Contents
 from agnncert.engine.adapter import ModelAdapter
-from agnncert.graphs.graph import graph_digest
+from agnncert.graphs.digest import graph_digest
 from agnncert.graphs.targets import Targets
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import as_ids

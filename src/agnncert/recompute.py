@@ -9,8 +9,8 @@ from agnncert.agreement import wrong_targets
 from agnncert.certificates.file import Contents
 from agnncert.defence import Defence, Findings, RecomputeOptions, as_defence
 from agnncert.errors import SettingsError
-from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.graphs.task import infer_task
 
 
 @torch.no_grad()

@@ -23,8 +23,9 @@ from agnncert.defence import Defence, as_defence
 from agnncert.engine.adapter import bind
 from agnncert.errors import AgnncertError, ModelContractError, SettingsError
 from agnncert.fitting import fit
-from agnncert.graphs.graph import Task, infer_task
+from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import CanonicalData, Targets, target_rows
+from agnncert.graphs.task import infer_task
 from agnncert.models.build import build_model, count_classes
 from agnncert.models.wrappers import training_rows, uneven_column
 from agnncert.progress import OnProgress, Progress

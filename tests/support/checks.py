@@ -19,7 +19,8 @@ from agnncert.engine.adapter import bind
 from agnncert.engine.structure import structure
 from agnncert.engine.votes import Execution, compute_votes
 from agnncert.errors import NotCovered
-from agnncert.graphs.graph import CanonicalGraph, canonical, canonical_set, one_graph
+from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.proving import theorems as rules
 from tests.support import reference

@@ -13,7 +13,7 @@ from agnncert.certificates.votes import Votes
 from agnncert.divisions.base import Division
 from agnncert.engine.adapter import bind
 from agnncert.engine.votes import Execution, compute_votes
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.graphs.perturbation import Perturbation
 
 WIDTH, NODES = 200, 40

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert_large import clusters
 from agnncert_large.clusters import ClusterObjective, Incoming, induced, partition
 from agnncert_peers.gnncert import GNNCertE

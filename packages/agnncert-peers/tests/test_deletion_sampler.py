@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 from agnncert.engine.adapter import bind
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert_peers.deletions import DeletionSampler, draw_survivors
 from agnncert_peers.noise import DeletionNoise
 from agnncert_peers.sampling import Pairs, stream

@@ -8,7 +8,7 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 from agnncert.engine.adapter import bind
 from agnncert.errors import GraphError, ModelContractError, SettingsError
-from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert_peers.flips import Flippable, FlipSampler
 from agnncert_peers.noise import FlipNoise
 from agnncert_peers.sampling import Pairs, require_simple, stream

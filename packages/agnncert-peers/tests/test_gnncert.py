@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.divisions.named import parse_division
 from agnncert.errors import DivisionError, NotCovered
-from agnncert.graphs.graph import canonical, canonical_set, one_graph
+from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.graphs.graph import one_graph
 from agnncert.graphs.perturbation import Perturbation
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert_peers.testing import check_division

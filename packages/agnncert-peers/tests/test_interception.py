@@ -12,7 +12,7 @@ from torch_geometric.nn import APPNP, GCNConv
 import agnncert as ac
 from agnncert.engine.adapter import bind
 from agnncert.errors import CertificateError, ModelContractError, SettingsError
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.storage import write_sealed
 from agnncert_peers.interception import Interception, InterceptionSampler, _draw, find_sources
 from agnncert_peers.noise import InterceptionNoise

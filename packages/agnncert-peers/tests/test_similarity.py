@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import DivisionError, NotCovered
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.graphs.perturbation import Perturbation
 from agnncert_peers.similarity import SimilarityEdges, similar_pairs
 from tests.support.small_graphs import graph_model, node_model, random_graph

@@ -9,7 +9,7 @@ from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.errors import DivisionError, NotCovered, SettingsError
-from agnncert.graphs.graph import node_keys
+from agnncert.graphs.node_ids import node_keys
 from agnncert_peers.testing import check_division, random_change, random_graph
 
 FEW = 40  # attacked graphs; enough for the faults below

@@ -21,7 +21,8 @@ from agnncert.certificates.ids import Id
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.features import Features
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graphs.graph import CanonicalGraph, canonical
+from agnncert.graphs.canonical import canonical
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.graphs.perturbation import Perturbation
 
 with warnings.catch_warnings():

@@ -26,9 +26,12 @@ from agnncert.engine.adapter import bind
 from agnncert.engine.arguments import require_order
 from agnncert.engine.votes import EngineName, compute_votes
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
-from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, exact_ids, infer_task, one_graph
+from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.graphs.graph import CanonicalGraph, Task, one_graph
+from agnncert.graphs.node_ids import exact_ids
 from agnncert.graphs.perturbation import Pair, Perturbation
 from agnncert.graphs.targets import target_rows
+from agnncert.graphs.task import infer_task
 from agnncert.proving.theorems import Prior, margins
 
 VoteTable = npt.NDArray[Any]  # of int16

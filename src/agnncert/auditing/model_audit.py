@@ -23,7 +23,8 @@ from agnncert.divisions.base import Division, require_division
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.arguments import require_order
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graphs.graph import Task, infer_task
+from agnncert.graphs.graph import Task
+from agnncert.graphs.task import infer_task
 
 Locality = Literal["construction", "test"]
 UNITS_OF_ROUNDING = 32  # that ``certify`` always allows between two ways of computing the same logits

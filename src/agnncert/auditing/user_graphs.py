@@ -9,7 +9,9 @@ from torch_geometric.data import Data
 
 from agnncert.auditing.probe_graphs import EdgeValues, ProbeGraph
 from agnncert.divisions.base import Division
-from agnncert.graphs.graph import BLOCK, EDGE_VALUES, WIDE, canonical, canonical_set
+from agnncert.graphs.canonical import BLOCK, canonical, canonical_set
+from agnncert.graphs.checks import WIDE
+from agnncert.graphs.graph import EDGE_VALUES
 
 # Limits of a part of the user's graph, in rows and in numbers: an audit should cost a few plain forward passes.
 MOST_ROWS = 12288

@@ -32,7 +32,7 @@ from agnncert.cli.report_step import UNDER_ATTACK, report_run
 from agnncert.cli.settings import CertifySettings, ModelSettings, numbers, require_one_of
 from agnncert.divisions.named import parse_division
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
-from agnncert.graphs.graph import infer_task
+from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate

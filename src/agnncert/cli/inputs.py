@@ -40,8 +40,8 @@ from agnncert.datasets.tables import load_tables
 from agnncert.datasets.tu import tu_files
 from agnncert.divisions.named import STACKED, division_named
 from agnncert.errors import AgnncertError, DatasetError, ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import CanonicalData, target_rows
+from agnncert.graphs.task import infer_task
 from agnncert.models.build import MODELS, build_constant, build_model
 from agnncert.models.io import load_model, pretrained, pretrained_settings
 from agnncert.stacked.defence import StackedVotes

@@ -10,7 +10,7 @@ from torch_geometric.utils import coalesce, remove_self_loops
 
 from agnncert.datasets.splits import MASKS
 from agnncert.errors import GraphError
-from agnncert.graphs.graph import listed_ids
+from agnncert.graphs.node_ids import listed_ids
 
 
 def both_directions(edge_index: Tensor, values: Tensor, num_nodes: int, reduce: str = "sum") -> tuple[Tensor, Tensor]:

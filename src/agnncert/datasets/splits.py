@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import DatasetError
-from agnncert.graphs.graph import digest_by_keys, digests_beyond_keys
+from agnncert.graphs.digest import digest_by_keys, digests_beyond_keys
 from agnncert.graphs.targets import CanonicalData, graph_classes, prepared
 
 if TYPE_CHECKING:

@@ -22,8 +22,9 @@ from agnncert.divisions.named import title_of
 from agnncert.divisions.node import NodeCentric, NodeDivision, PerNeighbour
 from agnncert.engine.arguments import require_order
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.graphs.graph import Task, infer_task
+from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import CanonicalData, graph_classes
+from agnncert.graphs.task import infer_task
 from agnncert.models.build import build_constant
 from agnncert.proving.measures import MEASURES, Measures, measured
 from agnncert.training.rule_search import (

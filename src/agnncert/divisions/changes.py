@@ -4,7 +4,8 @@ import numpy as np
 
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import CanonicalGraph, node_keys
+from agnncert.graphs.graph import CanonicalGraph
+from agnncert.graphs.node_ids import node_keys
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 
 

@@ -14,7 +14,8 @@ from agnncert.divisions.changes import require_covered, touched_edge_groups, tou
 from agnncert.divisions.union import DisjointUnion, union_of_edges
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
+from agnncert.graphs.graph import CanonicalGraph, Task
+from agnncert.graphs.node_ids import node_keys
 from agnncert.graphs.perturbation import Perturbation
 
 BLOCK = 2**20  # edges whose keys are looked up together

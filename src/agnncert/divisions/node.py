@@ -12,7 +12,8 @@ from agnncert.divisions.base import BuiltInDivision, check_settings, is_graph_ta
 from agnncert.divisions.changes import require_covered, touched_nodes, touched_pairs
 from agnncert.divisions.union import DisjointUnion, UnionOfEdges, stable_order, union_of_edges
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
+from agnncert.graphs.graph import CanonicalGraph, Task
+from agnncert.graphs.node_ids import node_keys
 from agnncert.graphs.perturbation import Perturbation
 
 

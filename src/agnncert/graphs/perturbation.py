@@ -13,8 +13,9 @@ from torch_geometric.data import Data
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import INT64, Id, encode_id, encode_ids, order_of
 from agnncert.errors import GraphError, IdError
-from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, edge_values_of, exact_ids, listed_ids
+from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, edge_values_of
 from agnncert.graphs.hashing import id_keys, refuse_duplicates
+from agnncert.graphs.node_ids import exact_ids, listed_ids
 
 Pair = tuple[Id, Id]
 

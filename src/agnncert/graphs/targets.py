@@ -19,17 +19,12 @@ from torch import Tensor
 
 from agnncert.certificates.ids import id_array
 from agnncert.errors import GraphError
-from agnncert.graphs.graph import (
-    BLOCK,
-    WIDE,
-    CanonicalGraph,
-    Task,
-    canonical,
-    canonical_set,
-    graph_digest,
-    infer_task,
-    listed_ids,
-)
+from agnncert.graphs.canonical import BLOCK, canonical, canonical_set
+from agnncert.graphs.checks import WIDE
+from agnncert.graphs.digest import graph_digest
+from agnncert.graphs.graph import CanonicalGraph, Task
+from agnncert.graphs.node_ids import listed_ids
+from agnncert.graphs.task import infer_task
 
 Rows = npt.NDArray[np.int64]
 SPARSE_BELOW = 0.1  # share of non-zeros below which a sparse product is faster than a dense one on a CPU

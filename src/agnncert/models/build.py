@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from agnncert.addons import addons
 from agnncert.errors import GraphError, SettingsError, did_you_mean
-from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import class_numbers, graph_classes
+from agnncert.graphs.task import infer_task
 from agnncert.models import gnn
 from agnncert.models import wrappers as fallback
 from agnncert.models.gnn import ARCHITECTURES, GNN, ModelConfig

@@ -19,8 +19,8 @@ from agnncert.certificates.votes import IntArray
 from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, OperatingPoint, RecomputeOptions, Task
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.graphs.task import infer_task
 from agnncert.models.build import count_classes
 from agnncert.models.digest import settings_of, unchanged_digest
 from agnncert.proving.certificate import Certificate

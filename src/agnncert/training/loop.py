@@ -18,8 +18,8 @@ from agnncert.defence import FitOptions
 from agnncert.divisions.base import Division, RandomDefence
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import CanonicalData
+from agnncert.graphs.task import infer_task
 from agnncert.progress import Progress
 from agnncert.storage import Arrays, read_sealed, write_sealed
 from agnncert.training.settings import FitSettings, as_json, checked

@@ -24,7 +24,8 @@ from agnncert.engine.structure import pair_facts
 from agnncert.engine.union import union_of_subgraphs
 from agnncert.engine.votes import compute_votes
 from agnncert.errors import DatasetError, SettingsError
-from agnncert.graphs.graph import CanonicalGraph, Task, canonical
+from agnncert.graphs.canonical import canonical
+from agnncert.graphs.graph import CanonicalGraph, Task
 from agnncert.graphs.targets import CanonicalData, class_numbers, graph_classes, prepared
 from agnncert.models.wrappers import Scaling, training_rows, uneven_column
 from agnncert.proving.evidence import VoteEvidence

@@ -19,7 +19,7 @@ import agnncert.study as fitting
 from agnncert.cli.folder import RunFolder, open_run
 from agnncert.cli.screen import Screen, _Lines
 from agnncert.fitting import fit
-from agnncert.graphs import graph
+from agnncert.graphs import canonical
 from agnncert.progress import Progress
 from tests.support import programs
 
@@ -160,8 +160,8 @@ def test_what_is_printed_is_in_the_file(agnncert, trained) -> None:
 
 
 def test_certifying_a_run_brings_its_graph_into_canonical_form_once(agnncert, trained, monkeypatch) -> None:
-    sizes, ordered = [], graph._ordered
-    monkeypatch.setattr(graph, "_ordered", lambda data, *how: sizes.append(data.num_nodes) or ordered(data, *how))
+    sizes, ordered = [], canonical._ordered
+    monkeypatch.setattr(canonical, "_ordered", lambda data, *how: sizes.append(data.num_nodes) or ordered(data, *how))
     assert agnncert("certify", trained).status == 0
     whole = json.loads((trained / "data.json").read_text())["nodes"]
     assert sizes.count(whole) == 1  # the audit has small graphs of its own

@@ -9,7 +9,7 @@ import pytest
 
 import agnncert as ac
 from agnncert.attacks import AttackReport, Problem, attack, greedy, random
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
 from experiments.benchmarks.hubs import hubs

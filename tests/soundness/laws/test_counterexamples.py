@@ -22,7 +22,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.engine.adapter import bind
 from agnncert.errors import GraphError, IdError, NotCovered
-from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.theorems import certified_radius, count_votes

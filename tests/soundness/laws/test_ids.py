@@ -15,7 +15,8 @@ import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.errors import IdError, NotCovered
-from agnncert.graphs.graph import canonical, canonical_set, one_graph
+from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.graphs.graph import one_graph
 from tests.support.checks import differ, outputs
 from tests.support.graphs import CHANGES, random_change, random_data, twin_of
 from tests.support.models import CLASSES, FEATURES, build, settled

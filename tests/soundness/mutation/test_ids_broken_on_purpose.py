@@ -15,7 +15,10 @@ from agnncert.certificates import file
 from agnncert.certificates.budget import Budget
 from agnncert.datasets import columns
 from agnncert.errors import AgnncertError
-from agnncert.graphs import graph, perturbation, targets
+from agnncert.graphs import checks, perturbation, targets
+from agnncert.graphs.canonical import canonical
+from agnncert.graphs.digest import graph_digest
+from agnncert.graphs.node_ids import node_keys
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.proving import certificate
 from tests.support.certificates import certificate_of, random_evidence
@@ -46,16 +49,16 @@ def twins_are_two_nodes() -> None:
 
 
 def other_ids_are_another_graph() -> None:
-    twins = [graph.graph_digest(graph.canonical(star([name, "hub"]))) for name in ("x", twin_of("x"))]
+    twins = [graph_digest(canonical(star([name, "hub"]))) for name in ("x", twin_of("x"))]
     assert twins[0] != twins[1]
     rows = Data(x=torch.ones(2, 1), edge_index=torch.empty(2, 0, dtype=torch.int64))
     named = Data(**rows.to_dict(), node_id=torch.arange(2))
-    assert graph.graph_digest(graph.canonical(rows)) != graph.graph_digest(graph.canonical(named))
+    assert graph_digest(canonical(rows)) != graph_digest(canonical(named))
 
 
 def order_depends_on_ids() -> None:
     for ids in (TWINS, [TWINS[1], TWINS[0], "hub"]):
-        arcs = graph.canonical(star(ids)).edge_index.t().tolist()
+        arcs = canonical(star(ids)).edge_index.t().tolist()
         assert [ids[u] for u, v in arcs if v == 2] == [TWINS[1], TWINS[0]]
 
 
@@ -63,7 +66,7 @@ def attacks_keep_ids() -> None:
     data = star(STRANGE)
     grown = Perturbation(inject_nodes={"new": [0.0] * 3}).apply(data)
     assert grown.node_id == [*STRANGE, "new"]
-    keys = graph.canonical(grown).node_key[:-1], graph.canonical(data).node_key
+    keys = canonical(grown).node_key[:-1], canonical(data).node_key
     assert torch.equal(*keys)
 
 
@@ -92,7 +95,7 @@ def tables_keep_ids() -> None:
 def find_rows_by_key(patch):
     key_of = perturbation.keys_of
     patch.setattr(perturbation, "encode_id", lambda node: key_of([node])[0])
-    patch.setattr(perturbation, "exact_ids", lambda data: graph.node_keys(data).numpy())
+    patch.setattr(perturbation, "exact_ids", lambda data: node_keys(data).numpy())
 
 
 def find_injected_ids_by_key(patch):
@@ -110,16 +113,16 @@ def _key(node):
 
 
 def digest_keys_alone(patch):
-    patch.setattr(graph, "id_digest", lambda ids: "")
+    patch.setattr(checks, "id_digest", lambda ids: "")
 
 
 def digest_rows_as_ids(patch):
-    patch.setattr(graph, "row_digest", lambda count: graph.id_digest(np.arange(count)))
+    patch.setattr(checks, "row_digest", lambda count: checks.id_digest(np.arange(count)))
 
 
 def rank_twins_by_row(patch):
-    plain = graph._keys_and_ties
-    patch.setattr(graph, "_keys_and_ties", lambda ids: (plain(ids)[0], None))
+    plain = checks.keys_and_ties
+    patch.setattr(checks, "keys_and_ties", lambda ids: plain(ids)._replace(ties=None))
 
 
 def let_numpy_read_the_ids(patch):

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.engine import reach, structure, votes
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.verdict import verify
 
 # 0 is a neighbour of 1, 2 and 3 by arcs that leave it and arcs that enter it; 5 and 6 are pairs of one direction, up

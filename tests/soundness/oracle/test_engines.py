@@ -14,7 +14,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import union
 from agnncert.engine.adapter import bind
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from tests.support import modules
 from tests.support.checks import check_engines_agree, checked, votes_of
 from tests.support.graphs import make_data, random_data

@@ -15,7 +15,7 @@ from agnncert.datasets.columns import read_table
 from agnncert.datasets.splits import inductive_view
 from agnncert.datasets.tables import load_tables
 from agnncert.errors import DatasetError
-from agnncert.graphs.graph import exact_ids
+from agnncert.graphs.node_ids import exact_ids
 
 LARGE = [2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1]
 

@@ -7,7 +7,7 @@ from torch_geometric.data import Data, HeteroData
 import agnncert as ac
 from agnncert.datasets.relations import both_directions
 from agnncert.errors import GraphError
-from agnncert.graphs.graph import exact_ids
+from agnncert.graphs.node_ids import exact_ids
 
 
 def shop() -> HeteroData:

@@ -11,7 +11,8 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import canonical, canonical_set, one_graph
+from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.graphs.graph import one_graph
 from agnncert.graphs.hashing import edge_groups, id_keys, node_groups
 from agnncert.graphs.perturbation import Perturbation
 from tests.support import reference

@@ -16,7 +16,7 @@ from agnncert.engine.adapter import bind
 from agnncert.engine.rounding import stable_predictions
 from agnncert.engine.votes import compute_votes
 from agnncert.errors import ModelContractError
-from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.graphs.canonical import canonical, canonical_set
 from tests.support.checks import votes_of
 from tests.support.graphs import random_data
 

@@ -10,7 +10,7 @@ from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.engine import edges_by_group as sorting
 from agnncert.engine.edges_by_group import EdgesByGroup, sort_by_group
-from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.graphs.canonical import canonical, canonical_set
 from tests.support.graphs import random_data
 
 DIVISIONS = [EdgeCentric(7), NodeCentric(7), PerEdge(), PerNeighbour()]

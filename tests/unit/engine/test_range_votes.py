@@ -17,7 +17,7 @@ from agnncert.engine.features import Features
 from agnncert.engine.range_votes import compute_range_votes, list_range_votes, merge_ranges, reach_of_ranges
 from agnncert.engine.structure import structure
 from agnncert.engine.votes import compute_votes
-from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.graphs.canonical import canonical, canonical_set
 from tests.support.graphs import random_data
 from tests.support.models import build
 

@@ -22,7 +22,7 @@ from agnncert.engine.rounding_noise import RoundingNoise
 from agnncert.engine.union import union_of_subgraphs
 from agnncert.engine.votes import compute_votes
 from agnncert.errors import ModelContractError
-from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.proving.theorems import certified_radius, count_votes
 from tests.support.graphs import make_data, random_data
 from tests.support.models import build

@@ -11,7 +11,7 @@ from agnncert.divisions.node import NodeCentric
 from agnncert.engine.adapter import bind
 from agnncert.engine.spot_check import choose_few_subgraphs, choose_votes, spot_check_pairs
 from agnncert.engine.votes import compute_votes
-from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.graphs.canonical import canonical, canonical_set
 from tests.support.graphs import random_data
 from tests.support.models import build
 

@@ -13,7 +13,7 @@ from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine.adapter import bind
 from agnncert.engine.votes import compute_votes
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
-from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.graphs.canonical import canonical, canonical_set
 from tests.support.checks import votes_of
 from tests.support.graphs import make_data
 from tests.support.models import build

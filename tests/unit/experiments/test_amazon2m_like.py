@@ -39,7 +39,7 @@ def test_edges_are_simple_undirected_and_in_the_order_of_certificates(graph):
     assert (source != head).all()
     assert (np.diff(key) > 0).all()
     assert np.array_equal(np.sort(mirrored), key)
-    assert torch.equal(ac.graphs.graph.canonical(graph).edge_index, graph.edge_index)
+    assert torch.equal(ac.graphs.canonical.canonical(graph).edge_index, graph.edge_index)
 
 
 def test_degrees_have_a_heavy_tail(graph):

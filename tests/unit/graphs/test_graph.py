@@ -11,18 +11,12 @@ from torch_geometric.loader import DataLoader
 
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import AgnncertError, GraphError, IdError
-from agnncert.graphs.graph import (
-    canonical,
-    canonical_set,
-    digest_by_keys,
-    digests_beyond_keys,
-    exact_ids,
-    graph_digest,
-    infer_task,
-    node_keys,
-    one_graph,
-)
+from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.graphs.digest import digest_by_keys, digests_beyond_keys, graph_digest
+from agnncert.graphs.graph import one_graph
+from agnncert.graphs.node_ids import exact_ids, node_keys
 from agnncert.graphs.targets import target_rows
+from agnncert.graphs.task import infer_task
 from tests.support.graphs import twin_of
 
 KNOWN = "f705c382b1c7bb0ba4435f695e3b04607018c2a4f6e77da3178d2d83472686c5"  # recorded with datasets

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.budget import Budget
 from agnncert.errors import GraphError, IdError
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.graphs.perturbation import Perturbation, least_load
 from tests.support.graphs import twin_of
 

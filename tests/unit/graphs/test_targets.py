@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from agnncert.errors import GraphError
-from agnncert.graphs.graph import canonical, canonical_set, graph_digest
+from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.graphs.digest import graph_digest
 from agnncert.graphs.targets import CanonicalData, prepared, target_rows
 from tests.support.graphs import make_data, random_data
 

@@ -7,7 +7,8 @@ import torch
 
 import agnncert as ac
 from agnncert.engine.adapter import bind
-from agnncert.graphs.graph import canonical_set, one_graph
+from agnncert.graphs.canonical import canonical_set
+from agnncert.graphs.graph import one_graph
 from agnncert.training.objectives import GraphObjective, SampledGraphObjective, class_weights
 from tests.support.labelled import (
     ThreeMethods,

@@ -10,7 +10,7 @@ from torch_geometric.nn.models import GAT, GCN, GIN, GraphSAGE
 
 import agnncert as ac
 from agnncert.engine.adapter import bind
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.training import objectives
 from agnncert.training.objectives import NodeObjective
 from tests.support.labelled import assert_same, fit_settings, gradient, labelled_graph, naive_gradient, naive_node_loss

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 import agnncert as ac
 from agnncert.engine.adapter import bind
 from agnncert.errors import SettingsError
-from agnncert.graphs.graph import canonical, canonical_set, one_graph
+from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.graphs.graph import one_graph
 from agnncert.training.objectives import NodeObjective, SampledGraphObjective
 from agnncert.training.setup import SCORED_SAMPLES, Validation
 from agnncert_peers.deletions import BiRS

@@ -5,7 +5,7 @@ import torch
 
 import agnncert as ac
 from agnncert.engine.adapter import bind
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.training.objectives import SampledNodeObjective
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN
 from tests.support.labelled import (

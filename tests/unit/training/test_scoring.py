@@ -8,7 +8,7 @@ import torch
 
 import agnncert as ac
 from agnncert.engine.adapter import bind
-from agnncert.graphs.graph import canonical
+from agnncert.graphs.canonical import canonical
 from agnncert.graphs.targets import CanonicalData
 from agnncert.training import setup as preparation
 from agnncert.training.settings import checked

@@ -36,7 +36,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
-from agnncert.graphs.graph import exact_ids
+from agnncert.graphs.node_ids import exact_ids
 from agnncert.storage import flush_folder, write_atomic
 
 FORMAT = "agnncert-graph"

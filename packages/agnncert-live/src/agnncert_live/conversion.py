@@ -13,7 +13,8 @@ from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.reach import ReachTable
 from agnncert.engine.structure import structure
 from agnncert.engine.votes import compute_votes
-from agnncert.graphs.graph import CanonicalGraph, Task, exact_ids
+from agnncert.graphs.graph import CanonicalGraph, Task
+from agnncert.graphs.node_ids import exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert_live.casting import CopyVotes
 from agnncert_live.core import Core

@@ -11,7 +11,7 @@ import torch
 from agnncert.certificates.ids import Id, order_of
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.errors import GraphError, IdError
-from agnncert.graphs.graph import WIDE
+from agnncert.graphs.checks import WIDE
 from agnncert.graphs.perturbation import as_numbers
 from agnncert_live.events import Event
 from agnncert_live.nodes import Cells, Nodes, Union, grown

@@ -415,7 +415,8 @@ def _against_dataset(card: Card, run: Run, found: Evidence, root: str | Path, kn
     """What differs between the evidence and the test part of the dataset that the card names."""
     from agnncert.datasets.load import load_dataset
     from agnncert.datasets.splits import dataset_digest
-    from agnncert.graphs.graph import canonical, graph_digest
+    from agnncert.graphs.canonical import canonical
+    from agnncert.graphs.digest import graph_digest
 
     key = card.dataset, f"{card.split} {run.seed}"
     if key not in known:

@@ -20,7 +20,8 @@ from agnncert.datasets.load import load_dataset
 from agnncert.defence import Defence, as_defence
 from agnncert.engine.arguments import require_kinds
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.graphs.graph import Task, infer_task
+from agnncert.graphs.graph import Task
+from agnncert.graphs.task import infer_task
 from agnncert.models.build import count_classes
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.measures import MEASURES

@@ -24,8 +24,11 @@ from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.union import CHUNK_ROWS
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graphs.graph import CanonicalGraph, canonical, graph_digest, infer_task
+from agnncert.graphs.canonical import canonical
+from agnncert.graphs.digest import graph_digest
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.graphs.targets import target_rows
+from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress, follow
 from agnncert.storage import write_atomic

@@ -22,7 +22,8 @@ from agnncert.divisions.changes import touched_edge_groups, touched_pairs
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
+from agnncert.graphs.graph import CanonicalGraph, Task
+from agnncert.graphs.node_ids import node_keys
 from agnncert.graphs.perturbation import Perturbation, keys_of
 
 

@@ -20,8 +20,9 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.votes import ENGINES, EngineName
 from agnncert.errors import CertificateError, SettingsError, did_you_mean
-from agnncert.graphs.graph import CanonicalGraph, edge_values_of, infer_task
+from agnncert.graphs.graph import CanonicalGraph, edge_values_of
 from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate
 from agnncert.training.loop import train

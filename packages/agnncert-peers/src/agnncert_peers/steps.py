@@ -12,7 +12,7 @@ from agnncert.cli.settings import ModelSettings, fit_arguments_of, numbers, pair
 from agnncert.defence import Task
 from agnncert.divisions.named import STACKED
 from agnncert.errors import SettingsError
-from agnncert.graphs.graph import infer_task
+from agnncert.graphs.task import infer_task
 from agnncert.progress import OnProgress
 from agnncert.training.settings import checked
 from agnncert_peers.compared import Comparison, compare

@@ -18,7 +18,8 @@ from agnncert.certificates.budget import COUNTS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, require_division
 from agnncert.errors import DivisionError, NotCovered
-from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, one_graph
+from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.graphs.graph import CanonicalGraph, Task, one_graph
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 
 
