@@ -5,7 +5,9 @@ import pytest
 
 import agnncert as ac
 import agnncert_code
-from agnncert.report.page import controls, explorer_meta, render, unit_table
+from agnncert.report.charts import unit_table
+from agnncert.report.explorer import controls, explorer_meta
+from agnncert.report.page import render
 from agnncert.report.summary import ReportContext, summarise
 from agnncert.report.text import headline
 from agnncert_code.detector import Detector

@@ -16,7 +16,7 @@ from tabulate import TableFormat, tabulate
 
 from agnncert.errors import missing
 from agnncert.report import text
-from agnncert.report.page import MOST_CURVES, SIZE_ONLY_WORD, accuracy_table, degree_chart
+from agnncert.report.charts import MOST_CURVES, SIZE_ONLY_WORD, accuracy_table, degree_chart
 from agnncert.report.summary import ReportContext, Summary, summarise
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.report import page as build
+from agnncert.report.html import own_scripts
 from agnncert.report.summary import summarise
 from tests.support.certificates import random_vote
 from tests.support.pages import (
@@ -105,7 +106,7 @@ def test_the_scripts_of_the_page_count_what_the_library_counts(blank_page: Any) 
                 [said_by_evidence(certificate, each, field, turn) for turn, each in enumerate(budgets)],
             )
         )
-    source = "\n".join(build.own_scripts("base", "rules", "per_neighbour", "explorer"))
+    source = "\n".join(own_scripts("base", "rules", "per_neighbour", "explorer"))
     said = blank_page.evaluate(ASK_MANY, [source, cases])
     for (theorem, voting_rule, field, budgets, library), scripts in zip(expected, said, strict=True):
         for budget, page_says, library_says in zip(budgets, scripts, library, strict=True):

@@ -12,8 +12,9 @@ import pytest
 from agnncert.certificates.budget import Budget
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.words import Deed
+from agnncert.report.charts import budget_table, degree_chart
 from agnncert.report.figures import save_figures, save_tables
-from agnncert.report.page import budget_table, build_report, degree_chart
+from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.text import beside, deed, headline_times, percent, structure_notes
 from agnncert.stacked.evidence import StackedEvidence

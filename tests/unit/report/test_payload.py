@@ -7,16 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agnncert.report.page import (
-    SIZE_ONLY_WORD,
-    accuracy_chart,
-    accuracy_table,
-    json_for_html,
-    num_detailed,
-    pack,
-    target_arrays,
-    vote_arrays,
-)
+from agnncert.report.charts import SIZE_ONLY_WORD, accuracy_chart, accuracy_table
+from agnncert.report.explorer import num_detailed, vote_arrays
+from agnncert.report.html import json_for_html
+from agnncert.report.packing import pack
+from agnncert.report.page import target_arrays
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE, ReportContext, summarise
 from tests.support.synthetic import made_up_certificate, random_evidence
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agnncert.report.page import fill_page
+from agnncert.report.html import fill_page
 from agnncert.storage import write_atomic
 from agnncert_code.findings import Scan, ScannedFunction, StatementVote, accuracy_text, amount
 from agnncert_code.sarif import edits_words

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import agnncert
 from agnncert.errors import AgnncertError, IdError, ModelContractError, SettingsError
-from agnncert.report.page import fill_page
+from agnncert.report.html import fill_page
 from agnncert_live.journal import JournalError
 from agnncert_live.service import Service, Unreadable
 

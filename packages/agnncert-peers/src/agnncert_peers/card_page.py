@@ -6,7 +6,7 @@ Controls are shown whatever is filtered, and so is the ceiling: what the undefen
 from pathlib import Path
 from typing import Any
 
-from agnncert.report.page import fill_page
+from agnncert.report.html import fill_page
 from agnncert.storage import write_atomic
 from agnncert_peers.cards import PROTOCOLS, THREATS, Card, CardVerdict, card_files, check_folder, read_card
 
