@@ -162,7 +162,9 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
     for row in rows:
         if row["size"] is not None:
             by_size.setdefault(row["measure"], []).append((row["size"], row["value"]))
-    plain = known.get("accuracy, undefended", known.get("accuracy on the whole graph"))
+    undefended = known.get("accuracy, undefended")
+    if undefended is None and certificate.evidence.defends_plain_model:
+        undefended = known.get("accuracy on the whole graph")
     on_graphs = certificate.claim.task == "graph"
     no_edges = known.get("accuracy, no edges")
     names = data.get("class_names")
@@ -171,7 +173,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
     return ReportContext(
         class_names=names if names and len(names) == certificate.counts.shape[1] else None,
         dataset=str(data.get("name", "")),
-        undefended=plain,
+        undefended=undefended,
         mlp=None if on_graphs else no_edges,
         bag_of_nodes=no_edges if on_graphs else None,
         majority=known.get("accuracy, majority class"),

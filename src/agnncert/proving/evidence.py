@@ -82,11 +82,14 @@ class Evidence(ABC):
         kind: Name of this kind of evidence in files.
         voting_rule: How empty subgraphs vote, and the prior. None if the defence has no such rule.
         possible_takes_long: Whether :meth:`possible` takes long for many targets.
+        defends_plain_model: Whether the certified model, applied to the whole graph at once, is the model without the
+            defence, so that a report may compare the two. False unless a kind says so.
     """
 
     kind: ClassVar[str]
     voting_rule: VotingRule | None = None
     possible_takes_long: ClassVar[bool] = False
+    defends_plain_model: ClassVar[bool] = False
 
     @property
     def num_predictions(self) -> int:
@@ -301,6 +304,7 @@ class VoteEvidence(VoteRecord, Evidence):
     """Votes, and the answers that the theorem of their division gives. Fields are as in :class:`VoteRecord`."""
 
     kind: ClassVar[str] = "votes"
+    defends_plain_model: ClassVar[bool] = True
 
     @property
     def num_predictions(self) -> int:

@@ -294,6 +294,14 @@ def test_what_stacked_votes_cannot_do_is_said(agnncert, payments, trained, plain
     assert "cast none" in agnncert("attack", plain).err
 
 
+def test_a_model_of_stacked_votes_is_not_called_undefended_on_the_whole_graph(agnncert, plain) -> None:
+    proved = told(agnncert("certify", plain, "--json"))["sentences"][1]
+    assert "the same model without edges for" in proved
+    assert "undefended" not in proved, "no reference was trained, and the model itself is the defended one"
+    votes = ac.load_certificate(plain / "certificate.cert").evidence.gate.any()
+    assert ("Edges have no vote in this model." in proved) == (not votes)
+
+
 def test_weights_of_stacked_votes_are_certified_without_their_run(agnncert, payments, plain) -> None:
     words = ("--set", "edge_feature=none", "--weights", plain / "weights.safetensors")  # weights.json describes it
     assert agnncert("certify", payments, *words, "--out", "runs/alone").status == 0

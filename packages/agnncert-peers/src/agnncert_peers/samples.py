@@ -47,6 +47,7 @@ class SampleEvidence(Evidence):
     """
 
     kind: ClassVar[str] = "samples"
+    defends_plain_model: ClassVar[bool] = True
 
     @property
     def num_predictions(self) -> int:
