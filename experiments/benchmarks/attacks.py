@@ -124,7 +124,7 @@ class Arena:
         self.certificate = ac.certify(self.model, self.data, division, targets=self.rows, voting_rule=voting_rule)
         self.everyone = self.certificate if voting_rule else ac.certify(self.model, self.data, division)
         self.digest = self.everyone.claim.digests["model"][:12]
-        self.problem = attacks.Problem(self.model, self.data, division, voting_rule)
+        self.problem = attacks.VoteProblem(self.model, self.data, division, voting_rule)
         self.features = attacks.AdversarialFeatures.of(self.problem)
         self.recasts = 0 if division.is_per_neighbour else RECAST  # one subgraph for each node of the graph: minutes
 
@@ -152,7 +152,7 @@ class Arena:
             "changed": int(changed.sum()),
             "refuted": int(refuted.sum()),
             "median_size": float(np.median(sizes)),
-            "votes_moved": round(float(np.mean([result.votes_moved for result in results])), 2),
+            "votes_moved": round(float(np.mean([result.moved for result in results])), 2),
             "recast_in_full": min(self.recasts, len(results)),
             "recast_otherwise": self.recast(results),
             "seconds": round(time.perf_counter() - started, 1),
@@ -172,7 +172,7 @@ class Arena:
         step = max(1, len(results) // RECAST)
         wrong = 0
         for result in results[::step][: self.recasts]:
-            votes = self.problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
+            votes = self.problem.outcomes_in_whole_graph([result.row], result.perturbation, engine="naive")[0]
             wrong += self.problem.winner(votes) != result.label_after
         return wrong
 
@@ -251,11 +251,12 @@ def gradient(arena: Arena, store: Store) -> None:
     key = arena.key("gradient on the model", "add_edges", {"delete_edges": 3}, "3 edges")
     if not store.has(key):
         started, budget = time.perf_counter(), ac.Budget(add_edges=3, delete_edges=3)
-        undefended = attacks.gradient(attacks.Problem(arena.model, arena.data, ac.EdgeCentric(1)), rows, budget)
+        undefended = attacks.gradient(attacks.VoteProblem(arena.model, arena.data, ac.EdgeCentric(1)), rows, budget)
         changes = [(result.row, result.perturbation) for result in undefended]
-        results = arena.problem.results(changes, arena.problem.votes(rows), "gradient on the model")
+        budgets = [budget] * len(rows)
+        results = arena.problem.results(changes, arena.problem.outcomes(rows), budgets, "gradient on the model")
         fell = sum(result.succeeded for result in undefended)
-        store.add({**arena.measured(key, results, [budget] * len(rows), chosen, started), "undefended_changed": fell})
+        store.add({**arena.measured(key, results, budgets, chosen, started), "undefended_changed": fell})
 
 
 def curve(arena: Arena, store: Store) -> None:

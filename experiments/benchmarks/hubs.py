@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from agnncert.attacks import AdversarialFeatures, AttackResult, Problem
+from agnncert.attacks import AdversarialFeatures, AttackResult, VoteProblem
 from agnncert.attacks.candidates import UnusedIds, pair_groups
-from agnncert.attacks.problem import VoteTable
+from agnncert.attacks.problem import OutcomeTable
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import IntArray
 from agnncert.divisions.node import NodeCentric
@@ -19,7 +19,7 @@ IDS_TO_PAIR = 64  # ids to try in the edge-centric division, where each makes a 
 
 
 def hubs(
-    problem: Problem, targets: Any, budget: Budget, *, seed: int = 0, features: AdversarialFeatures | None = None
+    problem: VoteProblem, targets: Any, budget: Budget, *, seed: int = 0, features: AdversarialFeatures | None = None
 ) -> list[AttackResult]:
     """Attacks many nodes with one perturbation for each class that they are pushed to.
 
@@ -35,8 +35,8 @@ def hubs(
         features: Features to use. Defaults to ``AdversarialFeatures.of(problem, seed)``.
     """
     rows = problem.rows(targets)
-    before = problem.votes(rows)
-    gaps = np.array([problem.gaps(votes) for votes in before]).reshape(len(rows), problem.call.num_classes)
+    before = problem.outcomes(rows)
+    gaps = np.array([problem.gaps(votes) for votes in before]).reshape(len(rows), problem.bound_model.num_classes)
     rivals = gaps.argmin(axis=1)
     features = AdversarialFeatures.of(problem, seed) if features is None else features
     results: dict[int, AttackResult] = {}
@@ -51,17 +51,15 @@ def hubs(
         for scale in scales:
             row = [scale * value for value in given]
             scaled = replace(change, inject_nodes=dict.fromkeys(change.inject_nodes, row))
-            after = problem.recast_whole(rows[here].tolist(), scaled)
+            after = problem.outcomes_in_whole_graph(rows[here].tolist(), scaled)
             attempts.append(_results(problem, rows[here], scaled, before[here], after))
-        best = max(
-            attempts, key=lambda outcome: (sum(r.succeeded for r in outcome), sum(r.votes_moved for r in outcome))
-        )
+        best = max(attempts, key=lambda outcome: (sum(r.succeeded for r in outcome), sum(r.moved for r in outcome)))
         results.update(zip(here.tolist(), best, strict=True))
     return [results[k] for k in range(len(rows))]
 
 
 def _results(
-    problem: Problem, rows: IntArray, change: Perturbation, before: VoteTable, after: VoteTable
+    problem: VoteProblem, rows: IntArray, change: Perturbation, before: OutcomeTable, after: OutcomeTable
 ) -> list[AttackResult]:
     ids, cost = problem.ids(), change.cost()  # counted once: the targets share the perturbation, which may be large
     return [
@@ -73,13 +71,13 @@ def _results(
             cost=cost,
             label_before=problem.winner(old),
             label_after=problem.winner(new),
-            votes_moved=int((old[: problem.num_groups] != new[: problem.num_groups]).sum()),
+            moved=problem.moved(old, new),
         )
         for row, old, new in zip(rows.tolist(), before, after, strict=True)
     ]
 
 
-def _join(problem: Problem, rows: IntArray, before: VoteTable, rival: int, budget: Budget) -> Perturbation:
+def _join(problem: VoteProblem, rows: IntArray, before: OutcomeTable, rival: int, budget: Budget) -> Perturbation:
     """The hubs that push ``rows`` to ``rival`` and their edges, without features."""
     division = problem.built_in()
     count = int(min(budget.inject_nodes, problem.num_groups))

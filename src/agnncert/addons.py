@@ -14,6 +14,7 @@ group                     what an entry point is
 ``agnncert.verifier``     the module that derives the statements of such files again (``verifier.kinds``)
 ``agnncert.defence_names`` a class of defences, by the name that commands and comparisons know it by
 ``agnncert.live``         ``live(defence, model, data, **settings)``: a live graph, by the kind of evidence
+``agnncert.attack_problems`` a class of ``attacks.problem``, by the kind of evidence; other kinds are attacked by scores
 ``agnncert.models``       ``build(config, build_part)``: the untrained model that a description names
 ``agnncert.training``     ``clusters``: the training objective on parts of a graph
 ``agnncert.controls``     ``control(study, certificate, sizes)``: measures by name and size, shown beside the curves
@@ -37,6 +38,7 @@ _OWN = {
         "stacked": "agnncert.stacked.evidence:StackedEvidence",
     },
     "agnncert.verifier": {"votes": "agnncert.verifier.check_votes", "stacked": "agnncert.verifier.check_stacked"},
+    "agnncert.attack_problems": {"votes": "agnncert.attacks.vote_problem:VoteProblem"},
     "agnncert.models": {"stacked-votes": "agnncert.stacked.defence:model_from_config"},
 }
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
-import numpy as np
-
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import VotingRule
@@ -191,7 +189,8 @@ class OperatingPoint:
 class Defence(ABC):
     """A way to classify the nodes of a graph, or graphs, that comes with a proof.
 
-    The label of a target is the class with the largest score, and the smaller class on a tie.
+    The label of a target is the class with the largest score, and the smaller class on a tie. A kind whose scores are
+    rounded or drawn at random may decide otherwise where two of them are close.
 
     Attributes:
         kind: Name of its kind of evidence in certificate files, and its key in the entry points.
@@ -243,16 +242,40 @@ class Defence(ABC):
             SettingsError: It has no such setting, or does not classify nodes (or graphs).
         """
 
-    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
-        """Returns the score of every class for each target, in whole numbers, shape ``[n, num_classes]``.
+    def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
+        """Returns the label of each target, shape ``[n]``, and the score of every class, ``[n, num_classes]``.
 
         This version certifies, which takes longer than it has to: kinds override it.
         """
-        return self.certify(model, data, targets, CertifyOptions()).counts
+        certificate = self.certify(model, data, targets, CertifyOptions())
+        return certificate.label, certificate.counts
+
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns the score of every class for each target, in whole numbers, shape ``[n, num_classes]``."""
+        return self.labels_and_scores(model, data, targets)[1]
 
     def labels(self, model: Any, data: Any, targets: Any = None) -> IntArray:
         """Returns the label of each target, shape ``[n]``."""
-        return np.asarray(self.scores(model, data, targets).argmax(axis=1))
+        return self.labels_and_scores(model, data, targets)[0]
+
+    def reach_in_hops(self) -> int | None:
+        """Returns over how many hops edges and features can matter to a node's label; ``None`` if over any number.
+
+        With a number, nothing else may matter: no id, no node further away, and not where the node stands in the data.
+        Attacks then look at the neighbourhood of a target instead of the whole graph.
+        """
+        return None
+
+    def trusted_column(self) -> int | None:
+        """Returns the column of ``edge_attr`` that is positive for edges which no attacker can change, or ``None``.
+
+        The ends of such an edge keep their features and are not deleted, and no attacker can mark an edge so.
+        """
+        return None
+
+    def as_certified(self, certificate: Certificate) -> "Defence":
+        """Returns the same defence, with the settings that it leaves open as a certificate states them."""
+        return self
 
     def explain(self, model: Any, data: Any, target: Any) -> Any:
         """Explains which parts of the graph decided the label of a target.

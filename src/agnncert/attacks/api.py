@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from agnncert.addons import addons
 from agnncert.attacks.gradient_search import gradient
 from agnncert.attacks.greedy_search import greedy
 from agnncert.attacks.plain_search import exhaustive, random
-from agnncert.attacks.problem import AttackResult, Problem, best_of
+from agnncert.attacks.problem import Problem
+from agnncert.attacks.results import AttackResult, best_of
+from agnncert.attacks.score_problem import ScoreProblem
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.defence import as_defence
-from agnncert.divisions.named import parse_division
+from agnncert.defence import Defence, GraphData, Model, TargetChoice, as_defence
 from agnncert.engine.arguments import require_order
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.certificate import Certificate
+from agnncert.recompute import defence_of_file
 
 SEEDED = {"greedy": greedy, "random": random, "gradient": gradient}
 KINDS = (*SEEDED, "exhaustive")
@@ -78,17 +81,27 @@ class AttackReport:
         return float((correct & kept).sum() / certificate.labelled.sum())
 
     def __str__(self) -> str:
-        total, broken = len(self.results), int(self.succeeded.sum())
-        kinds = ", ".join(sorted({result.kind for result in self.results}))
-        moved = np.mean([result.votes_moved for result in self.results]) if total else 0
-        lines = [f"{total} targets attacked ({kinds}): {broken} labels changed, {moved:.1f} votes moved on average"]
+        lines = [self._attacked_in_words()]
         if self.certificate is not None:
-            certified, refuted = int(self.certified.sum()), len(self.violations)
-            lines.append(f"certified against the budget: {certified} targets; certificates refuted: {refuted}")
-            if self.certificate.labelled.any() and total:
-                low, high = self.certified_accuracy, self.attacked_accuracy
+            num_certified = int(self.certified.sum())
+            refuted = len(self.violations)
+            lines.append(f"certified against the budget: {num_certified} targets; certificates refuted: {refuted}")
+            if self.certificate.labelled.any() and self.results:
+                low = self.certified_accuracy
+                high = self.attacked_accuracy
                 lines.append(f"accuracy under attack: at least {low:.3f} (certified), at most {high:.3f} (attacked)")
         return "\n".join(lines)
+
+    def _attacked_in_words(self) -> str:
+        if not self.results:
+            return "0 targets attacked"
+        kinds = ", ".join(sorted({result.kind for result in self.results}))
+        broken = int(self.succeeded.sum())
+        moved = np.mean([result.moved for result in self.results])
+        return (
+            f"{len(self.results)} targets attacked ({kinds}): {broken} labels changed, "
+            f"{moved:,.1f} {self.results[0].unit} on average"
+        )
 
 
 def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray:
@@ -97,71 +110,106 @@ def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray
     return np.array([holds[budget][k] for k, budget in enumerate(budgets)], dtype=bool)
 
 
+def problem_of(model: Model, data: GraphData, defence: Any, voting_rule: VotingRule | None = None) -> Problem:
+    """Returns the problem that attacks on a defence work on; it serves any number of attacks.
+
+    A kind of defence may have a class of problems of its own, which is found by the name of its evidence
+    (``agnncert.addons``, group ``agnncert.attack_problems``). Every other kind gets a ``ScoreProblem``.
+
+    Args:
+        model: A trained module in eval mode, as ``certify`` takes it.
+        data: A ``Data`` (its nodes are the targets) or a list of ``Data`` (the graphs are).
+        defence: A defence, a division, or the result of ``choose_voting_rule`` or ``choose_threshold``.
+        voting_rule: The voting rule, if the defence leaves it open.
+    """
+    require_order(model, data, defence)
+    named = as_defence(defence).with_voting_rule(voting_rule)
+    own_problems = addons("agnncert.attack_problems")
+    if named.kind not in own_problems:
+        return ScoreProblem(model, data, named)
+    make_problem = own_problems[named.kind].load()
+    problem: Problem = make_problem(model, data, named)
+    return problem
+
+
 def attack(
-    model: Any,
-    data: Any,
+    model: Model,
+    data: GraphData,
     defence: Any = None,
     *,
     budget: Budget | Sequence[Budget],
     kind: str | Sequence[str] = "greedy",
-    targets: Any = None,
+    targets: TargetChoice = None,
     certificate: Certificate | None = None,
     seed: int = 0,
     voting_rule: VotingRule | None = None,
 ) -> AttackReport:
-    """Tries to change voted labels within a budget.
+    """Tries to change labels within a budget, whatever the defence.
 
     Args:
         model: A trained module in eval mode, as ``certify`` takes it.
         data: A ``Data`` (its nodes are attacked) or a list of ``Data`` (the graphs are).
-        defence: The division of the defence. Defaults to the one of the certificate.
+        defence: The defence. Defaults to the one of the certificate.
         budget: What the attacker may do to each target, or one budget for each target.
         kind: One of
 
-            * ``"greedy"``: uses the division and the votes; picks the edits that change the most votes;
+            * ``"greedy"``: tries single edits and combines those that bring another class nearest to the label; on a
+              built-in division it tries them in the subgraphs that they touch;
             * ``"random"``: draws attacks at random;
-            * ``"gradient"``: PRBCD on the vote, edges only;
+            * ``"gradient"``: PRBCD on the vote, edges only; for built-in divisions;
             * ``"exhaustive"``: all attacks within the budget, on tiny graphs;
 
             or several of them; for each target the best result counts.
         targets: Mask or row numbers. Defaults to the targets of the certificate, or to all.
         certificate: Certificate of the same model and data, to compare with.
-        seed: Seed of the random samples.
-        rule: The voting rule. Defaults to the one of the certificate, or to ``VotingRule()``.
+        seed: Seed of the random samples. Defaults to 0.
+        voting_rule: The voting rule. Defaults to the one of the defence, or of the certificate, or to ``VotingRule()``.
 
     Returns:
-        One result for each target: the attacked graph, what it cost, and the label voted on it.
+        One result for each target: the attacked graph, what it cost, and the label on it.
 
     Raises:
         BudgetError: The budget allows something that this attack or graph cannot do.
-        SettingsError: The kind of attack is unknown, or does not fit the task or division.
+        SettingsError: The kind of attack is unknown, or does not fit the task or defence.
     """
     require_order(model, data, defence)
-    if defence is not None:
-        division = getattr(as_defence(defence), "division", None)
-    elif certificate is not None:
-        division = parse_division(certificate.claim.division)
-    else:
-        raise SettingsError("attack() needs to know the defence: pass it, or the certificate to attack.")
-    if division is None:
-        raise SettingsError(f"attacks on {defence} are not implemented: pass a division.")
-    voting_rule = certificate.voting_rule if certificate is not None and voting_rule is None else voting_rule
-    problem = Problem(model, data, division, voting_rule)
+    kinds = _checked_kinds(kind)
+    problem = problem_of(model, data, _defence_to_attack(model, defence, certificate, voting_rule))
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
     if certificate is not None and not np.array_equal(rows, certificate.row):
         raise SettingsError(
             "the targets are not those of the certificate: leave them out, or certify the ones to attack."
         )
+    budgets = problem.budgets(budget, rows)
+    results = []
+    for name in kinds:
+        if name == "exhaustive":
+            results.append(exhaustive(problem, rows, budgets))
+        else:
+            results.append(SEEDED[name](problem, rows, budgets, seed=seed))
+    best = tuple(best_of(of_target) for of_target in zip(*results, strict=True))
+    return AttackReport(best, tuple(budgets), certificate)
+
+
+def _checked_kinds(kind: str | Sequence[str]) -> list[str]:
     kinds = [kind] if isinstance(kind, str) else list(kind)
     if not kinds:
         raise SettingsError(f"no kind of attack was named. Valid: {', '.join(KINDS)}.")
     for name in kinds:
         if name not in KINDS:
             raise SettingsError(f'unknown attack "{name}": {did_you_mean(str(name), KINDS)}')
-    budgets = problem.budgets(budget, rows)
-    results = [
-        exhaustive(problem, rows, budgets) if name == "exhaustive" else SEEDED[name](problem, rows, budgets, seed=seed)
-        for name in kinds
-    ]
-    best = tuple(best_of(of_target) for of_target in zip(*results, strict=True))
-    return AttackReport(best, tuple(budgets), certificate)
+    return kinds
+
+
+def _defence_to_attack(
+    model: Model, defence: Any, certificate: Certificate | None, voting_rule: VotingRule | None
+) -> Defence:
+    if defence is not None:
+        named = as_defence(defence)
+    elif certificate is not None:
+        named = defence_of_file(certificate.description(), model)
+    else:
+        raise SettingsError("attack() needs to know the defence: pass it, or the certificate to attack.")
+    if voting_rule is not None or certificate is None:
+        return named.with_voting_rule(voting_rule)
+    return named.as_certified(certificate)

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from agnncert.attacks.edits import INJECTED, Edit, GraphSubgraphs, NodeSubgraphs, TriedEdit
-from agnncert.attacks.problem import Problem
+from agnncert.attacks.unused_ids import UnusedIds
+from agnncert.attacks.vote_problem import VoteProblem
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.divisions.edge import EdgeCentric
@@ -46,33 +47,6 @@ NODES_TO_CHANGE = 40
 IDS_FOR_GRAPHS = 256
 
 
-class UnusedIds:
-    """The first ``count`` ids that no node of one graph has, ascending, as ``ids``.
-
-    ``keys`` are the keys of its nodes; an id that equals the key of a string is left out too. With ``any_order`` a new
-    node may have any of them. Otherwise row numbers are the ids, and a new node gets the next one.
-    """
-
-    def __init__(self, keys: Tensor, any_order: bool, count: int) -> None:
-        self.any_order = any_order
-        first = len(keys)
-        ids = np.arange(first, first + count + len(keys) if any_order else first + count, dtype=np.int64)
-        self.ids: IntArray = ids[~np.isin(ids, keys.numpy())][:count]
-
-    def node_groups(self, division: NodeCentric) -> IntArray:
-        """Group of every id in the node-centric division, shape ``[count]``."""
-        return hashing.node_groups(self.ids.view(np.uint64), division.num_groups, division.hash)
-
-    def without_gaps(self, edits: Sequence[Edit]) -> list[Edit]:
-        """The edits in the order of their ids; if ids are row numbers, nodes are injected for the ids in between."""
-        used = {edit.injected_id for edit in edits if edit.injected_id is not None}
-        filled = list(edits)
-        if not self.any_order and used:
-            left_out = [i for i in self.ids.tolist() if i < max(used) and i not in used]
-            filled += [Edit("inject_nodes", injected=0, injected_id=i) for i in left_out]
-        return sorted(filled, key=lambda edit: -1 if edit.injected_id is None else edit.injected_id)
-
-
 @dataclass(frozen=True)
 class AdversarialFeatures:
     """Features for injected or changed nodes, and existing nodes to join to a target.
@@ -94,15 +68,15 @@ class AdversarialFeatures:
         return [row for rival in rivals for row in self.best[rival][:count]]
 
     @classmethod
-    def of(cls, problem: Problem, seed: int = 0) -> "AdversarialFeatures":
+    def of(cls, problem: VoteProblem, seed: int = 0) -> "AdversarialFeatures":
         """Tries copies of real nodes, also magnified, and features found by gradient ascent, on a random sample."""
         random = np.random.default_rng(seed)
-        x = problem.graph.x.to(problem.call.dtype)
+        x = problem.graph.x.to(problem.bound_model.dtype)
         sample = x[torch.from_numpy(random.choice(len(x), min(SAMPLE, len(x)), replace=False))]
         with torch.no_grad():  # without edges
             batch = torch.arange(len(x)) if problem.task == "graph" else None
-            lead = _lead(problem.call(x, *no_edges(problem.graph, problem.call.edge_inputs), batch))
-        strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(problem.call.num_classes)]
+            lead = _lead(problem.bound_model(x, *no_edges(problem.graph, problem.bound_model.edge_inputs), batch))
+        strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(problem.bound_model.num_classes)]
         copies = [torch.unique(x[torch.from_numpy(nodes[:8].copy())], dim=0)[:3] for nodes in strong]
         ascended = _ascend(problem, sample, torch.stack([real.mean(0) for real in copies]))
         rows: list[Tensor] = []
@@ -121,7 +95,7 @@ class AdversarialFeatures:
 class NodeMoves:
     """Edits against target nodes."""
 
-    def __init__(self, problem: Problem, features: AdversarialFeatures) -> None:
+    def __init__(self, problem: VoteProblem, features: AdversarialFeatures) -> None:
         self.problem, self.features, self.division = problem, features, problem.built_in()
         self.edge_values = problem.extreme_edge_values()
         self.neighbours = problem.neighbours
@@ -259,7 +233,7 @@ class NodeMoves:
 class GraphMoves:
     """Edits against target graphs."""
 
-    def __init__(self, problem: Problem, features: AdversarialFeatures, seed: int = 0) -> None:
+    def __init__(self, problem: VoteProblem, features: AdversarialFeatures, seed: int = 0) -> None:
         self.problem, self.features, self.division = problem, features, problem.built_in()
         self.edge_values = problem.extreme_edge_values()
         self.seed = seed
@@ -395,6 +369,16 @@ def with_ids(
     return others
 
 
+def without_gaps(edits: Sequence[Edit], unused: UnusedIds) -> list[Edit]:
+    """Returns the edits in the order of their ids; if ids are row numbers, nodes are injected for those in between."""
+    used = {edit.injected_id for edit in edits if edit.injected_id is not None}
+    filled = list(edits)
+    if not unused.any_order and used:
+        left_out = [new_id for new_id in unused.ids.tolist() if new_id < max(used) and new_id not in used]
+        filled += [Edit("inject_nodes", injected=0, injected_id=new_id) for new_id in left_out]
+    return sorted(filled, key=lambda edit: -1 if edit.injected_id is None else edit.injected_id)
+
+
 def pair_groups(division: EdgeCentric, ids: IntArray, keys: Tensor) -> IntArray:
     """Group of the pair of every id (or key) and every given key, shape ``[len(ids), len(keys)]``."""
     mine = np.repeat(ids, len(keys)).view(np.uint64)
@@ -402,7 +386,7 @@ def pair_groups(division: EdgeCentric, ids: IntArray, keys: Tensor) -> IntArray:
     return hashing.edge_groups(mine, theirs, division.num_groups, division.hash).reshape(len(ids), len(keys))
 
 
-def _ascend(problem: Problem, sample: Tensor, start: Tensor) -> Tensor:
+def _ascend(problem: VoteProblem, sample: Tensor, start: Tensor) -> Tensor:
     """For each class, features that raise its logit at the sampled nodes when joined to them, shape as ``start``."""
     label = torch.arange(len(start)).repeat_interleave(len(sample))
     length = start.norm(dim=1, keepdim=True)
@@ -422,7 +406,7 @@ def _ascend(problem: Problem, sample: Tensor, start: Tensor) -> Tensor:
 
 
 def _pushed(
-    problem: Problem, sample: Tensor, tried: Tensor, label: int
+    problem: VoteProblem, sample: Tensor, tried: Tensor, label: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """How often each row pushes a sampled node to ``label``, and by how much."""
     others = tried.repeat_interleave(len(sample), dim=0)
@@ -431,20 +415,20 @@ def _pushed(
     return (lead > 0).float().mean(1).numpy(), lead.clamp(-ENOUGH, ENOUGH).mean(1).float().numpy()
 
 
-def _joined(problem: Problem, targets: Tensor, others: Tensor) -> Tensor:
+def _joined(problem: VoteProblem, targets: Tensor, others: Tensor) -> Tensor:
     """Logits of targets that have one neighbour each; in the graph task, of graphs that consist of the two."""
     count = len(targets)
     here = torch.arange(count)
     values = {
         name: torch.ones(2 * count, *value.shape[1:], dtype=value.dtype)
-        for name, value in problem.call.edge_values(problem.graph).items()
+        for name, value in problem.bound_model.edge_values(problem.graph).items()
     }
     if problem.task == "graph":
         both = torch.stack([targets, others], dim=1).reshape(2 * count, -1)
         pairs = torch.stack([2 * here, 2 * here + 1])
-        return problem.call(both, torch.cat([pairs, pairs.flip(0)], dim=1), values, torch.arange(2 * count) // 2)
+        return problem.bound_model(both, torch.cat([pairs, pairs.flip(0)], dim=1), values, torch.arange(2 * count) // 2)
     pairs = torch.stack([here + count, here])
-    return problem.call(torch.cat([targets, others]), torch.cat([pairs, pairs.flip(0)], dim=1), values)[:count]
+    return problem.bound_model(torch.cat([targets, others]), torch.cat([pairs, pairs.flip(0)], dim=1), values)[:count]
 
 
 def _lead(logits: Tensor) -> Tensor:

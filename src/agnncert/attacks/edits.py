@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from agnncert.attacks.problem import InEdge, Problem
+from agnncert.attacks.neighbours import InEdge
+from agnncert.attacks.vote_problem import VoteProblem
 from agnncert.certificates.ids import Id
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.divisions.node import NodeCentric
@@ -127,7 +128,7 @@ class NodeSubgraphs:
 
     first_row = 0  # row of the first node among those of all graphs
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: VoteProblem) -> None:
         division = problem.built_in()
         self.neighbours = problem.neighbours
         self.node_centric = division.family == "node-centric"
@@ -181,7 +182,7 @@ class GraphSubgraphs:
         row: Position of the graph.
     """
 
-    def __init__(self, problem: Problem, row: int) -> None:
+    def __init__(self, problem: VoteProblem, row: int) -> None:
         division, joined, graph = problem.built_in(), problem.graph, problem.graph_of(row)
         self.graph, self.first_row = graph, int(joined.starts[row])
         self.group_of = division.node_groups(graph).tolist() if isinstance(division, NodeCentric) else []
@@ -224,8 +225,8 @@ class GraphSubgraphs:
 class VoteQueue:
     """Collects edited subgraphs and runs the model on them in batches; ``features`` are what edits give to nodes."""
 
-    def __init__(self, problem: Problem, features: Tensor) -> None:
-        self.call, self.graph, self.num_nodes = problem.call, problem.graph, int(problem.graph.num_nodes)
+    def __init__(self, problem: VoteProblem, features: Tensor) -> None:
+        self.call, self.graph, self.num_nodes = problem.bound_model, problem.graph, int(problem.graph.num_nodes)
         self.features = Features(torch.cat([problem.graph.x, features]).to(self.call.dtype))
         self.changed_value = next(iter(self.graph.edge_values), None)
         self._votes: list[int] = []

@@ -15,9 +15,12 @@ from torch import Tensor
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import MessagePassing
 
-from agnncert.attacks.problem import AttackResult, Problem
+from agnncert.attacks.problem import Problem
+from agnncert.attacks.results import AttackResult
+from agnncert.attacks.vote_problem import VoteProblem
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
+from agnncert.defence import TargetChoice
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.features import Features
 from agnncert.errors import ModelContractError, SettingsError
@@ -34,30 +37,37 @@ CANDIDATES = 500  # nodes considered as new neighbours
 EPOCHS = 30  # steps along the gradient
 
 
-def gradient(problem: Problem, targets: Any, budget: Budget | Sequence[Budget], *, seed: int = 0) -> list[AttackResult]:
+def gradient(
+    problem: Problem, targets: TargetChoice, budget: Budget | Sequence[Budget], *, seed: int = 0
+) -> list[AttackResult]:
     """Flips edges along the gradient; of the budget only ``add_edges`` and ``delete_edges`` are used.
 
     Args:
-        problem: Model, data and division; a built-in division, a graph without edge values.
+        problem: Model, data and a built-in division, on a graph without edge values.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
         seed: Seed of the sampled pairs.
+
+    Raises:
+        SettingsError: The defence has no subgraphs that vote, or edges have weights or attributes already.
+        ModelContractError: The model cannot be given edge weights.
     """
+    subgraphs = problem.subgraph_problem()
     if problem.graph.edge_values:
         raise SettingsError("the gradient attack sets edge weights, but this graph has weights or attributes already.")
-    problem.built_in()
     _require_weights(problem.model)
     rows = problem.rows(targets)
-    before = problem.votes(rows)
+    budgets = problem.budgets(budget, rows)
+    before = problem.outcomes(rows)
     attacks: list[tuple[int, Perturbation]] = []
     with torch.random.fork_rng(devices=[]):
-        for row, votes, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
+        for row, votes, allowed in zip(rows.tolist(), before, budgets, strict=True):
             torch.manual_seed(seed * 1_000_003 + row)
-            attacks.append((row, _flips(problem, row, problem.winner(votes), allowed)))
-    return problem.results(attacks, before, "gradient")
+            attacks.append((row, _flips(subgraphs, row, problem.winner(votes), allowed)))
+    return problem.results(attacks, before, budgets, "gradient")
 
 
-def _flips(problem: Problem, row: int, label: int, budget: Budget) -> Perturbation:
+def _flips(problem: VoteProblem, row: int, label: int, budget: Budget) -> Perturbation:
     """The pairs to flip for one target."""
     graph, target, ids = _search_graph(problem, row)
     edges = torch.unique(graph.edge_index, dim=1)  # PRBCD would treat a second copy of an edge as its removal
@@ -83,7 +93,7 @@ def _flips(problem: Problem, row: int, label: int, budget: Budget) -> Perturbati
     )
 
 
-def _search_graph(problem: Problem, row: int) -> tuple[CanonicalGraph, int | None, list[Id]]:
+def _search_graph(problem: VoteProblem, row: int) -> tuple[CanonicalGraph, int | None, list[Id]]:
     """The graph to search on, the target in it, and its ids.
 
     For a node the graph consists of the nodes that can reach it and some others as new neighbours.
@@ -93,7 +103,7 @@ def _search_graph(problem: Problem, row: int) -> tuple[CanonicalGraph, int | Non
     others = torch.randperm(problem.num_targets)[:CANDIDATES].tolist()
     nodes = {*problem.neighbours.reaching(row), *others}
     part = problem.part(nodes)
-    return canonical(part, problem.loops), sorted(nodes).index(row), part.node_id
+    return canonical(part, problem.keeps_self_loops), sorted(nodes).index(row), part.node_id
 
 
 def _pairs_to_flip(count: int, joined: set[tuple[int, int]], target: int | None, budget: Budget) -> Tensor:
@@ -165,10 +175,13 @@ def _margin(scores: Tensor, label: int) -> Tensor:
 class _Logits(torch.nn.Module):
     """Logits of the victim with a weight on every edge, which PRBCD differentiates."""
 
-    def __init__(self, problem: Problem, graph: CanonicalGraph, target: int | None) -> None:
+    def __init__(self, problem: VoteProblem, graph: CanonicalGraph, target: int | None) -> None:
         super().__init__()
-        self.problem, self.graph, self.target = problem, graph, target
-        self.features, self.edges = Features(graph.x.to(problem.call.dtype)), torch.tensor([[-1], [-1]])  # none yet
+        self.problem = problem
+        self.graph = graph
+        self.target = target
+        self.features = Features(graph.x.to(problem.bound_model.dtype))
+        self.edges = torch.tensor([[-1], [-1]])  # none yet
         self.takes_weights = _takes_weights(problem.model)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
@@ -185,7 +198,8 @@ class _Logits(torch.nn.Module):
 
     def _weighted(self, x: Tensor, edge_index: Tensor, weight: Tensor, *batch: Tensor) -> Tensor:
         """Logits of the model with a weight on every edge: passed to the model, or multiplied with its messages."""
-        model, weight = self.problem.model, weight.to(self.problem.call.dtype)
+        model: Any = self.problem.model
+        weight = weight.to(self.problem.bound_model.dtype)
         if self.takes_weights:
             return model(x, edge_index, *batch, edge_weight=weight)  # type: ignore[no-any-return]
         set_masks(model, weight, edge_index, apply_sigmoid=False)

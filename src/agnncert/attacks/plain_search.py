@@ -1,61 +1,66 @@
-"""Attacks that do not use the division: ``random``, and ``exhaustive`` for tiny graphs.
+"""Attacks that look at labels alone, whatever the defence: ``random``, and ``exhaustive`` for tiny graphs.
 
 A random attack spends the whole budget, half of it close to the target. All other attacks should do better.
 """
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
-from agnncert.attacks.candidates import UnusedIds
-from agnncert.attacks.problem import AttackResult, Problem, VoteTable, best_of
+from agnncert.attacks.problem import OutcomeTable, Problem, RowPair
+from agnncert.attacks.results import AttackResult, best_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
-from agnncert.divisions.node import NodeCentric
+from agnncert.defence import TargetChoice
 from agnncert.errors import BudgetError
 from agnncert.graphs.perturbation import Pair, Perturbation
 
-RowPair = tuple[int, int]
 ATTACKS_AT_ONCE = 500
 MOST_ATTACKS = 20_000  # against one target, if all are tried
 TRIES = 3  # attacks drawn at random for each target
 
 
-def random(problem: Problem, targets: Any, budget: Budget | Sequence[Budget], *, seed: int = 0) -> list[AttackResult]:
+def random(
+    problem: Problem, targets: TargetChoice, budget: Budget | Sequence[Budget], *, seed: int = 0
+) -> list[AttackResult]:
     """Draws three attacks at random for each target and keeps the best.
 
     Args:
-        problem: Model, data and division; any division.
+        problem: Model, data and any defence.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
-        seed: Seed.
+        seed: Seed. Defaults to 0.
     """
     rows = problem.rows(targets)
-    before = problem.votes(rows)
+    budgets = problem.budgets(budget, rows)
+    before = problem.outcomes(rows)
     shared = _Draws(problem, 0) if problem.task == "node" else None
     attacks = []
-    for row, allowed in zip(rows.tolist(), problem.budgets(budget, rows), strict=True):
+    allowed_each = []
+    for row, allowed in zip(rows.tolist(), budgets, strict=True):
         draws = shared or _Draws(problem, row)
         target = row if problem.task == "node" else None
         generator = np.random.default_rng([seed, row])
-        attacks += [(row, draws.perturbation(target, allowed, generator)) for _ in range(TRIES)]
-    results = problem.results(attacks, before.repeat(TRIES, axis=0), "random")
+        for _ in range(TRIES):
+            attacks.append((row, draws.perturbation(target, allowed, generator)))
+            allowed_each.append(allowed)
+    results = problem.results(attacks, before.repeat(TRIES, axis=0), allowed_each, "random")
     return [best_of(results[start : start + TRIES]) for start in range(0, len(results), TRIES)]
 
 
-def exhaustive(problem: Problem, targets: Any, budget: Budget | Sequence[Budget]) -> list[AttackResult]:
+def exhaustive(problem: Problem, targets: TargetChoice, budget: Budget | Sequence[Budget]) -> list[AttackResult]:
     """Tries every set of edges, nodes and edges of injected nodes that the budget allows.
 
-    Features are 10 × the largest and the smallest values of the data. Injected nodes have one id for each group
-    (node-centric), or the first five unused ones. All combinations of them are tried.
+    Features are the extreme ones of the problem: 10 × the largest and the smallest values of the data, in most cases.
+    Injected nodes have one id for each group (node-centric), or the first five unused ones. All combinations of them
+    are tried.
 
     Args:
-        problem: Model, data and division; a tiny graph, any division.
+        problem: Model, data and any defence, on a tiny graph.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
 
@@ -63,18 +68,20 @@ def exhaustive(problem: Problem, targets: Any, budget: Budget | Sequence[Budget]
         BudgetError: There are more than 20,000 attacks against one target.
     """
     rows = problem.rows(targets)
-    before = problem.votes(rows)
+    budgets = problem.budgets(budget, rows)
+    before = problem.outcomes(rows)
     attacks = []
-    for row, allowed in zip(rows.tolist(), problem.budgets(budget, rows), strict=True):
+    for row, allowed in zip(rows.tolist(), budgets, strict=True):
         choices = _Choices.of(problem, row)
-        if (count := choices.count(allowed)) > MOST_ATTACKS:
+        count = choices.count(allowed)
+        if count > MOST_ATTACKS:
             shown = "infinitely many" if count == math.inf else f"{count:,.0f}"
             raise BudgetError(
                 f"{allowed} allows {shown} attacks on this graph, more than the limit of {MOST_ATTACKS:,}: use a "
                 'smaller budget, a smaller graph, or the attack "greedy".'
             )
         attacks.append(choices.attacks(allowed))
-    return _best(problem, rows.tolist(), before, attacks)
+    return _best(problem, rows.tolist(), before, budgets, attacks)
 
 
 class _Draws:
@@ -82,13 +89,19 @@ class _Draws:
 
     def __init__(self, problem: Problem, row: int) -> None:
         graph = problem.graph_of(row)
-        self.ids, self.has_ids = problem.ids(row), problem.has_ids(row)
+        protected = problem.out_of_reach(row)
+        self.ids = problem.ids(row)
+        self.has_ids = problem.has_ids(row)
         self.keys = set(graph.node_key.tolist())
-        self.features, self.size = graph.x, len(self.ids)
-        self.most = 2 * problem.num_groups  # changes of each kind at most: enough to change every vote
+        self.features = graph.x
+        self.scales = problem.feature_scales()
+        self.size = len(self.ids)
+        self.most = problem.most_changes
         self.edge_values = problem.extreme_edge_values()
-        self.pairs = sorted({(min(u, v), max(u, v)) for u, v in graph.edge_index.t().tolist()})
-        self.joined = set(self.pairs)
+        self.added_values = problem.added_values()
+        self.fixed_nodes = protected.nodes
+        self.joined = {(min(u, v), max(u, v)) for u, v in graph.edge_index.t().tolist()}
+        self.pairs = sorted(self.joined - protected.pairs)
         self.pairs_at: dict[int | None, list[RowPair]] = {}
         for pair in self.pairs:
             for end in dict.fromkeys(pair):
@@ -100,13 +113,15 @@ class _Draws:
         def at_most(amount: float) -> int:
             return int(min(amount, self.most))
 
-        others = [node for node in self._nodes(target, random) if node != target]
+        others = [node for node in self._nodes(target, random) if node != target and node not in self.fixed_nodes]
         spare = len(others) if target is not None else max(len(others) - 1, 0)  # a graph keeps one of its nodes
         deleted = set(others[: min(at_most(budget.delete_nodes), spare)])
         changed = [u for u in reversed(others) if u not in deleted][: at_most(budget.change_features)]
-        num_removed, num_altered = at_most(budget.delete_edges), at_most(budget.change_edges)
+        num_removed = at_most(budget.delete_edges)
+        num_altered = at_most(budget.change_edges)
         touched = self._joined_pairs(target, random, num_removed + num_altered, deleted)
-        removed, altered = touched[:num_removed], touched[num_removed:] if self.edge_values else []
+        removed = touched[:num_removed]
+        altered = touched[num_removed:] if self.edge_values else []
         injected, new_edges = self._injected(
             target, at_most(budget.inject_nodes), at_most(budget.edges_per_injected), random, deleted
         )
@@ -122,6 +137,7 @@ class _Draws:
             inject_nodes=injected,
             delete_nodes=[self.ids[u] for u in sorted(deleted)],
             change_features=features,
+            added_values=self.added_values,
         )
 
     def _named(self, pairs: Sequence[RowPair]) -> list[Pair]:
@@ -175,55 +191,107 @@ class _Draws:
     def _features(self, random: np.random.Generator) -> list[float]:
         """Features of a random node, sometimes magnified."""
         row = self.features[int(random.integers(self.size))]
-        return (row * float(random.choice([1.0, 10.0]))).tolist()
+        return (row * float(random.choice(self.scales))).tolist()
 
 
-def _best(problem: Problem, rows: list[int], old: VoteTable, tries: list[Iterator[Perturbation]]) -> list[AttackResult]:
-    """For each target the attack that changed the label, else the one that moved the most votes."""
-    labels = [problem.winner(votes) for votes in old]
-    scores, best, tried = [(False, 0)] * len(rows), [Perturbation()] * len(rows), [0] * len(rows)
+@dataclass
+class _Best:
+    """The best attack on one target so far.
+
+    Attributes:
+        rank: Whether it changed the label, and how far it came.
+        change: What it changes.
+        tried: Number of attacks that were tried.
+    """
+
+    rank: tuple[bool, float] = (False, 0)
+    change: Perturbation = field(default_factory=Perturbation)
+    tried: int = 0
+
+
+def _best(
+    problem: Problem,
+    rows: list[int],
+    before: OutcomeTable,
+    budgets: Sequence[Budget],
+    attacks_each: list[Iterator[Perturbation]],
+) -> list[AttackResult]:
+    """Returns for each target the attack that changed the label, else the one that came furthest."""
+    labels = [problem.winner(outcome) for outcome in before]
+    best = [_Best() for _ in rows]
     # Targets take turns, since what is tried against several of them is applied once.
-    turns = (pair for turn in itertools.zip_longest(*tries) for pair in enumerate(turn) if pair[1] is not None)
+    turns = (pair for turn in itertools.zip_longest(*attacks_each) for pair in enumerate(turn) if pair[1] is not None)
     while batch := list(itertools.islice(turns, ATTACKS_AT_ONCE)):
-        known: dict[str, Perturbation] = {}  # one object for equal changes; all of a change is in its text
-        votes = problem.recast([(rows[k], known.setdefault(repr(change), change)) for k, change in batch])
-        for (k, change), after in zip(batch, votes, strict=True):
-            this = (problem.winner(after) != labels[k], int((after != old[k]).sum()))
-            if this > scores[k]:
-                scores[k], best[k] = this, change
-            tried[k] += 1
-    results = problem.results(list(zip(rows, best, strict=True)), old, "exhaustive")
-    return [replace(result, tried=count) for result, count in zip(results, tried, strict=True)]
+        shared: dict[str, Perturbation] = {}  # one object for equal changes; all of a change is in its text
+        attacks = [(rows[k], shared.setdefault(repr(change), change)) for k, change in batch]
+        outcomes = problem.outcomes_after(attacks)
+        for (k, change), after in zip(batch, outcomes, strict=True):
+            rank = (problem.winner(after) != labels[k], problem.moved(before[k], after))
+            best[k].tried += 1
+            if rank > best[k].rank:
+                best[k].rank = rank
+                best[k].change = change
+    attacks = [(row, one.change) for row, one in zip(rows, best, strict=True)]
+    results = problem.results(attacks, before, budgets, "exhaustive")
+    return [replace(result, tried=one.tried) for result, one in zip(results, best, strict=True)]
 
 
 @dataclass(frozen=True)
 class _Choices:
-    """What an attacker of one target can choose from."""
+    """What an attacker of one target can choose from.
 
-    nodes: tuple[Id, ...]  # the target is not among them
+    Attributes:
+        nodes: Nodes that an injected node can be joined to, the target not among them.
+        open_nodes: Those of them that can be deleted or given other features.
+        target: The target node; ``None`` if the graph is the target.
+        joined: Pairs whose edges can be deleted or changed.
+        free: Pairs that can be joined.
+        edge_values: What a changed edge can carry.
+        added_values: What an added edge carries, by name, where it is not 1.
+        features: Feature rows of injected and changed nodes.
+        ids: Ids of injected nodes.
+        any_order: Whether an injected node can have any of them; else they are row numbers, to be used in their order.
+    """
+
+    nodes: tuple[Id, ...]
+    open_nodes: tuple[Id, ...]
     target: Id | None
     joined: tuple[Pair, ...]
     free: tuple[Pair, ...]
     edge_values: tuple[Any, ...]
+    added_values: Mapping[str, Any]
     features: tuple[Sequence[float], ...]
     ids: tuple[Id, ...]
-    any_order: bool  # else ids are row numbers, to be used in their order
+    any_order: bool
 
     @classmethod
     def of(cls, problem: Problem, row: int) -> "_Choices":
-        graph, names = problem.graph_of(row), problem.ids(row)
-        edges = {frozenset(edge) for edge in graph.edge_index.t().tolist()}
-        pairs = [(u, v) for v in range(len(names)) for u in range(v + 1)]
-        free = [(u, v) for u, v in pairs if frozenset((u, v)) not in edges and (u != v or problem.loops)]
+        """Returns what the attacker of the target ``row`` can choose from."""
+        graph = problem.graph_of(row)
+        names = problem.ids(row)
+        protected = problem.out_of_reach(row)
+        edges = {(min(u, v), max(u, v)) for u, v in graph.edge_index.t().tolist()}
+        changeable = edges - protected.pairs
+        joined = []
+        free = []
+        for v in range(len(names)):
+            for u in range(v + 1):
+                if (u, v) not in edges and (u != v or problem.keeps_self_loops):
+                    free.append((names[u], names[v]))
+                if (u, v) in changeable:
+                    joined.append((names[u], names[v]))
         target = names[row] if problem.task == "node" else None
+        fixed = {target, *(names[node] for node in protected.nodes)}
         return cls(
             nodes=tuple(name for name in names if name != target),
+            open_nodes=tuple(name for name in names if name not in fixed),
             target=target,
-            joined=tuple((names[u], names[v]) for u, v in pairs if frozenset((u, v)) in edges),
-            free=tuple((names[u], names[v]) for u, v in free),
+            joined=tuple(joined),
+            free=tuple(free),
             edge_values=tuple(problem.extreme_edge_values()),
-            features=((10 * graph.x.amax(0)).tolist(), (10 * graph.x.amin(0)).tolist()),
-            ids=_ids(problem, graph.node_key, row),
+            added_values=problem.added_values(),
+            features=tuple(features.tolist() for features in problem.extreme_features(row)),
+            ids=problem.ids_to_inject(row),
             any_order=problem.has_ids(row),
         )
 
@@ -238,7 +306,7 @@ class _Choices:
     def attacks(self, budget: Budget) -> Iterator[Perturbation]:
         """All attacks within the budget, except those that change what they delete, or delete all nodes of a graph."""
         parts = itertools.product(*self._changes(budget), self._injections(budget))
-        for add, remove, alter, drop, features, own_features, (new, links) in parts:
+        for add, remove, alter, drop, features, target_features, (new, links) in parts:
             altered = {pair for pair, _ in alter}
             named = {end for pair in (*add, *remove, *links, *altered) for end in pair} | {node for node, _ in features}
             nothing_left = self.target is None and len(drop) == len(self.nodes)
@@ -250,7 +318,8 @@ class _Choices:
                 change_edges=[(u, v, value) for (u, v), value in alter],
                 inject_nodes=new,
                 delete_nodes=drop,
-                change_features=dict((*features, *own_features)),
+                change_features=dict((*features, *target_features)),
+                added_values=self.added_values,
             )
 
     def _changes(self, budget: Budget) -> list["_Subsets"]:
@@ -259,8 +328,8 @@ class _Choices:
             _Subsets(self.free, budget.add_edges),
             _Subsets(self.joined, budget.delete_edges),
             _Subsets(self.joined, budget.change_edges, self.edge_values),
-            _Subsets(self.nodes, budget.delete_nodes),
-            _Subsets(self.nodes, budget.change_features, self.features),
+            _Subsets(self.open_nodes, budget.delete_nodes),
+            _Subsets(self.open_nodes, budget.change_features, self.features),
             _Subsets(() if self.target is None else (self.target,), budget.target_features, self.features),
         ]
 
@@ -303,12 +372,3 @@ class _Subsets:
             else:
                 for given in itertools.product(self.values, repeat=len(subset)):
                     yield tuple(zip(subset, given, strict=True))
-
-
-def _ids(problem: Problem, keys: Tensor, row: int) -> tuple[Id, ...]:
-    """One unused id for each group if ids decide about groups (node-centric), else the first five unused ids."""
-    if not isinstance(problem.division, NodeCentric) or not problem.has_ids(row):
-        return tuple(UnusedIds(keys, problem.has_ids(row), 5).ids.tolist())
-    unused = UnusedIds(keys, True, 20 * problem.num_groups)
-    _, first = np.unique(unused.node_groups(problem.division), return_index=True)
-    return tuple(unused.ids[first].tolist())

@@ -33,6 +33,8 @@ class Perturbation:
         delete_nodes: Nodes removed with all their edges.
         change_features: New feature rows of existing nodes.
         directed: Whether ``add_edges`` adds only ``u -> v`` instead of both directions.
+        added_values: What added edges carry, by name: a weight (``"edge_weight"``) or an attribute row
+            (``"edge_attr"``). Whatever is not named, and the graph has, is 1 for an added edge.
     """
 
     add_edges: Sequence[Pair] = ()
@@ -42,6 +44,7 @@ class Perturbation:
     delete_nodes: Sequence[Id] = ()
     change_features: Mapping[Id, Sequence[float]] = field(default_factory=dict)
     directed: bool = False
+    added_values: Mapping[str, Any] = field(default_factory=dict)
 
     def cost(self) -> Budget:
         """The smallest budget that allows this attack; no target is known here, so ``target_features`` is not set."""
@@ -75,7 +78,7 @@ class Perturbation:
         draft.delete_edges(self.delete_edges)
         draft.delete_nodes(self.delete_nodes)
         draft.inject(self.inject_nodes)
-        draft.add_edges(self.add_edges, self.directed)
+        draft.add_edges(self.add_edges, self.directed, self.added_values)
         return draft.data
 
 
@@ -285,7 +288,7 @@ class _Draft:
             whole = all(isinstance(i, (int, np.integer)) and int(i) in INT64 for i in self.given)
             self.data.node_id = torch.tensor(self.names, dtype=torch.int64) if whole else self.given.copy()
 
-    def add_edges(self, pairs: Sequence[Pair], directed: bool) -> None:
+    def add_edges(self, pairs: Sequence[Pair], directed: bool, values: Mapping[str, Any]) -> None:
         if not pairs:
             return
         present = set(zip(*self.data.edge_index.tolist(), strict=True))
@@ -298,5 +301,13 @@ class _Draft:
             arcs += sorted(new)
             present |= new
         self.data.edge_index = torch.cat([self.data.edge_index, torch.tensor(arcs).t()], dim=1)
-        for name, value in edge_values_of(self.data).items():
-            self.data[name] = torch.cat([value, torch.ones(len(arcs), *value.shape[1:], dtype=value.dtype)])
+        for name, known in edge_values_of(self.data).items():
+            ones = torch.ones(known.shape[1:], dtype=known.dtype)
+            value = as_numbers(values[name]) if name in values else ones
+            if value.shape != ones.shape:
+                raise GraphError(
+                    f"{name} of added edges has shape {tuple(value.shape)}, but the graph's has {tuple(ones.shape)}."
+                )
+            able = _able_to_hold(known, value)
+            rows = value.to(able.dtype).expand(len(arcs), *value.shape)
+            self.data[name] = torch.cat([able, rows])

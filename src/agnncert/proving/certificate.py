@@ -463,6 +463,18 @@ class Certificate:
         )
         write_contents(path, contents)
 
+    def description(self) -> Contents:
+        """Returns what a file of this certificate says about the defence: claim and evidence, without statements."""
+        return Contents(
+            kind=self.evidence.kind,
+            settings=self.evidence.settings(),
+            claim=self.claim,
+            budgets=(),
+            broken_at_most=(),
+            evidence=self.evidence.tensors(),
+            arrays={},
+        )
+
     def _arrays(self, holds: BoolArray) -> dict[str, npt.NDArray[Any]]:
         """Returns the arrays that a file holds in addition to those of the evidence."""
         arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *KNOWN)}

@@ -168,11 +168,20 @@ class StackedVotes(StackedSettings, Defence):
         return make(self, model, data, **settings)
 
     @torch.no_grad()
-    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
-        """Returns the score of each class in steps of ``1 / STEPS`` of a vote, shape ``[n, num_classes]``."""
+    def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
+        """Returns the label of each target, and the score of each class in steps of ``1 / STEPS`` of a vote."""
         require_stacked(model, self)
         chosen = prepared(data, targets).targets(targets)
-        return StackedEvidence(**stacked_counts(model, chosen)).counts
+        evidence = StackedEvidence(**stacked_counts(model, chosen))
+        return evidence.labels(), evidence.counts
+
+    def reach_in_hops(self) -> int:
+        """Returns the number of levels: whose votes a label is made of."""
+        return self.levels
+
+    def trusted_column(self) -> int | None:
+        """Returns the column that marks trusted edges, if there is one."""
+        return self.trusted
 
     def choose_threshold(
         self,

@@ -476,6 +476,13 @@ class StackedEvidence(StackedRecord, Evidence):
             scores[part] = leads.score // leads.divisor(leads.degree)[:, None]
         return scores
 
+    def labels(self) -> IntArray:
+        """Returns the class with the largest score, shape ``[n]``. Scores are compared before they are rounded."""
+        label = np.zeros(self.num_targets, dtype=np.int64)
+        for part, leads in self._leads:
+            label[part] = leads.label
+        return label
+
     def count_columns(self) -> dict[str, npt.NDArray[Any]]:
         """Returns the scores in votes, a column of shape ``[n]`` for each class, called ``score_0`` and so on."""
         return {f"score_{k}": scores / STEPS for k, scores in enumerate(self.counts.T)}

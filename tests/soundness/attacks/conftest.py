@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agnncert.attacks.candidates import AdversarialFeatures
-from agnncert.attacks.problem import Problem
+from agnncert.attacks.vote_problem import VoteProblem
 from tests.support.towns import setting
 
 SETTINGS = [(task, division) for task in ("node", "graph") for division in ("E", "N")]
@@ -17,7 +17,7 @@ def arena(request: pytest.FixtureRequest) -> dict[str, Any]:
     import agnncert as ac
 
     model, data, division = setting(*request.param)
-    problem = Problem(model, data, division)
+    problem = VoteProblem(model, data, division)
     return {
         "model": model,
         "data": data,

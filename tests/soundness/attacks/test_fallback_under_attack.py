@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.attacks import Problem
+from agnncert.attacks import VoteProblem
 from tests.support.small_graphs import random_graph
 
 
@@ -49,7 +49,7 @@ def test_edges_within_the_radius_flip_no_label(division, voting_rule) -> None:
     model = two_minds(data)
     alone = model(data.x, torch.zeros(2, 0, dtype=torch.int64)).argmax(1)
     certificate = ac.certify(model, data, division, voting_rule=voting_rule)
-    problem = Problem(model, data, division, voting_rule)
+    problem = VoteProblem(model, data, division, voting_rule)
     rng, tried, at_the_border = random.Random(0), 0, 0
     place, holds = {name: k for k, name in enumerate(certificate.target.tolist())}, cache(certificate.holds_against)
     for _ in range(160):
@@ -59,7 +59,9 @@ def test_edges_within_the_radius_flip_no_label(division, voting_rule) -> None:
         held = holds(cost)
         if held[place[name]]:
             tried += 1
-            attacked = np.array([problem.winner(votes) for votes in problem.recast_whole(range(len(held)), change)])
+            attacked = np.array(
+                [problem.winner(votes) for votes in problem.outcomes_in_whole_graph(range(len(held)), change)]
+            )
             assert np.array_equal(attacked[held], certificate.label[held]), (name, change)
             at_the_border += int(alone[place[name]]) != certificate.label[place[name]]
     assert tried > 20, "nothing was certified, so nothing was tried"

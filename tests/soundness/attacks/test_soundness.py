@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.attacks import AttackReport, Problem, attack, greedy, random
+from agnncert.attacks import AttackReport, VoteProblem, attack, greedy, random
 from agnncert.graphs.canonical import canonical
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
@@ -56,13 +56,13 @@ def test_attacks_stay_within_their_budget_and_never_refute_a_certificate(
 def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_graph(arena: dict[str, Any]) -> None:
     problem = arena["problem"]
     rows = problem.rows(None)
-    before = problem.votes(rows)
+    before = problem.outcomes(rows)
     results = [*random(problem, None, MIXED), *greedy(problem, None, MIXED, features=arena["features"])]
     assert sum(result.succeeded for result in results) > 0
     for k, result in enumerate(results):
-        again = problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
+        again = problem.outcomes_in_whole_graph([result.row], result.perturbation, engine="naive")[0]
         assert result.label_after == problem.winner(again)
-        assert result.votes_moved == (again != before[k % len(rows)]).sum()
+        assert result.moved == (again != before[k % len(rows)]).sum()
         moved = arena["division"].moved_groups(
             result.perturbation,
             problem.graph if problem.task == "node" else canonical(arena["data"][result.row]),
@@ -128,7 +128,7 @@ def test_a_certificate_that_promises_three_steps_too_many_is_refuted(arena: dict
 @pytest.mark.parametrize("each", [4, math.inf])
 def test_hubs_break_no_more_targets_than_the_collective_bound(division: str, each: float) -> None:
     model, data, division = setting("node", division, num_groups=9)
-    certificate, problem = ac.certify(model, data, division), Problem(model, data, division)
+    certificate, problem = ac.certify(model, data, division), VoteProblem(model, data, division)
     broken = 0
     for count in (1, 3, 5):
         budget = ac.Budget(inject_nodes=count, edges_per_injected=each)

@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.attacks import attack, greedy, random
 from agnncert.attacks.api import KINDS
-from agnncert.attacks.problem import Problem, cost_of
+from agnncert.attacks.results import cost_of
+from agnncert.attacks.vote_problem import VoteProblem
 from tests.support.towns import CLASSES, NodeListener, setting, town, towns
 
 
@@ -45,7 +46,7 @@ def test_graphs_without_ids_are_attacked_under_the_next_row_numbers(task: str, d
     data: Any = town(15, ids=False) if task == "node" else towns(4, ids=False)
     model = setting(task, "E")[0]
     budget = ac.Budget(inject_nodes=4, edges_per_injected=2, add_edges=1)
-    problem = Problem(model, data, division)
+    problem = VoteProblem(model, data, division)
     for results in (greedy(problem, None, budget), random(problem, None, budget)):
         assert sum(result.cost.inject_nodes > 0 for result in results) > 0
         for result in results:
@@ -69,7 +70,7 @@ def test_edge_weights_are_turned_where_the_model_reads_them() -> None:
     assert report.succeeded.any()
     assert any(value not in (0, 1) for r in report.results for _, _, value in r.perturbation.change_edges)
     copies = attack(NodeListener(), town(20, degree=6.0), ac.EdgeCentric(3), budget=budget)
-    assert sum(result.votes_moved for result in copies.results) > 0
+    assert sum(result.moved for result in copies.results) > 0
 
 
 def test_own_features_are_changed_if_the_budget_says_so_and_cost_nothing_else() -> None:
@@ -121,13 +122,14 @@ class OneByOne(ac.Division):
         return 3
 
 
-def test_a_users_own_division_is_attacked_at_random_and_exhaustively() -> None:
+def test_a_users_own_division_is_attacked_without_knowing_its_subgraphs() -> None:
     data = town(6, degree=2)
-    for kind in ("random", "exhaustive"):
-        report = attack(NodeListener(), data, OneByOne(), budget=ac.Budget(add_edges=1, delete_edges=1), kind=kind)
-        assert sum(result.votes_moved for result in report.results) > 0
-    with pytest.raises(ac.errors.SettingsError, match='OneByOne: use "random" or "exhaustive"'):
-        attack(NodeListener(), data, OneByOne(), budget=ac.Budget(add_edges=1))
+    some = ac.Budget(add_edges=1, delete_edges=1)
+    for kind in ("random", "exhaustive", "greedy"):
+        report = attack(NodeListener(), data, OneByOne(), budget=some, kind=kind)
+        assert sum(result.moved for result in report.results) > 0
+    with pytest.raises(ac.errors.SettingsError, match='OneByOne: use "greedy", "random" or "exhaustive"'):
+        attack(NodeListener(), data, OneByOne(), budget=some, kind="gradient")
 
 
 def test_wrong_calls_are_met_with_what_to_do() -> None:
@@ -168,4 +170,4 @@ def test_every_kind_is_documented_and_runs() -> None:
 
 def test_no_targets_are_no_obstacle_for_an_attack_by_name() -> None:
     model, data, _ = setting("node", "E", count=6, num_groups=4)
-    assert random(Problem(model, data, OneByOne()), [], ac.Budget(add_edges=1)) == []
+    assert random(VoteProblem(model, data, OneByOne()), [], ac.Budget(add_edges=1)) == []

@@ -8,7 +8,7 @@ import pytest
 
 import agnncert as ac
 from agnncert.attacks import attack, exhaustive, greedy
-from agnncert.attacks.problem import Problem
+from agnncert.attacks.vote_problem import VoteProblem
 from tests.support.towns import GraphListener, NodeListener, town, towns
 
 BUDGETS = [
@@ -35,7 +35,7 @@ def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_
     certified = broken = tried = 0
     for model, data, division in problems():
         certificate = ac.certify(model, data, division)
-        problem = Problem(model, data, division)
+        problem = VoteProblem(model, data, division)
         for budget in BUDGETS:
             results = exhaustive(problem, None, budget)
             holds = certificate.holds_against(budget)
@@ -55,17 +55,17 @@ def test_own_features_are_tried_where_the_budget_allows_it() -> None:
     own = ac.Budget(target_features=True)
     open_division, gated = ac.NodeCentric(4), ac.GatedNodeCentric(4)
     for division in (open_division, gated):
-        results = exhaustive(Problem(model, data, division), None, own)
+        results = exhaustive(VoteProblem(model, data, division), None, own)
         assert all(result.cost in (ac.Budget(), own) for result in results)
         assert not (ac.certify(model, data, division).holds_against(own) & [r.succeeded for r in results]).any()
-    assert any(result.succeeded for result in exhaustive(Problem(model, data, open_division), None, own))
-    assert max(result.votes_moved for result in exhaustive(Problem(model, data, gated), None, own)) <= 1
+    assert any(result.succeeded for result in exhaustive(VoteProblem(model, data, open_division), None, own))
+    assert max(result.moved for result in exhaustive(VoteProblem(model, data, gated), None, own)) <= 1
 
 
 def test_greedy_finds_what_exhaustive_finds_most_of_the_time() -> None:
     missed = found = 0
     for model, data, division in problems():
-        problem = Problem(model, data, division)
+        problem = VoteProblem(model, data, division)
         for budget in (BUDGETS[1], BUDGETS[4]):
             for everything, quick in zip(exhaustive(problem, None, budget), greedy(problem, None, budget), strict=True):
                 assert everything.succeeded or not quick.succeeded
@@ -75,7 +75,7 @@ def test_greedy_finds_what_exhaustive_finds_most_of_the_time() -> None:
 
 
 def test_too_many_attacks_are_refused_with_their_number() -> None:
-    problem = Problem(NodeListener(), town(12), ac.EdgeCentric(3))
+    problem = VoteProblem(NodeListener(), town(12), ac.EdgeCentric(3))
     with pytest.raises(ac.errors.BudgetError, match=r"attacks on this graph, more than the limit of 20,000"):
         exhaustive(problem, [0], ac.Budget(add_edges=6))
     with pytest.raises(ac.errors.BudgetError, match="infinitely many"):

@@ -9,7 +9,7 @@ import pytest
 import agnncert as ac
 from agnncert.attacks import attack, exhaustive, greedy
 from agnncert.attacks.candidates import AdversarialFeatures
-from agnncert.attacks.problem import SMALL, Problem
+from agnncert.attacks.vote_problem import SMALL, VoteProblem
 from agnncert.errors import SettingsError
 from tests.support.towns import GraphListener, NodeListener, town, towns
 
@@ -48,10 +48,10 @@ def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_
     certified = broken = 0
     for model, data, division, voting_rule in problems():
         certificate = ac.certify(model, data, division, voting_rule=voting_rule)
-        problem = Problem(model, data, division, voting_rule)
+        problem = VoteProblem(model, data, division, voting_rule)
         rows = problem.rows(None)
         features = None if problem.per_neighbour else AdversarialFeatures.of(problem)  # once for all budgets
-        assert [problem.winner(votes) for votes in problem.votes(rows)] == certificate.label.tolist()
+        assert [problem.winner(votes) for votes in problem.outcomes(rows)] == certificate.label.tolist()
         found: dict[str, list[Any]] = {}  # the results of each change
         for budget in BUDGETS:
             holds = certificate.holds_against(budget)
@@ -64,7 +64,7 @@ def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_
             certified += int(holds.sum())
         for shared in found.values():
             targets = list(dict.fromkeys(result.row for result in shared))
-            again = problem.recast_whole(targets, shared[0].perturbation, engine="naive")
+            again = problem.outcomes_in_whole_graph(targets, shared[0].perturbation, engine="naive")
             label = {row: problem.winner(votes) for row, votes in zip(targets, again, strict=True)}
             assert all(result.label_after == label[result.row] for result in shared), (division, voting_rule, shared)
     # Otherwise the test above would say nothing.
@@ -98,9 +98,11 @@ def test_votes_in_a_large_graph_whose_edges_have_a_direction_are_those_of_the_wh
     data = town(SMALL + 20)
     src, dst = data.edge_index
     data.edge_index = data.edge_index[:, (src < dst) | ((src + dst) % 3 > 0)]  # some lead one way only
-    problem = Problem(NodeListener(), data, division)
+    problem = VoteProblem(NodeListener(), data, division)
     names = problem.ids()
     for row in range(0, len(names), 7):
         louder = {names[u]: (10 * data.x[u]).tolist() for u in range(0, len(names), 5) if u != row}
         for change in (ac.Perturbation(), ac.Perturbation(change_features=louder)):
-            assert np.array_equal(problem.recast([(row, change)]), problem.recast_whole([row], change))
+            assert np.array_equal(
+                problem.outcomes_after([(row, change)]), problem.outcomes_in_whole_graph([row], change)
+            )

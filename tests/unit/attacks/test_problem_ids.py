@@ -7,7 +7,8 @@ import pytest
 
 import agnncert as ac
 from agnncert.attacks import attack
-from agnncert.attacks.problem import SMALL, Problem, cost_of
+from agnncert.attacks.results import cost_of
+from agnncert.attacks.vote_problem import SMALL, VoteProblem
 from agnncert.errors import IdError
 from tests.support.graphs import twin_of
 from tests.support.towns import NodeListener, town
@@ -27,17 +28,17 @@ def with_twins(count: int) -> Any:
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
 def test_votes_on_an_attacked_graph_are_those_of_the_node_that_was_asked_for(division: Any, count: int) -> None:
     data = with_twins(count)
-    problem = Problem(NodeListener(), data, division)
+    problem = VoteProblem(NodeListener(), data, division)
     rows = list(range(count))
-    before = problem.votes(np.arange(count))
-    assert np.array_equal(problem.recast_whole(rows, ac.Perturbation()), before)
+    before = problem.outcomes(np.arange(count))
+    assert np.array_equal(problem.outcomes_in_whole_graph(rows, ac.Perturbation()), before)
     far = count // 2
     for row in (0, 1, far, far + 1):
         known = set(data.edge_index[1, data.edge_index[0] == row].tolist())
         other = next(u for u in range(far // 2, count) if u not in known and u != row)
         names = data.node_id[row], data.node_id[other]
         change = ac.Perturbation(add_edges=[names], change_features={names[1]: (10 * data.x[row]).tolist()})
-        assert np.array_equal(problem.recast([(row, change)]), problem.recast_whole([row], change))
+        assert np.array_equal(problem.outcomes_after([(row, change)]), problem.outcomes_in_whole_graph([row], change))
 
 
 LARGE = [-1, 2**63, 2**64 - 1, *range(2**63 + 1, 2**63 + 10)]
@@ -69,9 +70,9 @@ def test_features_of_the_twin_of_a_target_are_not_the_targets_own() -> None:
 def test_an_id_with_the_key_of_a_living_node_is_unused() -> None:
     data = town(4)
     data.node_id = ["x", "a", "b", "c"]
-    problem = Problem(NodeListener(), data, ac.EdgeCentric(3))
+    problem = VoteProblem(NodeListener(), data, ac.EdgeCentric(3))
     row = [9.0] + [0.0] * (data.x.size(1) - 1)
     twin = ac.Perturbation(inject_nodes={twin_of("x"): row}, add_edges=[(twin_of("x"), "a")])
-    assert (problem.recast([(1, twin)]) != problem.votes(np.array([1]))).any()
+    assert (problem.outcomes_after([(1, twin)]) != problem.outcomes(np.array([1]))).any()
     with pytest.raises(IdError, match="'x'"):
-        problem.recast([(1, ac.Perturbation(inject_nodes={"x": row}))])
+        problem.outcomes_after([(1, ac.Perturbation(inject_nodes={"x": row}))])

@@ -116,6 +116,8 @@ def events_of(changes: Any, graph: int | None = None) -> Iterator[Event]:
 
 def _events_of_perturbation(change: Perturbation, graph: int | None) -> Iterator[Event]:
     """In the order of ``Perturbation.apply``."""
+    if change.added_values:
+        raise GraphError('a live graph is told what an added edge carries by Event("add_edge", u, v, value).')
     for node, row in change.change_features.items():
         yield Event("change_features", node, value=row, graph=graph)
     for u, v, value in change.change_edges:
