@@ -50,6 +50,8 @@ def test_a_perturbation_is_its_events_in_the_order_in_which_it_applies_them():
     assert kinds == [
         "change_features", "change_edge", "delete_edge", "delete_node", "add_node", "add_edge", "add_edge",
     ]  # fmt: skip
+    with pytest.raises(GraphError, match="what an added edge carries"):
+        list(events_of(ac.Perturbation([(1, 2)], added_values={"edge_weight": 2.0})))
     for none in ("add_edge", 5, [5], {"kind": "add_edge"}):
         with pytest.raises(GraphError, match="expected"):
             list(events_of(none))

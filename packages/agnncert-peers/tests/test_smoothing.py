@@ -52,6 +52,28 @@ def test_the_fast_and_the_naive_engine_give_the_same_certificate(graph):
         assert (fast.evidence.selection == naive.evidence.selection).all()
 
 
+def test_labels_and_scores_are_those_of_the_certificate(graph):
+    for defence in (BiRS(0.6, 0.7, **SMALL), SparseRS(0.02, 0.4, **SMALL)):
+        certificate = ac.certify(known_model(), graph, defence)
+        label, counts = defence.labels_and_scores(known_model(), graph)
+        assert (label == certificate.label).all()
+        assert (counts == certificate.counts).all()
+
+
+def test_smoothed_labels_are_attacked_like_any_others(graph):
+    defence = BiRS(0.3, 0.3, selection=20, samples=40)
+    budget = Budget(add_edges=6)
+    certificate = ac.certify(known_model(), graph, defence, targets=[0, 4, 9])
+    report = ac.attack(known_model(), graph, certificate=certificate, budget=budget)
+    for result in report.results:
+        again = ac.certify(known_model(), result.perturbed(graph), defence)
+        assert again[result.target].label == result.label_after
+        assert result.cost.add_edges <= 6
+    assert max(result.moved for result in report.results) > 0
+    with pytest.raises(SettingsError, match="has none"):
+        ac.attack(known_model(), graph, defence, budget=budget, kind="gradient")
+
+
 def test_some_targets_get_the_same_answer_as_among_all(graph):
     everyone = ac.certify(known_model(), graph, BiRS(0.6, 0.7, **SMALL))
     some = ac.certify(known_model(), graph, BiRS(0.6, 0.7, **SMALL), targets=torch.tensor([4, 2]))

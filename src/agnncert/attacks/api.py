@@ -53,7 +53,10 @@ class AttackReport:
 
     @cached_property
     def violations(self) -> tuple[AttackResult, ...]:
-        """Attacks that changed a label although the certificate holds against their cost: each refutes it."""
+        """Attacks that changed a label although the certificate holds against their cost: each refutes it.
+
+        This is said of deterministic certificates. A label that is drawn from samples may change by chance.
+        """
         holds = holds_each(self._required(), [result.cost for result in self.results])
         return tuple(self.results[k] for k in np.flatnonzero(self.succeeded & holds))
 

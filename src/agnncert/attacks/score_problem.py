@@ -143,5 +143,5 @@ class ScoreProblem(Problem):
             dtype = torch.promote_types(dtype, part.x.dtype)
         x = torch.cat([part.x.to(dtype) for part in parts])
         joined = Data(x=x, edge_index=torch.cat(edges, dim=1), **values)
-        places = np.array([place for place, _ in batch])
-        return self._ask(joined, starts + places)
+        positions = np.array([place for place, _ in batch])
+        return self._ask(joined, starts + positions)

@@ -183,8 +183,8 @@ class VoteProblem(Problem):
             return self._votes(canonical_set(graphs, self.keeps_self_loops), np.arange(len(rows)), engine)
         attacked = change.apply(self.data)
         row_of = RowOf(attacked)
-        places = np.array([row_of[self._ids[int(row)]] for row in rows], dtype=np.int64)
-        return self._votes(canonical(attacked, self.keeps_self_loops), places, engine)
+        positions = np.array([row_of[self._ids[int(row)]] for row in rows], dtype=np.int64)
+        return self._votes(canonical(attacked, self.keeps_self_loops), positions, engine)
 
     def _no_votes(self) -> OutcomeTable:
         if self.per_neighbour:
@@ -194,8 +194,8 @@ class VoteProblem(Problem):
 
     def _votes(self, graph: CanonicalGraph, rows: IntArray, engine: EngineName = "fast") -> OutcomeTable:
         """Returns votes, and in a last column the class that a prior follows; or their sums, if neighbours vote."""
-        places = np.asarray(rows, dtype=np.int64)
-        votes, _ = compute_votes(self.bound_model, graph, self.division, places, engine)
+        positions = np.asarray(rows, dtype=np.int64)
+        votes, _ = compute_votes(self.bound_model, graph, self.division, positions, engine)
         counted, followed = apply_voting_rule(votes, self.voting_rule)
         if self.per_neighbour:
             no_edge = followed.get("no_edge", np.empty(0))
@@ -246,8 +246,8 @@ class VoteProblem(Problem):
         row_of = {}
         for (key, graph), start in zip(graphs.items(), joined.starts.tolist(), strict=True):
             row_of[key] = RowOf(graph, start)
-        places = [row_of[id(graph)][self._ids[row]] for row, graph in batch]
-        distinct, position = np.unique(places, return_inverse=True)
+        positions = [row_of[id(graph)][self._ids[row]] for row, graph in batch]
+        distinct, position = np.unique(positions, return_inverse=True)
         return self._votes(replace(joined, task="node", batch=None), distinct)[position]
 
     def _within_reach(self, row: int, change: Perturbation) -> Data:

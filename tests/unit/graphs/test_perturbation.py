@@ -94,6 +94,18 @@ def test_new_edges_of_a_weighted_graph_have_weight_one():
     assert grown.edge_attr[4:].tolist() == [[1, 1], [1, 1]]
 
 
+def test_new_edges_carry_what_is_stated_and_else_one():
+    weighted = data(edge_weight=torch.full((4,), 5.0), edge_attr=torch.zeros(4, 2))
+    grown = Perturbation(add_edges=[(10, 13)], added_values={"edge_attr": [7.0, 0.0]}).apply(weighted)
+    assert grown.edge_weight.tolist() == [5, 5, 5, 5, 1, 1]
+    assert grown.edge_attr[4:].tolist() == [[7, 0], [7, 0]]
+    whole = data(edge_weight=torch.full((4,), 5))
+    grown = Perturbation(add_edges=[(10, 13)], added_values={"edge_weight": 0.5}, directed=True).apply(whole)
+    assert grown.edge_weight.tolist() == [5, 5, 5, 5, 0.5]
+    with pytest.raises(GraphError, match=r"edge_attr of added edges has shape \(1,\), but the graph's has \(2,\)"):
+        Perturbation(add_edges=[(10, 13)], added_values={"edge_attr": [7.0]}).apply(weighted)
+
+
 def test_the_graph_it_is_applied_to_stays_as_it_was():
     given = data(edge_weight=torch.ones(4))
     before = given.clone()

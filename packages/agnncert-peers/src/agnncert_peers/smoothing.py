@@ -21,7 +21,7 @@ from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.votes import ENGINES, EngineName
 from agnncert.errors import CertificateError, SettingsError, did_you_mean
 from agnncert.graphs.graph import CanonicalGraph, edge_values_of
-from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate
@@ -213,16 +213,31 @@ class Smoothing(RandomDefence, Defence):
         ready = prepared(data, targets)
         chosen = ready.targets(targets)
         self._check_model(audit(model, ready.data, EdgeCentric(1)), engine)
-        call = bind(model, chosen.graph, chosen.task)
-        sampler = self._sampler(call, chosen.graph, chosen.positions, engine == "naive")
-        self._probe(call, chosen.graph, chosen.positions)
+        self._probe(bind(model, chosen.graph, chosen.task), chosen.graph, chosen.positions)
         digests = {"graph": chosen.digest, "model": model_digest(model)}
+        evidence = self._drawn_evidence(model, chosen, digests, options)
+        claim = sample_claim(evidence, chosen.id_kind, digests, (str(self),))
+        return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+    @torch.no_grad()
+    def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
+        """Returns the label of each target and the samples of each class. The model is not audited for it."""
+        chosen = prepared(data, targets).targets(targets)
+        evidence = self._drawn_evidence(model, chosen, {}, CertifyOptions())
+        return evidence.bounds.label.astype(np.int64), evidence.counts
+
+    def _drawn_evidence(
+        self, model: Any, chosen: Targets, digests: Mapping[str, str], options: CertifyOptions
+    ) -> SampleEvidence:
+        """Draws all samples; ``digests`` name what a checkpoint must agree with."""
+        call = bind(model, chosen.graph, chosen.task)
+        sampler = self._sampler(call, chosen.graph, chosen.positions, options.engine == "naive")
         key = {"method": self.method, "noise": self.drawn(), "targets": chosen.rows.tolist(), **digests}
         counts = collect(
             sampler, self.selection, self.samples, self.seed, key, options.checkpoint, options.progress, options.workers
         )
         noise = self.noise(int(chosen.graph.x.size(1)))
-        evidence = SampleEvidence(
+        return SampleEvidence(
             self.method,
             noise,
             counts.selection,
@@ -233,8 +248,6 @@ class Smoothing(RandomDefence, Defence):
             chosen.task,
             self.sources(chosen.graph, chosen.positions),
         )
-        claim = sample_claim(evidence, chosen.id_kind, digests, (str(self),))
-        return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
 
 def _plain(data: Data | CanonicalGraph) -> CanonicalGraph:
