@@ -22,7 +22,7 @@ from agnncert import attacks
 from agnncert.attacks.api import holds_each
 from agnncert.certificates.budget import COUNTS
 from agnncert.training.settings import recipe
-from experiments.benchmarks import targets_per_node as hub_attack
+from experiments.benchmarks import hubs as hub_attack
 
 RESULTS = Path(__file__).parent / "results"
 INF = math.inf
@@ -217,15 +217,15 @@ def run(arena: Arena, store: Store, key, attack, chosen, budgets) -> None:  # ty
     store.add(arena.measured(key, results, budgets, chosen, started))
 
 
-def targets_per_node(arena: Arena, store: Store) -> None:
+def hubs(arena: Arena, store: Store) -> None:
     """All nodes of the graph at once."""
     for count in HUBS:
         rest = {"edges_per_injected": INF}
-        key = arena.key("targets_per_node", "inject_nodes", rest, f"{count} hubs")
+        key = arena.key("hubs", "inject_nodes", rest, f"{count} hubs")
         if count > arena.division.num_groups or store.has(key):
             continue
         started, budget = time.perf_counter(), ac.Budget(inject_nodes=count, **rest)
-        results = hub_attack.targets_per_node(arena.problem, None, budget, features=arena.features)
+        results = hub_attack.hubs(arena.problem, None, budget, features=arena.features)
         row = arena.measured(key, results, [budget] * len(results), None, started)
         shared: dict[int, list] = {}  # type: ignore[type-arg]
         for result in results:
@@ -331,7 +331,7 @@ def votes_markdown(rows: list[dict]) -> str:  # type: ignore[type-arg]
 
 def markdown(rows: list[dict]) -> str:  # type: ignore[type-arg]
     plain = [row for row in rows if row["attack"] != "curve"]
-    alone = [row for row in plain if row["attack"] != "targets_per_node"]
+    alone = [row for row in plain if row["attack"] != "hubs"]
     within = sum(row["attacked_while_certified"] for row in plain)
     refuted = sum(row["refuted"] for row in rows)
     recast, otherwise = (sum(row[name] for row in plain) for name in ("recast_in_full", "recast_otherwise"))
@@ -348,7 +348,7 @@ def markdown(rows: list[dict]) -> str:  # type: ignore[type-arg]
     lines += ["", "## Hubs: all nodes of the graph at once", "",
         "Injected nodes joined to every node with the same closest rival.", "",
         "| dataset | division | hubs | nodes | certified | changed | above the collective bound |", "|" + "---|" * 7]  # fmt: skip
-    for row in (row for row in plain if row["attack"] == "targets_per_node"):
+    for row in (row for row in plain if row["attack"] == "hubs"):
         lines.append(f"| {row['dataset']} | {short(row)} | {row['beyond'].split()[0]} | {row['targets']:,} | "
             f"{row['attacked_while_certified']:,} | {row['changed']:,} | {row['above_collective_bound']} of {row['graphs']} graphs |")  # fmt: skip
     lines += ["", "## The same weights without a vote", "",
@@ -407,7 +407,7 @@ def main() -> None:
             arena = Arena(dataset, division, options, count)
             one_by_one(arena, store)
             if arena.task == "node":
-                targets_per_node(arena, store)
+                hubs(arena, store)
             gradient(arena, store)
             curve(arena, store)
             (options.out / "attacks.md").write_text(markdown(store.rows))
