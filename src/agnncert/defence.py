@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
+import numpy as np
+
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import VotingRule
@@ -242,17 +244,20 @@ class Defence(ABC):
             SettingsError: It has no such setting, or does not classify nodes (or graphs).
         """
 
-    def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
-        """Returns the label of each target, shape ``[n]``, and the score of every class, ``[n, num_classes]``.
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns the score of every class for each target, in whole numbers, shape ``[n, num_classes]``.
 
         This version certifies, which takes longer than it has to: kinds override it.
         """
-        certificate = self.certify(model, data, targets, CertifyOptions())
-        return certificate.label, certificate.counts
+        return self.certify(model, data, targets, CertifyOptions()).counts
 
-    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
-        """Returns the score of every class for each target, in whole numbers, shape ``[n, num_classes]``."""
-        return self.labels_and_scores(model, data, targets)[1]
+    def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
+        """Returns the label of each target, shape ``[n]``, and the score of every class, ``[n, num_classes]``.
+
+        Kinds whose label is not always the class with the largest score override it.
+        """
+        scores = self.scores(model, data, targets)
+        return np.asarray(scores.argmax(axis=1)), scores
 
     def labels(self, model: Any, data: Any, targets: Any = None) -> IntArray:
         """Returns the label of each target, shape ``[n]``."""

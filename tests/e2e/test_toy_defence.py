@@ -67,6 +67,19 @@ def test_it_is_audited(data, model):
     assert ac.audit(model, data, NeighbourCount()).ok
 
 
+def test_it_is_attacked(installed, data, model):
+    certificate = ac.certify(model, data, NeighbourCount(), [3, 8, 20, 41])
+    assert certificate.radius.min() >= 0
+    for more, succeed in ((0, False), (1, True)):
+        within = certificate.max_certified("add_edges").astype(int)
+        budgets = [ac.Budget(add_edges=int(size) + more) for size in within]
+        report = ac.attack(model, data, certificate=certificate, budget=budgets)
+        assert not report.violations
+        assert report.succeeded.any() == succeed
+    with pytest.raises(SettingsError, match=r"and NeighbourCount.* has none"):
+        ac.attack(model, data, certificate=certificate, budget=budgets, kind="gradient")
+
+
 def test_what_it_cannot_do_it_says_in_the_same_words_everywhere(data, model):
     with pytest.raises(SettingsError, match="because nobody has written it for a toy"):
         NeighbourCount().live(model, data)

@@ -119,6 +119,9 @@ class NeighbourCount(Defence):
     def scores(self, model, data, targets=None):
         return self.count(model, prepared(data, targets).targets(targets)).votes
 
+    def reach_in_hops(self):
+        return 1  # so that attacks look at neighbours alone
+
     def recompute(self, contents, data, model, options):
         chosen = data.targets(contents.arrays["row"])
         findings = Findings([*wrong_targets(contents, chosen)], ["the graph"], compared=["data"])

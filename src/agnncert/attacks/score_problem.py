@@ -40,7 +40,8 @@ class ScoreProblem(Problem):
     def num_classes(self) -> int:
         """Number of classes."""
         first_row = np.zeros(min(1, self.num_targets), dtype=np.int64)
-        return int(self.defence.scores(self.model, self.data, first_row).shape[1])
+        _, scores = self.defence.labels_and_scores(self.model, self.data, first_row)
+        return int(scores.shape[1])
 
     @property
     def most_changes(self) -> int:

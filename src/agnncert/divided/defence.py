@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -107,8 +106,8 @@ class Divided(Defence):
         return cls(division_named(name, settings.get("groups"), settings.get("hash") or "md5", task))
 
     @torch.no_grad()
-    def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
-        """Returns the label of each target, and the votes for each class, those of the prior included."""
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns the votes for each class, those of the prior included, shape ``[n, num_classes]``."""
         canonical_data = prepared(data, targets, compact=True)
         chosen = canonical_data.targets(targets, self.division.self_loops)
         bound_model = bind(model, chosen.graph, chosen.task)
@@ -117,7 +116,7 @@ class Divided(Defence):
         votes, reach = compute_votes(bound_model, chosen.graph, self.division, chosen.positions)
         parameters = self.division.parameters
         evidence = VoteEvidence.from_votes(votes, theorem, voting_rule, reach, parameters=parameters)
-        return np.asarray(evidence.counts.argmax(axis=1)), evidence.counts
+        return evidence.counts
 
     def as_certified(self, certificate: Certificate) -> "Divided":
         """Returns the same division with the voting rule of a certificate, unless it has one."""

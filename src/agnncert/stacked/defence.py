@@ -167,9 +167,13 @@ class StackedVotes(StackedSettings, Defence):
         make = addon("agnncert.live", self.kind, "agnncert_live", "a live graph")
         return make(self, model, data, **settings)
 
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns the score of each class in steps of ``1 / STEPS`` of a vote, shape ``[n, num_classes]``."""
+        return self.labels_and_scores(model, data, targets)[1]
+
     @torch.no_grad()
     def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
-        """Returns the label of each target, and the score of each class in steps of ``1 / STEPS`` of a vote."""
+        """Returns the label of each target, which is decided before scores are rounded, and the scores."""
         require_stacked(model, self)
         chosen = prepared(data, targets).targets(targets)
         evidence = StackedEvidence(**stacked_counts(model, chosen))

@@ -20,7 +20,7 @@ class Clipped(ac.Defence):
     def __str__(self) -> str:
         return "clipped features"
 
-    def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[Any, Any]:
+    def scores(self, model: Any, data: Any, targets: Any = None) -> Any:
         graphs = data if isinstance(data, list) else [data]
         rows = []
         for graph in graphs:
@@ -28,8 +28,7 @@ class Clipped(ac.Defence):
             with torch.no_grad():
                 rows.append(model(graph.x.clamp(-2, 2), graph.edge_index, *batch))
         scores = (1000 * torch.cat(rows)).long().numpy()
-        scores = scores if targets is None else scores[targets]
-        return scores.argmax(axis=1), scores
+        return scores if targets is None else scores[targets]
 
     def fit(self, model: Any, data: Any, options: Any) -> Any:
         raise NotImplementedError

@@ -219,9 +219,16 @@ class Smoothing(RandomDefence, Defence):
         claim = sample_claim(evidence, chosen.id_kind, digests, (str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns how many samples have each class, shape ``[n, num_classes]``."""
+        return self.labels_and_scores(model, data, targets)[1]
+
     @torch.no_grad()
     def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
-        """Returns the label of each target and the samples of each class. The model is not audited for it."""
+        """Returns the label of each target, which other samples choose, and how many samples have each class.
+
+        The model is not audited for it.
+        """
         chosen = prepared(data, targets).targets(targets)
         evidence = self._drawn_evidence(model, chosen, {}, CertifyOptions())
         return evidence.bounds.label.astype(np.int64), evidence.counts
