@@ -11,40 +11,36 @@ import numpy as np
 from agnncert.attacks.api import KINDS, attack
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.file import read_contents
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.cli.data import load_data
+from agnncert.cli.defences import make_defence
 from agnncert.cli.folder import RunFolder, find_run
-from agnncert.cli.inputs import (
-    fresh_model,
-    is_module_spec,
-    load_data,
+from agnncert.cli.models import fresh_model, load_weights, trained_model
+from agnncert.cli.report_step import UNDER_ATTACK, report_run
+from agnncert.cli.settings import CertifySettings, DefenceSettings, numbers, require_one_of
+from agnncert.cli.studies import (
+    certified_model,
     load_run_data,
-    load_weights,
-    make_division,
     model_of_run,
     row_origin,
     stored_settings,
     study_of_run,
-    trained_model,
-    who_votes,
 )
-from agnncert.cli.report_step import UNDER_ATTACK, report_run
-from agnncert.cli.settings import CertifySettings, ModelSettings, numbers, require_one_of
-from agnncert.divisions.named import parse_division
+from agnncert.cli.user_code import is_module_spec
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.proving.evidence import VoteEvidence
-from agnncert.stacked.defence import StackedVotes
+from agnncert.recompute import defence_of_file
 from agnncert.study import Study
 from agnncert.verdict import Verdict, verify
 
 log = logging.getLogger(__name__)
 
 
-def audit_named(settings: ModelSettings, task: str | None = None, model: str | None = None) -> AuditReport:
+def audit_named(settings: DefenceSettings, task: str | None = None, model: str | None = None) -> AuditReport:
     """Whether the model that settings name may be certified.
 
     Args:
@@ -69,16 +65,16 @@ def audit_named(settings: ModelSettings, task: str | None = None, model: str | N
     of_data = wanted if data is None else infer_task(data)
     if task not in (None, of_data):
         raise SettingsError(f"--task {task} does not fit the data, which is for {of_data} classification.")
-    settings, division = make_division(settings, of_data, data)
-    module = fresh_model(settings, data)
-    if module is not None:
-        module = load_weights(module, settings.weights) if settings.weights is not None else module.eval()
-    report: AuditReport = division.audit(module, data, None if data is not None else wanted)
-    return report
+    settings, defence = make_defence(settings, of_data, data)
+    untrained = fresh_model(settings, data, type(defence))
+    if settings.weights is not None:
+        trained = load_weights(defence.untrained(untrained, data, settings.seed), settings.weights)
+        return defence.audit(trained, data, of_data)
+    return defence.audit(untrained if untrained is None else untrained.eval(), data, of_data)
 
 
 def verify_named(
-    certificate: Path, named: ModelSettings, recheck: float, on_progress: OnProgress | None = None
+    certificate: Path, named: DefenceSettings, recheck: float, on_progress: OnProgress | None = None
 ) -> Verdict:
     """Verifies a certificate and recomputes predictions, with the named data and model, or with those of its run.
 
@@ -99,7 +95,7 @@ def verify_named(
     return verify(certificate, data=data, model=model, **how)
 
 
-def _model_to_check(run: RunFolder | None, named: ModelSettings, data: Any, own_data: bool, recheck: float) -> Any:
+def _model_to_check(run: RunFolder | None, named: DefenceSettings, data: Any, own_data: bool, recheck: float) -> Any:
     """The model that the user names, else that of the run; none if only the user's own data is to be compared."""
     if not (named.model or named.weights or recheck) and (own_data or _is_code(run)):
         return None
@@ -186,21 +182,16 @@ def attack_run(
     with folder.recording():
         named, study = study_of_run(folder, CertifySettings(root=root, model=model))
         certificate = load_certificate(folder.certificate)
-        voter = who_votes(folder, study.new_model(), study.data)
-        if model_digest(voter) != certificate.claim.digests.get("model"):
+        certified = certified_model(folder, study.new_model())
+        if model_digest(certified) != certificate.claim.digests.get("model"):
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
-        if isinstance(study.defence, StackedVotes):
-            raise SettingsError(
-                "these attacks move votes, and stacked votes cast none: examples/bots.py attacks such a model, by "
-                "joining the accounts whose votes help most."
-            )
         # What was certified counts, which need not be what the run began with.
-        division = parse_division(certificate.claim.division).as_defence()
-        study = replace(study, defence=division, model=voter, voting_rule=_rule_of(certificate))
+        defence = defence_of_file(read_contents(folder.certificate), certified)
+        study = replace(study, defence=defence, model=certified, voting_rule=None)
         settings = replace(settings, sizes=settings.sizes or ",".join(map(str, usual_sizes(certificate))))
         folder.begin("attack", settings.table(), folder.data)
         rounds = _rounds(study, certificate, settings)
-        origin = row_origin(named, study, folder.data)
+        origin = _origin(folder) or row_origin(named, study, folder.data)
         folder.put_rows("attack", _rows(origin, certificate, settings, rounds))
         page = report_run(folder.path).page
     return Attacked(folder, rounds, page)
@@ -228,22 +219,17 @@ def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) ->
         if len(chosen):
             fallen = attack(
                 study.new_model(), study.data, study.seeded_defence, budget=budget, kind=settings.kind,
-                targets=certificate.row[chosen], seed=settings.seed, voting_rule=certificate.voting_rule,
+                targets=certificate.row[chosen], seed=settings.seed,
             ).succeeded  # fmt: skip
         rounds.append(_round(size, correct, total, holds, chosen, fallen))
     return tuple(rounds)
 
 
-def _rule_of(certificate: Certificate) -> VotingRule | None:
-    """The voting rule of a certificate; None if it is the default one, about which results say nothing."""
-    evidence = certificate.evidence
-    if not isinstance(evidence, VoteEvidence):
-        return None
-    return (
-        None
-        if evidence.voting_rule == VotingRule().under(evidence.theorem, evidence.votes.num_classes)
-        else evidence.voting_rule
-    )
+def _origin(folder: RunFolder) -> dict[str, Any]:
+    """Returns data, model, defence and seed as the rows of the certificate name them; empty if there are none."""
+    for row in folder.rows("certify"):
+        return {name: row[name] for name in ("data", "digest", "seed", "model", "division")}
+    return {}
 
 
 def _sample(free: BoolArray, holds: BoolArray, wanted: int, random: np.random.Generator) -> IntArray:

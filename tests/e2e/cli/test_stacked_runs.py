@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 import agnncert.stacked.training as small_networks
-from agnncert.cli import main, make_step
+from agnncert.cli import main, train_step
 from agnncert.datasets.encoding import Clock, limit_of
 from agnncert.datasets.fraud import YEAR, ZERO, trusted_edges
 from agnncert.datasets.relations import both_directions
@@ -247,13 +247,13 @@ def test_references_are_a_gnn_and_the_models_without_edges(agnncert, payments) -
 def test_a_recipe_for_stacked_votes_is_not_that_of_the_undefended_model(agnncert, place, monkeypatch) -> None:
     own = {"model": {"hidden_channels": 7, "scale": "standard"}, "fit": {"epochs": 3}}
     monkeypatch.setitem(settings._DESIGNED, ("digits-knn", "stacked"), own)
-    fit, seen = make_step._fit, {}
+    fit, seen = train_step._fit, {}
 
     def note(study, folder, name, *rest):
         seen[name] = study.new_model().config["hidden_channels"], study.fit_args["epochs"]
         return fit(study, folder, name, *rest)
 
-    monkeypatch.setattr(make_step, "_fit", note)
+    monkeypatch.setattr(train_step, "_fit", note)
     monkeypatch.setitem(settings._RECIPES, "digits-knn", {"model": {"hidden_channels": 9}, "fit": {"epochs": 4}})
     told(
         agnncert("train", "digits-knn", "--division", "stacked", "--set", "stacked.epochs=2", "--out", "own", "--json")

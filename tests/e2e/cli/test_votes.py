@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import agnncert as ac
-from agnncert.cli import make_step
+from agnncert.cli import certify_step
 from agnncert.divided import defence
 from agnncert.report.summary import AT_MOST
 from agnncert_peers.possible import possible
@@ -199,8 +199,8 @@ def test_a_run_keeps_what_is_possible_and_shows_it_only_if_a_package_says_so(agn
     write_graphs(Path("graphs"))
     words = ("--division", "node", "--groups", 5, "--epochs", 2, "--no-references", "--out", "runs/graphs")
     assert agnncert("train", "graphs", *words).status == 0
-    monkeypatch.setattr(make_step, "addons", lambda group: {"possible": Offered(possible)})
-    monkeypatch.setattr(make_step, "SIZES", (0, 1, 4, 6, 9))
+    monkeypatch.setattr(certify_step, "addons", lambda group: {"possible": Offered(possible)})
+    monkeypatch.setattr(certify_step, "SIZES", (0, 1, 4, 6, 9))
     folder, name = Path("runs/graphs"), f"{AT_MOST} (nodes injected, deleted or given other features)"
     answer = told(agnncert("certify", folder, "--json"))
     kept = {row["size"]: row["value"] for row in answer["results"] if row["measure"] == name}
@@ -212,6 +212,6 @@ def test_a_run_keeps_what_is_possible_and_shows_it_only_if_a_package_says_so(agn
     for text in (answer["sentences"][1], agnncert("show", folder / "certificate.cert").out, page):
         assert "A classifier that also reads edges is not bounded by this." in text
     assert AT_MOST in (folder / "results.csv").read_text(encoding="utf-8")
-    monkeypatch.setattr(make_step, "addons", lambda group: {})
+    monkeypatch.setattr(certify_step, "addons", lambda group: {})
     told(agnncert("certify", folder, "--json"))
     assert AT_MOST not in (folder / "report.html").read_text(encoding="utf-8")
