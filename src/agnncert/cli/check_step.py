@@ -19,15 +19,9 @@ from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.models import fresh_model, load_weights, trained_model
 from agnncert.cli.report_step import UNDER_ATTACK, report_run
 from agnncert.cli.settings import CertifySettings, DefenceSettings, numbers, require_one_of
-from agnncert.cli.studies import (
-    certified_model,
-    load_run_data,
-    model_of_run,
-    row_origin,
-    stored_settings,
-    study_of_run,
-)
+from agnncert.cli.studies import certified_model, load_run_data, model_of_run, row_origin, stored_settings, study_of_run
 from agnncert.cli.user_code import is_module_spec
+from agnncert.defence import Task
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
@@ -56,8 +50,8 @@ def audit_named(settings: DefenceSettings, task: str | None = None, model: str |
         return study.seeded_defence.audit(study.new_model(), study.data)
     if model is not None:
         raise SettingsError(f"--model {model} goes with the folder of a run, which {settings.model} is not.")
-    wanted = task or "node"
-    require_one_of("task", wanted, ("node", "graph"))
+    require_one_of("task", task or "node", ("node", "graph"))
+    wanted: Task = "graph" if task == "graph" else "node"
     built_in = not is_module_spec(settings.model or "")
     if built_in and not settings.data:
         settings = replace(settings, data="digits-grid" if wanted == "graph" else "digits-knn")

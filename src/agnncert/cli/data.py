@@ -151,8 +151,8 @@ def _num_pairs(graphs: "Sequence[Data]") -> int | None:
         return None
     total = 0
     for graph in graphs:
-        low, high = graph.edge_index.aminmax(dim=0)  # type: ignore[union-attr]
-        total += int(torch.unique(low * int(graph.num_nodes) + high).numel())  # type: ignore[arg-type]
+        low, high = graph.edge_index.aminmax(dim=0)
+        total += int(torch.unique(low * int(graph.num_nodes) + high).numel())
     return total
 
 

@@ -1,4 +1,4 @@
-"""The defence of a run: looked up by its name, and made from settings or taken from the model that was trained for it."""
+"""The defence of a run: looked up by its name and made from settings, or taken from the model that has it."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -32,9 +32,11 @@ def defence_class(name: str | None) -> type[Defence]:
     return kind
 
 
-def usual_model(kind: type[Defence]) -> str:
-    """Returns the name of the model that is trained for a kind of defence, if settings name none."""
-    return kind.base_model or USUAL_MODEL
+def usual_model(kind: type[Defence] | None) -> str:
+    """Returns the name of the model that is trained for a kind of defence, or for none, if settings name no model."""
+    if kind is None or kind.base_model is None:
+        return USUAL_MODEL
+    return kind.base_model
 
 
 def make_defence(

@@ -27,24 +27,25 @@ PRETRAINED = "pretrained"  # in place of a file with weights: those that come wi
 NO_MODEL = "none"  # in place of the name of a model, for defences that need none
 
 
-def fresh_model(settings: ModelSettings, data: Any, kind: type[Defence] = Defence) -> Any:
+def fresh_model(settings: ModelSettings, data: Any, kind: type[Defence] | None = None) -> Any:
     """Returns an untrained model, as ``fit`` is given it; ``None`` if the defence needs none and "none" is named.
 
     Args:
         settings: The settings, which name the model. Defaults to the usual one of the defence.
         data: The data, from which the numbers of features and classes are taken.
-        kind: The class of the defence that it is for.
+        kind: The class of the defence that it is for; ``None`` for a plain model.
 
     Raises:
         SettingsError: There is no such model or setting.
         ModelContractError: A user's own factory fails.
     """
     name = settings.model or usual_model(kind)
-    arguments = {key: None if value == "none" else value for key, value in settings.set.items()}
+    may_be_none = kind is not None and kind.model_is_optional
+    arguments: dict[str, Any] = {key: None if value == "none" else value for key, value in settings.set.items()}
     if is_module_spec(name):
         torch.manual_seed(settings.seed)
         return user_model(name, _facts(data), arguments)
-    if name == NO_MODEL and kind.model_is_optional:
+    if name == NO_MODEL and may_be_none:
         return None
     if name not in MODELS:
         raise SettingsError(
@@ -156,9 +157,4 @@ def with_pretrained_settings(settings: CertifySettings) -> CertifySettings:
     groups = settings.groups
     if groups is None and settings.division in (None, about["division"]):
         groups = about["groups"]
-    return replace(
-        settings,
-        model=about["model"],
-        division=settings.division or about["division"],
-        groups=groups,
-    )
+    return replace(settings, model=about["model"], division=settings.division or about["division"], groups=groups)

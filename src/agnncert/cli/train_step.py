@@ -21,16 +21,7 @@ from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import save_model
 from agnncert.progress import OnProgress
 from agnncert.proving.measures import measured, own_or_any
-from agnncert.study import (
-    UNDEFENDED,
-    Prediction,
-    Study,
-    accuracy,
-    advice_if_worse,
-    fit_model,
-    predict,
-    usual_arguments,
-)
+from agnncert.study import UNDEFENDED, Prediction, Study, accuracy, advice_if_worse, fit_model, predict, usual_arguments
 from agnncert.training.settings import SETTINGS, usual_objective
 
 log = logging.getLogger(__name__)
@@ -133,7 +124,7 @@ def _study(settings: TrainSettings, canonical_data: CanonicalData, defence: Defe
     name = settings.division or ""
     if defence is None or "size" in defence.setting_names(name):  # the defence knows the size already
         arguments["size"] = 0
-    kind = Defence if defence is None else type(defence)
+    kind = None if defence is None else type(defence)
     return Study(
         canonical_data,
         targets_of(canonical_data, None),

@@ -109,7 +109,7 @@ class Divided(Defence):
 
     @classmethod
     def setting_names(cls, name: str) -> tuple[str, ...]:
-        """Returns ``groups`` and ``hash``, if the graph does not determine the groups, and the switches of the class."""
+        """Returns ``groups`` and ``hash``, unless the graph determines the groups, and the switches of the class."""
         entry = DIVISIONS[name]
         if not entry.counts:
             return entry.flags
@@ -119,7 +119,8 @@ class Divided(Defence):
         """Returns the number of groups and the hash function of a built-in division that has them."""
         for entry in DIVISIONS.values():
             if entry.cls == type(self.division).__name__ and entry.counts:
-                return {"groups": getattr(self.division, entry.counts[0]), "hash": self.division.hash}
+                division: Any = self.division
+                return {"groups": getattr(division, entry.counts[0]), "hash": division.hash}
         return {}
 
     @torch.no_grad()

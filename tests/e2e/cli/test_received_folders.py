@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agnncert.cli import main
-from agnncert.cli.check_step import AttackSettings, attack_run, audit_named, verify_named
 from agnncert.cli.certify_step import certify_run
+from agnncert.cli.check_step import AttackSettings, attack_run, audit_named, verify_named
 from agnncert.cli.settings import CertifySettings
 from agnncert.errors import AgnncertError
 from agnncert_live.run import service_of_run
