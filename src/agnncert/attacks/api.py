@@ -145,7 +145,10 @@ def attack(
         raise SettingsError("attack() needs to know the defence: pass it, or the certificate to attack.")
     if division is None:
         raise SettingsError(f"attacks on {defence} are not implemented: pass a division.")
-    voting_rule = certificate.voting_rule if certificate is not None and voting_rule is None else voting_rule
+    if voting_rule is None and defence is not None:
+        voting_rule = as_defence(defence).voting_rule
+    if voting_rule is None and certificate is not None:
+        voting_rule = certificate.voting_rule
     problem = Problem(model, data, division, voting_rule)
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
     if certificate is not None and not np.array_equal(rows, certificate.row):

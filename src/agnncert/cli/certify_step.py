@@ -87,7 +87,7 @@ def certify_run(
             study = _with_choice(study, settings, folder)
         log.info("certifying with %s", study.defence)
         certificate, seconds = _certify(study, settings, folder, on_progress, workers)
-        origin = row_origin(settings, study, about)
+        origin = row_origin(settings, study, about, certificate)
         folder.put_rows("certify", [{**origin, **row} for row in _measured(certificate, study, seconds)])
         reported = report_certificate(certificate, folder.certificate, folder, write=report)
         card = card_text(folder, reported.sentences[:2], reported.table, certificate.claim.not_proved)

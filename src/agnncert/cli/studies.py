@@ -25,6 +25,7 @@ from agnncert.defence import Defence
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import load_description, load_model
+from agnncert.proving.certificate import Certificate
 from agnncert.study import Study
 
 SomeData = TypeVar("SomeData", bound=DataSettings)
@@ -124,10 +125,21 @@ def _study(canonical_data: CanonicalData, settings: CertifySettings, defence: De
     )
 
 
-def row_origin(settings: DefenceSettings, study: Study, about: dict[str, Any]) -> dict[str, Any]:
-    """Returns data, model, defence and seed, as every row of results names them."""
+def row_origin(
+    settings: DefenceSettings, study: Study, about: dict[str, Any], certificate: Certificate | None = None
+) -> dict[str, Any]:
+    """Returns data, model, defence and seed, as every row of results names them.
+
+    Args:
+        settings: The settings.
+        study: The study. A voting rule is named if it is not left to the defence.
+        about: What is known about the data.
+        certificate: The certificate, if there is one, which has the voting rule with nothing left open.
+    """
     defence = str(study.defence)
     voting_rule = study.voting_rule or study.defence.voting_rule
+    if voting_rule is not None and certificate is not None:
+        voting_rule = certificate.voting_rule
     if voting_rule is not None:
         defence = f"{defence}, {voting_rule}"
     return {
