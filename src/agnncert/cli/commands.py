@@ -57,10 +57,11 @@ def demo(
 
     Trains, certifies, attacks, verifies and reports. Needs no network. Ends with a page to open in a browser.
     """
+    from agnncert.cli.attack_step import AttackSettings, attack_run
     from agnncert.cli.certify_step import certify_run
-    from agnncert.cli.check_step import AttackSettings, attack_run, verify_named
     from agnncert.cli.report_step import report_run
     from agnncert.cli.train_step import train_run
+    from agnncert.cli.verify_step import verify_named
 
     begin, screen = time.perf_counter(), Screen(json)
     with screen.following() as on_progress:
@@ -274,7 +275,7 @@ def verify(
     if not (amount or named.data or named.model or named.weights or _is_run(file)):
         verdict = check(certificate)
     else:
-        from agnncert.cli.check_step import verify_named
+        from agnncert.cli.verify_step import verify_named
 
         with screen.following() as on_progress:
             verdict = verify_named(certificate, named, amount, on_progress)
@@ -401,7 +402,7 @@ def audit(
         DefenceSettings, "audit", settings, set_ or (), model=model, data=data, weights=weights, division=division,
         groups=groups, root=root,
     )  # fmt: skip
-    from agnncert.cli.check_step import audit_named
+    from agnncert.cli.audit_step import audit_named
 
     audited = audit_named(named, task, model_of_run)
     outcome = {
@@ -449,7 +450,7 @@ def attack(
     The attacks know model and division. The share of labels that survive is an upper bound beside the certified lower
     one; both go into the report. Exit status: 0 no certified label changed, 1 one did.
     """
-    from agnncert.cli.check_step import AttackSettings, attack_run
+    from agnncert.cli.attack_step import AttackSettings, attack_run
     from agnncert.cli.settings import pairs
 
     wanted = read_settings(

@@ -277,7 +277,7 @@ _CARD = """\
 
 ## Intended use
 
-To classify {targets} of graphs like the one below by a vote. The certified label is the one that the vote elects
+To classify {targets} of graphs like the one below. The certified label is the one that the defence gives
 (`ac.certify(model, data, defence).label`), not the output of one pass over the whole graph.
 
 {issued}

@@ -90,7 +90,7 @@ def _models_beside(file: Path) -> list[Path]:
 def _verdict(copy: Path, file: Path, whole: bool, on_progress: OnProgress | None) -> Verdict:
     if not whole:
         return verify(copy)
-    from agnncert.cli.check_step import verify_named  # brings torch
+    from agnncert.cli.verify_step import verify_named  # brings torch
 
     return verify_named(copy, DefenceSettings(data=str(file.parent)), 0, on_progress)
 

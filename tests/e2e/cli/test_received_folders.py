@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from agnncert.cli import main
+from agnncert.cli.attack_step import AttackSettings, attack_run
+from agnncert.cli.audit_step import audit_named
 from agnncert.cli.certify_step import certify_run
-from agnncert.cli.check_step import AttackSettings, attack_run, audit_named, verify_named
 from agnncert.cli.settings import CertifySettings
+from agnncert.cli.verify_step import verify_named
 from agnncert.errors import AgnncertError
 from agnncert_live.run import service_of_run
 from tests.support.commands import MODULE, write_tables

@@ -1,4 +1,4 @@
-"""The checks of a run: ``audit_named`` of its model, ``verify_named`` and ``attack_run`` of its certificate."""
+"""The step that attacks: ``attack_run`` attacks the targets of a certified run, within what is proved and beyond."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -9,99 +9,20 @@ from typing import Any
 import numpy as np
 
 from agnncert.attacks.api import KINDS, attack
-from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.file import read_contents
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.cli.data import load_data
-from agnncert.cli.defences import make_defence
 from agnncert.cli.folder import RunFolder, find_run
-from agnncert.cli.models import fresh_model, load_weights, trained_model
 from agnncert.cli.report_step import UNDER_ATTACK, report_run
-from agnncert.cli.settings import CertifySettings, DefenceSettings, numbers, require_one_of
-from agnncert.cli.studies import certified_model, load_run_data, model_of_run, row_origin, stored_settings, study_of_run
-from agnncert.cli.user_code import is_module_spec
-from agnncert.defence import Task
+from agnncert.cli.settings import CertifySettings, numbers, require_one_of
+from agnncert.cli.studies import certified_model, row_origin, study_of_run
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
-from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
-from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.recompute import defence_of_file
 from agnncert.study import Study
-from agnncert.verdict import Verdict, verify
 
 log = logging.getLogger(__name__)
-
-
-def audit_named(settings: DefenceSettings, task: str | None = None, model: str | None = None) -> AuditReport:
-    """Whether the model that settings name may be certified.
-
-    Args:
-        settings: ``model`` may also be the folder of a run. Without ``data``, a user's model is probed with
-            random features, and a built-in one with the digits.
-        task: ``"node"`` or ``"graph"``, if no data says which.
-        model: The model of that run; required if it is code.
-    """
-    run = find_run(str(settings.model)) if settings.model and Path(settings.model).is_dir() else None
-    if run is not None:
-        changes = CertifySettings(root=settings.root, model=model, division=settings.division, groups=settings.groups)
-        _, study = study_of_run(run, changes)
-        return study.seeded_defence.audit(study.new_model(), study.data)
-    if model is not None:
-        raise SettingsError(f"--model {model} goes with the folder of a run, which {settings.model} is not.")
-    require_one_of("task", task or "node", ("node", "graph"))
-    wanted: Task = "graph" if task == "graph" else "node"
-    built_in = not is_module_spec(settings.model or "")
-    if built_in and not settings.data:
-        settings = replace(settings, data="digits-grid" if wanted == "graph" else "digits-knn")
-    data = load_data(settings) if settings.data or settings.nodes else None
-    of_data = wanted if data is None else infer_task(data)
-    if task not in (None, of_data):
-        raise SettingsError(f"--task {task} does not fit the data, which is for {of_data} classification.")
-    settings, defence = make_defence(settings, of_data, data)
-    untrained = fresh_model(settings, data, type(defence))
-    if settings.weights is not None:
-        trained = load_weights(defence.untrained(untrained, data, settings.seed), settings.weights)
-        return defence.audit(trained, data, of_data)
-    return defence.audit(untrained if untrained is None else untrained.eval(), data, of_data)
-
-
-def verify_named(
-    certificate: Path, named: DefenceSettings, recheck: float, on_progress: OnProgress | None = None
-) -> Verdict:
-    """Verifies a certificate and recomputes predictions, with the named data and model, or with those of its run.
-
-    Code of a model is imported only if ``named`` names it. If the model of the run is code and nothing is to be
-    recomputed, the certificate is compared with the data alone, and the verdict says so.
-
-    Raises:
-        SettingsError: Something is not named and the certificate lies in no run folder, or what is not named is code.
-    """
-    data_run = find_run(named.data) if named.data and Path(named.data).is_dir() else None
-    run = data_run or find_run(certificate)
-    own_data = bool(named.data) and data_run is None
-    if run is None and not own_data:
-        raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
-    data = load_data(named) if run is None or own_data else load_run_data(run, named.root)
-    model = _model_to_check(run, named, data, own_data, recheck)
-    how: dict[str, Any] = {"recheck": recheck, "seed": named.seed, "progress": on_progress}
-    return verify(certificate, data=data, model=model, **how)
-
-
-def _model_to_check(run: RunFolder | None, named: DefenceSettings, data: Any, own_data: bool, recheck: float) -> Any:
-    """The model that the user names, else that of the run; none if only the user's own data is to be compared."""
-    if not (named.model or named.weights or recheck) and (own_data or _is_code(run)):
-        return None
-    if run is None and named.model is None:
-        raise SettingsError("recomputing predictions needs the model: name it with --model and --weights.")
-    if run is None or (own_data and named.model not in (None, stored_settings(run).model)):
-        return trained_model(named, data)
-    return model_of_run(run, data, named, named.root)
-
-
-def _is_code(run: RunFolder | None) -> bool:
-    return run is not None and is_module_spec(stored_settings(run).model or "")
 
 
 @dataclass(frozen=True)
