@@ -264,6 +264,10 @@ class Defence(ABC):
         """Returns settings of ``from_settings`` whose usual value depends on the task, so that a run records them."""
         return {}
 
+    def keeps_checkpoint(self, engine: Engine = "fast") -> bool:
+        """Whether ``certify`` can keep what is finished, so that an interrupted run goes on from there."""
+        return "checkpoint" in self.certify_options
+
     def untrained(self, model: Any, data: Any, seed: int = 0) -> Any:
         """Returns a model into which the weights of a trained one can be loaded.
 

@@ -167,8 +167,7 @@ def _certify(
     if settings.memory is not None:
         options["memory_limit"] = 1_000_000 * settings.memory
     checkpoint = folder.path / "votes"
-    keeps_parts = settings.engine == "fast" and not settings.edges_only
-    if keeps_parts and "checkpoint" in study.seeded_defence.certify_options:
+    if study.seeded_defence.keeps_checkpoint("naive" if settings.engine == "naive" else "fast"):
         options["checkpoint"] = checkpoint  # an interrupted command goes on from there
     certificate, seconds, _ = certify_model(study, study.new_model(), on_progress, **options)
     if checkpoint.is_file():

@@ -13,7 +13,16 @@ from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray, VoteRecord
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, OperatingPoint, RecomputeOptions, Task
+from agnncert.defence import (
+    CertifyOptions,
+    Defence,
+    Engine,
+    Findings,
+    FitOptions,
+    OperatingPoint,
+    RecomputeOptions,
+    Task,
+)
 from agnncert.divided.certify import certify_division
 from agnncert.divided.choose_rule import RuleChoice, choose_prior, choose_voting_rule, require_choice
 from agnncert.divided.recompute import recompute_division
@@ -114,6 +123,10 @@ class Divided(Defence):
         if not entry.counts:
             return entry.flags
         return ("groups", "hash", *entry.flags)
+
+    def keeps_checkpoint(self, engine: Engine = "fast") -> bool:
+        """Whether votes are computed range by range: the fast engine does so if groups vote apart from each other."""
+        return engine == "fast" and self.division.has_disjoint_union
 
     def resolved_settings(self) -> dict[str, Any]:
         """Returns the number of groups and the hash function of a built-in division that has them."""

@@ -304,3 +304,17 @@ def test_weights_of_stacked_votes_are_certified_without_their_run(agnncert, paym
     digests = [ac.load_certificate(f"runs/{name}/certificate.cert").claim.digests for name in ("alone", "alone")]
     assert agnncert("certify", plain, "--no-report").status == 0
     assert digests[0] == ac.load_certificate(plain / "certificate.cert").claim.digests
+
+
+def test_weights_of_the_certified_model_keep_its_threshold(agnncert, payments, plain) -> None:
+    assert agnncert("certify", plain, "--set", "alerts=3", "--no-report").status == 0
+    cut = ac.load_certificate(plain / "certificate.cert")
+    words = ("certify", payments, "--set", "edge_feature=none", "--no-report", "--weights")
+    assert agnncert(*words, plain / "certified.safetensors", "--out", "runs/cut").status == 0
+    again = ac.load_certificate("runs/cut/certificate.cert")
+    assert again.claim.digests["model"] == cut.claim.digests["model"]
+    assert np.array_equal(again.label, cut.label)
+    assert agnncert("verify", "runs/cut", "--require", "data,model").status == 0
+    before = agnncert(*words, plain / "weights.safetensors", "--out", "runs/before")
+    assert before.status == 0
+    assert "the one that was certified" in before.out
