@@ -13,7 +13,7 @@ from agnncert.cli.studies import study_of_run
 from agnncert.cli.user_code import is_module_spec
 from agnncert.defence import Task
 from agnncert.errors import SettingsError
-from agnncert.graphs.graph import infer_task
+from agnncert.graphs.task import infer_task
 
 
 def audit_named(settings: DefenceSettings, task: str | None = None, model: str | None = None) -> AuditReport:

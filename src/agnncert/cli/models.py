@@ -16,7 +16,7 @@ from agnncert.cli.settings import CertifySettings, DefenceSettings, ModelSetting
 from agnncert.cli.user_code import is_module_spec, user_model
 from agnncert.defence import Defence
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.graph import infer_task
+from agnncert.graphs.task import infer_task
 from agnncert.models.build import MODELS, build_model
 from agnncert.models.io import load_model, pretrained, pretrained_settings
 
