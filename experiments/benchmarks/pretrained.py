@@ -9,8 +9,8 @@ the digests that belong into src/agnncert/models/bundled.py.
 import argparse
 from pathlib import Path
 
-from agnncert.cli.make_step import train_run
 from agnncert.cli.settings import TrainSettings
+from agnncert.cli.train_step import train_run
 from agnncert.models.io import FOLDER, load_description, load_model, save_model
 
 GROUPS = {"digits-knn": 60, "proteins": None, "pubmed": None}  # digits as in the demo; None: what is usual

@@ -12,7 +12,7 @@ the same name.
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -169,7 +169,14 @@ class OperatingPoint:
     @property
     def voting_rule(self) -> VotingRule | None:
         """The voting rule whose prior is the threshold; ``None`` if the threshold is a part of the model."""
-        return getattr(self.defence, "voting_rule", None)
+        return self.defence.voting_rule
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what was chosen, in JSON's terms, as run folders store it."""
+        chosen: dict[str, Any] = {"decides": "threshold", "division": str(self.defence), "prior": list(self.prior)}
+        if self.voting_rule is not None:
+            chosen |= self.voting_rule.to_json()
+        return {"size": self.size, "text": str(self), "candidates": [{**chosen, "chosen": True}]}
 
     def __str__(self) -> str:
         prior = "/".join(f"{number:g}" for number in self.prior)
@@ -202,6 +209,9 @@ class Defence(ABC):
         model_is_optional: Whether ``fit`` may be given ``None`` instead of a model.
         base_model: Name of the built-in model that commands and comparisons train for it unless they are told another
             one; ``None`` for the usual one.
+        makes_model: Whether ``fit`` returns a model of its own kind, which carries the defence as ``model.defence``.
+            Only such models can be certified with it.
+        voting_rule: How votes are added up; ``None`` if that is not said, or if this kind of defence adds up no votes.
     """
 
     kind: ClassVar[str]
@@ -209,6 +219,8 @@ class Defence(ABC):
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType({})
     model_is_optional: ClassVar[bool] = False
     base_model: ClassVar[str | None] = None
+    makes_model: ClassVar[bool] = False
+    voting_rule: VotingRule | None = None
 
     @abstractmethod
     def fit(self, model: Any, data: Any, options: FitOptions) -> Any:
@@ -243,6 +255,29 @@ class Defence(ABC):
         Raises:
             SettingsError: It has no such setting, or does not classify nodes (or graphs).
         """
+
+    @classmethod
+    def setting_names(cls, name: str) -> tuple[str, ...]:
+        """Returns the names of the settings that ``from_settings`` understands. These are the fields of a dataclass."""
+        return tuple(each.name for each in fields(cls)) if is_dataclass(cls) else ()
+
+    def resolved_settings(self) -> dict[str, Any]:
+        """Returns settings of ``from_settings`` whose usual value depends on the task, so that a run records them."""
+        return {}
+
+    def keeps_checkpoint(self, engine: Engine = "fast") -> bool:
+        """Whether ``certify`` can keep what is finished, so that an interrupted run goes on from there."""
+        return "checkpoint" in self.certify_options
+
+    def untrained(self, model: Any, data: Any, seed: int = 0) -> Any:
+        """Returns a model into which the weights of a trained one can be loaded.
+
+        Args:
+            model: The model that ``fit`` was given.
+            data: The data that it was trained on.
+            seed: The seed that it was trained with.
+        """
+        return model
 
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
         """Returns the score of every class for each target, in whole numbers, shape ``[n, num_classes]``.

@@ -45,15 +45,14 @@ class Study:
     Attributes:
         ready: The data, prepared once for all steps.
         targets: Rows of the targets.
-        defence: A division, a smoothing defence, or what both are compared with: ``UNDEFENDED``, ``GRAPH_FREE`` or
-            ``MAJORITY``.
+        defence: A defence, or what defences are compared with: ``UNDEFENDED``, ``GRAPH_FREE`` or ``MAJORITY``.
         model: Name of the base model, a function that makes an untrained one, or a trained module, used as it is.
         model_args: Settings of a base model that is named.
         fit_args: Settings of its training.
         samples: Settings of sampling that differ from those of the defence.
         seed: Seed of weights, training and samples.
-        vote: What empty groups of a division cast, and its prior; as usual if ``None``.
-        design_size: Have the vote chosen on validation for this size; ``None`` if it is given, or as usual.
+        voting_rule: How votes are added up; as usual if ``None``.
+        design_size: Have the voting rule chosen on validation for this size; ``None`` if it is given, or as usual.
         against: What that size counts, as ``choose_voting_rule`` says.
         measure: By which votes are chosen: "accuracy" or "balanced".
     """
@@ -119,14 +118,18 @@ class Study:
 
     @property
     def _training_classes(self) -> IntArray:
-        rows, y = part_rows(self.ready, "train"), getattr(self.data, "y", None)
-        labels = np.zeros(0, dtype=np.int64) if rows is None or y is None else np.asarray(y)[rows]
+        """How many training targets each class has; empty without a training part or labels."""
+        rows = part_rows(self.ready, "train")
+        y = getattr(self.data, "y", None)
+        if rows is None or y is None:
+            return np.zeros(0, dtype=np.int64)
+        labels = np.asarray(y).reshape(-1)[rows]
         return np.bincount(labels[labels >= 0])
 
     def new_model(self, name: str | None = None) -> Any:
         """The given trained module, or an untrained base model, the same for every defence.
 
-        None if a function returns None, for stacked votes that read edges alone.
+        None if a function returns None, for defences that need no model.
         """
         name = self.model if name is None and isinstance(self.model, str) else name
         if name is not None:
@@ -185,7 +188,7 @@ def fit_model(
     """Trains a model with the settings of the study, from a checkpoint if there is one.
 
     Returns:
-        The trained model (the same module, unless it is a part of stacked votes), and the record of its training.
+        The trained model (the same module, unless the defence makes one of its own), and the record of its training.
     """
     if model is study.model:  # a trained module was given
         return model, {"seconds": 0.0}
@@ -193,8 +196,9 @@ def fit_model(
     if fit_for is not None and study.voting_rule is not None:
         args["voting_rule"] = study.voting_rule
     defence: Any = None if isinstance(fit_for, str) else fit_for
+    begin = time.perf_counter()
     trained = fit(model, study.data, defence, checkpoint=checkpoint, progress=progress, **args)
-    record: Any = trained.training_record
+    record: Any = {"seconds": time.perf_counter() - begin, **getattr(trained, "training_record", {})}
     return trained, {name: value for name, value in record.items() if name != "history"}
 
 
@@ -271,11 +275,19 @@ _OF_LARGE: dict[str, dict[str, Any]] = {
 
 
 def usual_arguments(
-    dataset: str | None, data: Any, model: str = "", objective: str | None = None
+    dataset: str | None, data: Any, model: str = "", objective: str | None = None, defence: str | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Default arguments of ``build_model`` and ``fit`` for a dataset with or without a name."""
+    """Returns default arguments of ``build_model`` and ``fit`` for a dataset with or without a name.
+
+    Args:
+        dataset: Name of the dataset; ``None`` or another text for a user's own data.
+        data: The data.
+        model: Name of the model.
+        objective: The objective of training, which may have a recipe of its own.
+        defence: Name of the defence, which may have a recipe of its own that counts before that of the objective.
+    """
     task = infer_task(data)
-    model_args, fit_args = recipe(dataset, task, model, objective)
+    model_args, fit_args = recipe(dataset, task, model, objective, defence)
     if dataset in DATASETS and dataset not in FRAUD:
         return model_args, fit_args
     x = training_rows(data)

@@ -1,5 +1,7 @@
 """A defence of somebody's own, in one file and four entry points, goes through every surface unchanged."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,39 @@ def test_it_has_a_report(installed, data, model, tmp_path):
     ac.build_report(certificate, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "one neighbour that comes, goes or has other features" in page
+
+
+def test_commands_train_certify_verify_audit_and_report_it(installed, agnncert):
+    words = ("--defence", "neighbour-count", "--set", "defence.weight=2", "--model", "mlp", "--epochs", 5)
+    trained = agnncert("train", "tables", *words, "--out", "runs/toy")
+    assert trained.status == 0, trained.err
+    for command in ("certify", "audit", "report"):
+        answer = agnncert(command, "runs/toy")
+        assert answer.status == 0, answer.err
+    assert agnncert("verify", "runs/toy", "--require", "data,model").status == 0
+    certificate = ac.load_certificate("runs/toy/certificate.cert")
+    assert certificate.claim.notes == ("NeighbourCount(weight=2)",)
+    assert "| division | neighbour-count |" in Path("runs/toy/MODEL_CARD.md").read_text()
+    division = agnncert("certify", "runs/toy", "--division", "node", "--groups", 5, "--no-report")
+    assert division.status == 0, division.err
+    again = agnncert("certify", "runs/toy", "--no-report", "--set", "defence.weight=4")
+    assert again.status == 0, again.err
+    assert ac.load_certificate("runs/toy/certificate.cert").claim.notes == ("NeighbourCount(weight=4)",)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--prior 3", "cannot be given a voting rule, because"),
+        ("--groups 5", '"groups" belongs to --division edge, node'),
+        ("--set defence.folds=2", '"folds" belongs to --division stacked'),
+        ("--trusted known", '"trusted" belongs to --division stacked'),
+    ],
+)
+def test_commands_say_what_it_has_not(installed, agnncert, words, said):
+    with Path("tables/edges.csv").open() as file:
+        source, *rows = file.read().split()
+    Path("tables/edges.csv").write_text("\n".join([f"{source},known", *(f"{row},1" for row in rows)]) + "\n")
+    answer = agnncert("train", "tables", "--set", "edge_feature=none", "--division", "neighbour-count", *words.split())
+    assert answer.status == 2
+    assert said in " ".join(answer.err.split())

@@ -16,7 +16,7 @@ from agnncert import __version__
 from agnncert.addons import addons
 from agnncert.cli import options
 from agnncert.cli.screen import Screen, percent, table
-from agnncert.cli.settings import CertifySettings, ModelSettings, TrainSettings, read_settings
+from agnncert.cli.settings import CertifySettings, DefenceSettings, TrainSettings, read_settings
 from agnncert.errors import SettingsError
 
 CertificateFile = Annotated[Path, typer.Argument(help="A certificate, or the run folder that holds one.")]
@@ -57,9 +57,11 @@ def demo(
 
     Trains, certifies, attacks, verifies and reports. Needs no network. Ends with a page to open in a browser.
     """
-    from agnncert.cli.check_step import AttackSettings, attack_run, verify_named
-    from agnncert.cli.make_step import certify_run, train_run
+    from agnncert.cli.attack_step import AttackSettings, attack_run
+    from agnncert.cli.certify_step import certify_run
     from agnncert.cli.report_step import report_run
+    from agnncert.cli.train_step import train_run
+    from agnncert.cli.verify_step import verify_named
 
     begin, screen = time.perf_counter(), Screen(json)
     with screen.following() as on_progress:
@@ -75,7 +77,7 @@ def demo(
         screen.say("[3/5] Attack the votes with full knowledge of model and division")
         attacked = attack_run(folder.path, AttackSettings(sizes="3,12", sample="16"))
         screen.say("[4/5] Verify the certificate from its file, and recompute 200 predictions one by one")
-        verdict = verify_named(folder.certificate, ModelSettings(), 200)
+        verdict = verify_named(folder.certificate, DefenceSettings(), 200)
         screen.say("[5/5] Write the report")
         reported = report_run(folder.path)
     seconds, violations = time.perf_counter() - begin, attacked.violations
@@ -150,7 +152,7 @@ def train(
         empty=empty, prior=prior, trusted=trusted, size=size, epochs=epochs, references=references, seed=seed,
         root=root,
     )  # fmt: skip
-    from agnncert.cli.make_step import train_run
+    from agnncert.cli.train_step import train_run
 
     screen = Screen(json)
     with screen.following() as on_progress:
@@ -204,7 +206,7 @@ def certify(
     )  # fmt: skip
     import numpy as np
 
-    from agnncert.cli.make_step import certify_run
+    from agnncert.cli.certify_step import certify_run
 
     screen, chosen = Screen(json), options.workers_named(workers)
     with screen.following() as on_progress:
@@ -263,7 +265,7 @@ def verify(
     if recheck != "all" and not recheck.isdecimal():
         raise SettingsError(f'--recheck {recheck}: expected a whole number from 0 on, or "all".')
     named = read_settings(
-        ModelSettings, "verify", settings, set_ or (), data=data, model=model, weights=weights, seed=seed, root=root
+        DefenceSettings, "verify", settings, set_ or (), data=data, model=model, weights=weights, seed=seed, root=root
     )
     required = [name.strip() for name in require.split(",") if name.strip()]
     if not set(required) <= {"data", "model", "date"}:
@@ -273,7 +275,7 @@ def verify(
     if not (amount or named.data or named.model or named.weights or _is_run(file)):
         verdict = check(certificate)
     else:
-        from agnncert.cli.check_step import verify_named
+        from agnncert.cli.verify_step import verify_named
 
         with screen.following() as on_progress:
             verdict = verify_named(certificate, named, amount, on_progress)
@@ -397,10 +399,10 @@ def audit(
     not.
     """
     named = read_settings(
-        ModelSettings, "audit", settings, set_ or (), model=model, data=data, weights=weights, division=division,
+        DefenceSettings, "audit", settings, set_ or (), model=model, data=data, weights=weights, division=division,
         groups=groups, root=root,
     )  # fmt: skip
-    from agnncert.cli.check_step import audit_named
+    from agnncert.cli.audit_step import audit_named
 
     audited = audit_named(named, task, model_of_run)
     outcome = {
@@ -448,7 +450,7 @@ def attack(
     The attacks know model and division. The share of labels that survive is an upper bound beside the certified lower
     one; both go into the report. Exit status: 0 no certified label changed, 1 one did.
     """
-    from agnncert.cli.check_step import AttackSettings, attack_run
+    from agnncert.cli.attack_step import AttackSettings, attack_run
     from agnncert.cli.settings import pairs
 
     wanted = read_settings(

@@ -24,7 +24,6 @@ from typing import Any
 from agnncert import __version__
 from agnncert.cli import Stopped
 from agnncert.cli.settings import read_toml
-from agnncert.divisions.named import STACKED
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.report.figures import csv_cell, laid_out
 from agnncert.storage import visible, write_atomic
@@ -35,12 +34,25 @@ Row = dict[str, Any]
 
 SETTINGS = "settings.toml"
 DATA = "data.json"
-VOTE = "vote.json"
+CHOICE = "voting_rule.json"  # what was chosen on the validation part, and what else was tried
 ENCODING = "encoding.json"
 OWN_FILES = (
-    SETTINGS, DATA, VOTE, ENCODING, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
-    "results.jsonl", "results.csv", "report.html", "log.txt", "MODEL_CARD.md",
-)  # fmt: skip
+    SETTINGS,
+    DATA,
+    CHOICE,
+    ENCODING,
+    "environment.json",
+    "weights.safetensors",
+    "weights.json",
+    "certified.safetensors",
+    "certified.json",
+    "certificate.cert",
+    "results.jsonl",
+    "results.csv",
+    "report.html",
+    "log.txt",
+    "MODEL_CARD.md",
+)
 _FILE_ONLY = {"file_only": True}  # for the log in the folder; the screen shows such events in other words
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "scikit-learn")
 ROW_FIELDS = ("run", "step", "measure", "size", "value", "data", "model", "division", "seed", "digest")
@@ -52,6 +64,8 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.weights = self.path / "weights.safetensors"  # weights.json beside it describes model and training
+        # The model that was certified, with its description, if a choice on the validation part has changed it.
+        self.certified_weights = self.path / "certified.safetensors"
         self.certificate = self.path / "certificate.cert"
         self.tables = self.path / "data"  # copies of a user's own tables, if they are not too large
 
@@ -105,6 +119,11 @@ class RunFolder:
         keys = [key for key in {**known, **table} if key != "root" and known.get(key) != table.get(key)]
         changed = [f"{key} was {known.get(key, 'not set')}, now {table.get(key, 'not set')}" for key in keys]
         return changed + ([] if self.data.get("digest") == digest else ["the data is not the same"])
+
+    def forget_choice(self) -> None:
+        """Removes what was chosen on the validation part for an earlier certificate."""
+        for file in (self.path / CHOICE, self.certified_weights, self.certified_weights.with_suffix(".json")):
+            file.unlink(missing_ok=True)
 
     def forget_checkpoints(self) -> None:
         """Removes the states of training, once it has finished."""
@@ -258,8 +277,8 @@ _CARD = """\
 
 ## Intended use
 
-To classify {targets} of graphs like the one below by a vote. The certified label is the one that the vote elects
-(`ac.certify(model, data, {defence}).label`), not the output of one pass over the whole graph.
+To classify {targets} of graphs like the one below. The certified label is the one that the defence gives
+(`ac.certify(model, data, defence).label`), not the output of one pass over the whole graph.
 
 {issued}
 
@@ -320,13 +339,13 @@ def card_text(
         issued: Who issues it, for which system and until when, as far as stated.
     """
     stated = issued or {}
-    settings, data, choice = folder.settings, folder.data, folder.read_json(VOTE)
+    settings, data, choice = folder.settings, folder.data, folder.read_json(CHOICE)
     made = {**settings.get("certify", {}), **settings.get("train", {})}
     chosen: dict[str, Any] = next((one for one in choice.get("candidates", []) if one.get("chosen")), {})
     voting_rule = chosen or made
     parts = {
         "model": made.get("model"), **made.get("set", {}), "division": made.get("division"),
-        "size that votes are trained for": made.get("size"), "stacked votes": made.get("stacked"),
+        "size that is trained for": made.get("size"), "settings of the defence": made.get("defence"),
         "subgraphs": made.get("groups"), "vote chosen for size": choice.get("size"),
         "what decides": chosen.get("decides"), "certified with": chosen.get("division"),
         "empty subgraphs cast": voting_rule.get("empty"),
@@ -349,7 +368,6 @@ def card_text(
         title=f"{_plain(made.get('model', 'model'))} on {_plain(data.get('name', 'data'))}", made=_table(parts),
         data=_table({name.replace("_", " "): data.get(name) for name in names}), results=_table(results),
         proved="\n".join(figures) if proved else "Nothing is certified yet.", targets=f"{data.get('task', 'node')}s",
-        defence="model.defence" if made.get("division") == STACKED else "division",
         fitted="The model was fitted on the training part and chosen on validation. " if "train" in settings else "",
         open="\n".join(f"- {_plain(sentence)}" for sentence in not_proved),
         commands="\n".join(f"    agnncert {step} --settings settings.toml" for step in settings),

@@ -14,9 +14,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from agnncert.certificates.file import read_contents, write_contents
-from agnncert.cli.folder import card_text, find_run
+from agnncert.cli.folder import RunFolder, card_text, find_run
 from agnncert.cli.report_step import report_certificate
-from agnncert.cli.settings import ModelSettings
+from agnncert.cli.settings import DefenceSettings
 from agnncert.errors import CertificateError
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
@@ -70,7 +70,7 @@ def issue_files(
     certificate = load_certificate(copy)
     files = {"certificate": copy, "statement": copy.with_suffix(".statement.json")}
     files["redacted_form"] = copy.with_suffix(".redacted.json")
-    beside = [path for path in [file.with_name("weights.safetensors")] if whole and path.is_file()]
+    beside = _models_beside(file) if whole else []
     write_atomic(files["statement"], _json(statement(certificate, verdict, [copy, *beside])))
     write_atomic(files["redacted_form"], _json(redacted(certificate, copy)))
     if whole and (folder := find_run(file)) is not None:
@@ -81,12 +81,18 @@ def issue_files(
     return files
 
 
+def _models_beside(file: Path) -> list[Path]:
+    """Returns the files with the trained model of a run and with its certified one, as far as there are such files."""
+    run = RunFolder(file.parent)
+    return [path for path in (run.weights, run.certified_weights) if path.is_file()]
+
+
 def _verdict(copy: Path, file: Path, whole: bool, on_progress: OnProgress | None) -> Verdict:
     if not whole:
         return verify(copy)
-    from agnncert.cli.check_step import verify_named  # brings torch
+    from agnncert.cli.verify_step import verify_named  # brings torch
 
-    return verify_named(copy, ModelSettings(data=str(file.parent)), 0, on_progress)
+    return verify_named(copy, DefenceSettings(data=str(file.parent)), 0, on_progress)
 
 
 def statement(certificate: Certificate, verdict: Verdict, subjects: Sequence[Path]) -> dict[str, Any]:

@@ -32,8 +32,8 @@ Trusted = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN | COLUMN<DATE", show_default="none",
-        help="Edges that no attacker can change, for stacked votes: a column of the edges that marks them, or all "
-        "before a date, as in paid<2018-03-17.",
+        help="Edges that no attacker can change, for defences that trust some: a column of the edges that marks them, "
+        "or all before a date, as in paid<2018-03-17.",
     ),
 ]  # fmt: skip
 ModelOfRun = Annotated[
@@ -46,7 +46,14 @@ Weights = Annotated[
     ),
 ]
 Division = Annotated[
-    str | None, typer.Option(help="node, edge, gated, per-neighbour, per-edge or stacked.", show_default="node")
+    str | None,
+    typer.Option(
+        "--division",
+        "--defence",
+        metavar="NAME",
+        help="The defence: node, edge, gated, per-neighbour, per-edge, stacked, or one of a package.",
+        show_default="node",
+    ),
 ]
 Groups = Annotated[
     int | None,

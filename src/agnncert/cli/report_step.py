@@ -13,7 +13,7 @@ from agnncert.addons import addons
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import read_contents
-from agnncert.cli.folder import VOTE, RunFolder, find_run
+from agnncert.cli.folder import CHOICE, RunFolder, find_run
 from agnncert.errors import BudgetError, CertificateError, did_you_mean
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.report.figures import laid_out, save_figures, save_tables
@@ -184,7 +184,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         attack=attacks[0]["measure"].removeprefix(UNDER_ATTACK).strip(" ()") if attacks else "",
         environment={**folder.read_json("environment.json"), **times},
         commands=[f"agnncert {step} --settings settings.toml" for step in steps],
-        choice=str(folder.read_json(VOTE).get("text", "")),
+        choice=str(folder.read_json(CHOICE).get("text", "")),
         unit=None if unit is None else unit.load()(certificate),
     )
 

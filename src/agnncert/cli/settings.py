@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.divisions.named import AGNNCERT, STACKED
+from agnncert.divisions.named import defence_names
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.measures import MEASURES
 from agnncert.training.settings import SETTINGS, checked
@@ -23,6 +23,14 @@ COMMANDS = ("train", "certify", "verify", "audit", "attack", "compare")  # those
 EMPTY_WORDS = ("no_edge", "abstain")
 # Settings of ``fit`` that are not settings of a run in their own right.
 FIT = tuple(name for name in SETTINGS if name not in ("size", "against", "seed"))
+# Settings of a defence that have an option, or a key, of their own.
+DEFENCE_OPTIONS = {
+    "groups": "--groups",
+    "hash": "--set hash=…",
+    "trusted": "--trusted",
+    "size": "--size",
+    "edges_only": "--set edges_only=true",
+}
 
 AnySettings = TypeVar("AnySettings")
 
@@ -68,30 +76,12 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class ModelSettings(DataSettings):
-    """Which model votes on which subgraphs, and how votes are counted."""
+    """Which model, and how votes are added up."""
 
     model: str | None = None  # a built-in model, or package.module:factory, which a settings file cannot set
-    weights: str | None = None  # file with the weights, or "pretrained"
     set: Mapping[str, Any] = field(default_factory=dict)  # settings of the model, or arguments of the user's factory
-    division: str | None = None
-    groups: int | None = None
-    hash: str | None = None
     empty: str | None = None  # what empty subgraphs vote for: one of EMPTY_WORDS, or a class
     prior: str | None = None  # votes given in advance: "5", "0,12" or "toxic=12"
-    stacked: Mapping[str, Any] = field(default_factory=dict)  # division="stacked": settings of StackedVotes
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.division is not None:
-            require_one_of("division", self.division, AGNNCERT)
-        if self.groups is not None and self.groups < 1:
-            raise SettingsError(f"groups={self.groups}: expected a whole number from 1 on.")
-        if self.division == STACKED:
-            unused = [n for n in ("groups", "hash", "empty", "prior") if getattr(self, n) is not None]
-            if unused:
-                raise SettingsError(f"stacked votes divide no graph and cast no votes: leave out {', '.join(unused)}.")
-        elif self.division is not None and self.stacked:
-            raise SettingsError(f"stacked.{next(iter(self.stacked))} belongs to --division stacked.")
 
     @property
     def sets_rule(self) -> bool:
@@ -116,7 +106,38 @@ class ModelSettings(DataSettings):
 
 
 @dataclass(frozen=True)
-class TrainSettings(ModelSettings):
+class DefenceSettings(ModelSettings):
+    """Which model with which weights, and which defence."""
+
+    weights: str | None = None  # file with the weights, or "pretrained"
+    division: str | None = None  # name of the defence: that of a division, or of another kind of defence
+    groups: int | None = None
+    hash: str | None = None
+    defence: Mapping[str, Any] = field(default_factory=dict)  # further settings of the defence
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.division is not None:
+            require_one_of("division", self.division, defence_names())
+        if self.groups is not None and self.groups < 1:
+            raise SettingsError(f"groups={self.groups}: expected a whole number from 1 on.")
+        for key in self.defence:
+            if key in DEFENCE_OPTIONS:
+                raise SettingsError(f"defence.{key}: say it with {DEFENCE_OPTIONS[key]}.")
+
+    @property
+    def trained_size(self) -> int | None:
+        """The perturbation size that is trained for; ``None`` if nothing is trained."""
+        return None
+
+    def defence_options(self) -> dict[str, Any]:
+        """Returns the options that are settings of the defence, as given, by name."""
+        options = {"groups": self.groups, "hash": self.hash, "trusted": self.trusted}
+        return {name: value for name, value in options.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class TrainSettings(DefenceSettings):
     """How to train."""
 
     # Arguments of ``agnncert.fit`` by name, one of FIT. A patience of 0 stands for None, which TOML lacks.
@@ -132,8 +153,13 @@ class TrainSettings(ModelSettings):
             raise SettingsError(f'against={self.against} belongs to objective="certified".')
         checked(self.fit_arguments(), "node")
 
+    @property
+    def trained_size(self) -> int | None:
+        """The perturbation size that is trained for."""
+        return self.size
+
     def fit_arguments(self) -> dict[str, Any]:
-        """The arguments of ``agnncert.fit`` that are set, and the seed."""
+        """Returns the arguments of ``agnncert.fit`` that are set, and the seed."""
         given = {**fit_arguments_of(self.fit), "seed": self.seed}
         if self.fit.get("objective") == "certified":
             given["against"] = self.against or "any"
@@ -141,7 +167,7 @@ class TrainSettings(ModelSettings):
 
 
 @dataclass(frozen=True)
-class CertifySettings(ModelSettings):
+class CertifySettings(DefenceSettings):
     """What to certify, and how."""
 
     targets: str | None = None  # part of the data, one of PARTS: by default the test part, or all without a split
@@ -172,9 +198,16 @@ class CertifySettings(ModelSettings):
         if self.memory is not None and self.memory < 1:
             raise SettingsError(f"memory={self.memory}: expected at least 1 megabyte.")
 
+    def defence_options(self) -> dict[str, Any]:
+        """Returns the options that are settings of the defence, as given, by name."""
+        options = super().defence_options()
+        if self.edges_only:
+            options["edges_only"] = True
+        return options
+
     @property
     def chooses(self) -> bool:
-        """Whether the voting rule is to be chosen on the validation part."""
+        """Whether the voting rule, or a threshold, is to be chosen on the validation part."""
         return any(value is not None for value in (self.size, self.false_positive_rate, self.alerts))
 
 
@@ -215,7 +248,7 @@ def read_settings(
     names, own = keys_of(kind), dict(table.get("set", {}))
     for key, value in pairs("set", words).items():
         group, dot, name = key.partition(".")
-        if dot and group in ("column", "stacked"):
+        if dot and group in ("column", "defence"):
             given[group] = {**given.get(group, table.get(group, {})), name: value}
         elif key in names:
             given.setdefault(key, value)

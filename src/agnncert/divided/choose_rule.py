@@ -129,6 +129,28 @@ class RuleChoice:
         """Accuracy without any attack that another candidate would have had beyond that of the chosen one."""
         return max(one.accuracy for one in self.candidates) - self.best.accuracy
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns what was chosen and what else was tried, in JSON's terms, as run folders store it."""
+        candidates = [
+            {
+                "decides": candidate.name,
+                "division": str(candidate.division),
+                **candidate.voting_rule.to_json(),
+                "chosen": candidate is self.best,
+                "accuracy": candidate.accuracy,
+                "certified_accuracy": candidate.certified_accuracy,
+            }
+            for candidate in self.candidates
+        ]
+        return {
+            "size": self.size,
+            "against": self.against,
+            "targets": self.num_targets,
+            "text": str(self),
+            "given_up": self.given_up,
+            "candidates": candidates,
+        }
+
     def __str__(self) -> str:
         lines = [
             f"chosen for size {self.size}{_AGAINST[self.against]}, on {self.num_targets} targets",

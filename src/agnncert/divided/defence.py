@@ -13,12 +13,21 @@ from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray, VoteRecord
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, OperatingPoint, RecomputeOptions, Task
+from agnncert.defence import (
+    CertifyOptions,
+    Defence,
+    Engine,
+    Findings,
+    FitOptions,
+    OperatingPoint,
+    RecomputeOptions,
+    Task,
+)
 from agnncert.divided.certify import certify_division
 from agnncert.divided.choose_rule import RuleChoice, choose_prior, choose_voting_rule, require_choice
 from agnncert.divided.recompute import recompute_division
 from agnncert.divisions.base import Division, require_division
-from agnncert.divisions.named import division_named, parse_division
+from agnncert.divisions.named import DIVISIONS, division_named, parse_division
 from agnncert.engine.adapter import bind
 from agnncert.engine.votes import compute_votes
 from agnncert.errors import DivisionError, SettingsError, did_you_mean
@@ -98,12 +107,34 @@ class Divided(Defence):
 
     @classmethod
     def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
-        """Returns the division that a command names: ``groups`` and ``hash``, or the arguments of its class."""
-        known = ("groups", "hash")
-        for key in settings:
-            if key not in known:
-                raise SettingsError(f'the division "{name}" has no setting "{key}": {did_you_mean(key, known)}')
-        return cls(division_named(name, settings.get("groups"), settings.get("hash") or "md5", task))
+        """Returns the division that a command names: ``groups`` and ``hash``, and switches of its class."""
+        division = division_named(name, settings.get("groups"), settings.get("hash") or "md5", task)
+        switches = {key: value for key, value in settings.items() if key not in ("groups", "hash")}
+        valid = cls.setting_names(name)
+        for key in switches:
+            if key not in valid:
+                raise SettingsError(f'the division "{name}" has no setting "{key}": {did_you_mean(key, valid)}')
+        return cls(replace(division, **switches))
+
+    @classmethod
+    def setting_names(cls, name: str) -> tuple[str, ...]:
+        """Returns ``groups`` and ``hash``, unless the graph determines the groups, and the switches of the class."""
+        entry = DIVISIONS[name]
+        if not entry.counts:
+            return entry.flags
+        return ("groups", "hash", *entry.flags)
+
+    def keeps_checkpoint(self, engine: Engine = "fast") -> bool:
+        """Whether votes are computed range by range: the fast engine does so if groups vote apart from each other."""
+        return engine == "fast" and self.division.has_disjoint_union
+
+    def resolved_settings(self) -> dict[str, Any]:
+        """Returns the number of groups and the hash function of a built-in division that has them."""
+        for entry in DIVISIONS.values():
+            if entry.cls == type(self.division).__name__ and entry.counts:
+                division: Any = self.division
+                return {"groups": getattr(division, entry.counts[0]), "hash": division.hash}
+        return {}
 
     @torch.no_grad()
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:

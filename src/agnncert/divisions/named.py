@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agnncert.addons import addon
+from agnncert.addons import addon, addons
 from agnncert.errors import DivisionError, SettingsError, did_you_mean
 
 
@@ -84,9 +84,11 @@ DIVISIONS: dict[str, NamedDivision] = {
         NamedDivision("gnncert-en", "GNNCert-EN", "GNNCertEN", counts=_GRID, usual={"node": 30, "graph": 30}),
     )
 }
-STACKED = "stacked"  # votes of neighbours on top of models without edges: divides nothing, but is named like a division
-# What training and certification offer by name.
-AGNNCERT = ("edge", "node", "gated", "per-neighbour", "per-edge", STACKED)
+
+
+def defence_names() -> list[str]:
+    """Returns the names by which commands know defences: those of divisions, and those of other kinds and packages."""
+    return [*DIVISIONS, *addons("agnncert.defence_names")]
 
 
 def division_named(name: str, num_groups: int | None = None, hash: str = "md5", task: str = "node") -> Any:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -31,7 +31,7 @@ from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import GraphFree, StackedModel
 from agnncert.stacked.record import StackedRecord
 from agnncert.stacked.settings import StackedSettings
-from agnncert.stacked.training import fit_stacked, with_threshold
+from agnncert.stacked.training import fit_stacked, untrained, with_threshold
 from agnncert.training.loop import Step, train
 from agnncert.training.settings import checked
 from agnncert.training.setup import with_measure
@@ -52,6 +52,7 @@ class StackedVotes(StackedSettings, Defence):
     certify_options: ClassVar[frozenset[str]] = frozenset({"engine", "progress"})
     model_is_optional: ClassVar[bool] = True
     base_model: ClassVar[str | None] = "mlp"
+    makes_model: ClassVar[bool] = True
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "voting_rule": "its votes are bounded numbers that are added to a score, and no subgraph is empty",
@@ -89,12 +90,22 @@ class StackedVotes(StackedSettings, Defence):
             report_progress=_reporting(options),
         )
         record: Any = trained.training_record
+        word = "balanced accuracy" if measure == "balanced" else measure
         trained.training_record = {  # type: ignore[assignment]
             **record,
             "seconds": time.perf_counter() - begin,
             "epochs_run": self.epochs,
+            "score_name": f"{word} certified at about size {self.size:g}, training and validation part",
+            "warnings": self._warnings(record),
         }
         return trained
+
+    def _warnings(self, record: Mapping[str, Any]) -> list[str]:
+        """Returns what the user should know about the outcome of training."""
+        if record["uses_edges"]:
+            return []
+        others = "" if self.trusted is None else " that are not trusted"
+        return [f"neighbours{others} have no vote: as much is certified at size {self.size:g} without"]
 
     def audit(self, model: Any, data: Any, task: Task | None = None) -> AuditReport:
         """Checks a model without edges: all of those that a trained model consists of are alike."""
@@ -156,7 +167,7 @@ class StackedVotes(StackedSettings, Defence):
         """Returns the stacked votes that a command or a settings file describes."""
         if task != "node":
             raise SettingsError("stacked votes classify nodes: choose a division for graphs.")
-        valid = [each.name for each in fields(cls)]
+        valid = cls.setting_names(name)
         for key in settings:
             if key not in valid:
                 raise SettingsError(f'stacked votes have no setting "{key}": {did_you_mean(key, valid)}')
@@ -166,6 +177,12 @@ class StackedVotes(StackedSettings, Defence):
         """Returns an ``agnncert_live.LiveStackedVotes``; ``settings`` are its further arguments."""
         make = addon("agnncert.live", self.kind, "agnncert_live", "a live graph")
         return make(self, model, data, **settings)
+
+    def untrained(self, model: Any, data: Any, seed: int = 0) -> StackedModel:
+        """Returns the model that ``fit`` would train: copies of the given one, and votes of neighbours."""
+        if data is None:
+            raise SettingsError("the shape of stacked votes depends on the data: name the data.")
+        return untrained(model, data, self, seed)
 
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
         """Returns the score of each class in steps of ``1 / STEPS`` of a vote, shape ``[n, num_classes]``."""

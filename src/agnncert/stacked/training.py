@@ -19,8 +19,11 @@ from torch_geometric.data import Data
 
 from agnncert.datasets.splits import seen_nodes
 from agnncert.errors import DatasetError, SettingsError
+from agnncert.graphs.targets import prepared
 from agnncert.models.build import build_from_config, count_classes
 from agnncert.proving.measures import target_weights
+from agnncert.stacked.counting import stacked_counts
+from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import GraphFree, Pairs, StackedModel, pairs_of
 from agnncert.stacked.record import LARGEST_SCORE, STEPS
 from agnncert.stacked.settings import StackedSettings
@@ -335,9 +338,8 @@ def with_threshold(
         raise SettingsError("a threshold needs one limit: pass false_positive_rate=0.01, or alerts=100.")
     if not 0 <= rate < 1 or model.num_classes != 2 or positive not in (0, 1):
         raise SettingsError("a threshold is for two classes, and a share from 0 to less than 1 of one of them.")
-    scores = model.eval()(data.x, data.edge_index, **_edge_values(data)).double()
     counted = data.val_mask & (data.y == 1 - positive if alerts is None else data.y >= 0)
-    others = (scores[:, positive] - scores[:, 1 - positive])[counted]
+    others = _leads(model, data, counted, positive)
     if not len(others):
         raise DatasetError(f"no validation node has class {1 - positive}: there is nothing to choose a threshold on.")
     if others.max() == others.min():
@@ -346,10 +348,24 @@ def with_threshold(
             "certify more than the most frequent class. Try a smaller size, more epochs or a smaller weight_decay."
         )
     most = int(rate * len(others)) if alerts is None else min(alerts, len(others) - 1)
-    cut = others.sort(descending=True).values[most]
-    moved = copy.deepcopy(model)
-    moved.constant[1 - positive] += cut + 4 / STEPS  # so that rounding does not make an alert of the last of them
+    cut = int(others.sort(descending=True).values[most])
+    moved = copy.deepcopy(model).eval()
+    before = float(moved.constant[1 - positive])
+    # Some steps more, so that rounding does not make an alert of the last of them.
+    wanted = torch.tensor(before + (cut + 4) / STEPS, dtype=torch.float64)
+    constant = wanted.to(moved.constant.dtype)
+    if constant < wanted:
+        constant = torch.nextafter(constant, torch.full_like(constant, torch.inf))
+    moved.constant[1 - positive] = constant
     return moved
+
+
+def _leads(model: StackedModel, data: Data, nodes: Tensor, positive: int) -> Tensor:
+    """Returns by how many steps some nodes lean to the positive one of two classes, as certificates count them."""
+    if not nodes.any():
+        return torch.zeros(0, dtype=torch.int64)
+    scores = StackedEvidence(**stacked_counts(model.eval(), prepared(data, nodes).targets(nodes))).counts
+    return torch.from_numpy(scores[:, positive] - scores[:, 1 - positive])
 
 
 def mark_trusted(data: Data, edges: Any) -> tuple[Data, int]:

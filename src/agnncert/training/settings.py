@@ -174,14 +174,14 @@ _DESIGNED: dict[tuple[str, str], Recipe] = {
 
 
 def recipe(
-    dataset: str | None, task: str, model: str = "", objective: str | None = None
+    dataset: str | None, task: str, model: str = "", objective: str | None = None, defence: str | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments of ``build_model`` and ``fit`` that did best on the validation set of a dataset, or of a task.
 
-    Some datasets have other arguments for the objective "certified", and for "stacked": stacked votes.
+    Some datasets have other arguments for an objective, such as "certified", or for the defence with a name.
     """
     parts = [_GRAPH if task == "graph" else _NODE, _RECIPES.get(dataset or "", {})]
-    parts.append(_DESIGNED.get((dataset or "", objective or ""), {}))
+    parts += [_DESIGNED.get((dataset or "", designed_for or ""), {}) for designed_for in (objective, defence)]
     model_args, fit_args = (
         {name: value for part in parts for name, value in part.get(kind, {}).items()} for kind in ("model", "fit")
     )

@@ -57,7 +57,18 @@ def test_a_certificate_that_is_a_pipe_is_refused_at_once(agnncert, command) -> N
     assert "pipe.cert" in answer.err + answer.out
 
 
-@pytest.mark.parametrize("name", ["certificate.cert", "results.jsonl", "data.json", "vote.json", "environment.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "certificate.cert",
+        "results.jsonl",
+        "data.json",
+        "voting_rule.json",
+        "certified.safetensors",
+        "certified.json",
+        "environment.json",
+    ],
+)
 def test_a_run_folder_with_a_pipe_in_it_keeps_nobody_waiting(agnncert, certified, name) -> None:
     (certified / name).unlink(missing_ok=True)
     os.mkfifo(certified / name)

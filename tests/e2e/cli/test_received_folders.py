@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from agnncert.cli import main
-from agnncert.cli.check_step import AttackSettings, attack_run, audit_named, verify_named
-from agnncert.cli.make_step import certify_run
+from agnncert.cli.attack_step import AttackSettings, attack_run
+from agnncert.cli.audit_step import audit_named
+from agnncert.cli.certify_step import certify_run
 from agnncert.cli.settings import CertifySettings
+from agnncert.cli.verify_step import verify_named
 from agnncert.errors import AgnncertError
 from agnncert_live.run import service_of_run
 from tests.support.commands import MODULE, write_tables
@@ -298,7 +300,7 @@ def test_the_folder_of_datasets_is_never_named_by_a_received_folder(agnncert, pl
     file = Path("digits/settings.toml")
     file.write_text(file.read_text(encoding="utf-8").replace("[train]", '[train]\nroot = "poisoned"'), encoding="utf-8")
     from agnncert.cli.folder import RunFolder
-    from agnncert.cli.inputs import study_of_run
+    from agnncert.cli.studies import study_of_run
 
     assert study_of_run(RunFolder("digits"))[0].root is None
     refused = agnncert("train", "--settings", file, "--out", "other")

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 import agnncert.stacked.training as small_networks
-from agnncert.cli import main, make_step
+from agnncert.cli import main, train_step
 from agnncert.datasets.encoding import Clock, limit_of
 from agnncert.datasets.fraud import YEAR, ZERO, trusted_edges
 from agnncert.datasets.relations import both_directions
@@ -21,7 +21,7 @@ from agnncert.errors import DatasetError
 from agnncert.models.digest import model_digest
 from agnncert.training import settings
 
-QUICK = ("--epochs", 5, "--set", "stacked.folds=2", "--set", "stacked.epochs=60", "--no-references")
+QUICK = ("--epochs", 5, "--set", "defence.folds=2", "--set", "defence.epochs=60", "--no-references")
 PLAIN = ("--division", "stacked", *QUICK, "--set", "edge_feature=none")
 KEPT = ("--set", "edge_feature=amount", "--set", "repeated=sum")
 FIRST = "Edges that are marked as trusted"
@@ -82,11 +82,11 @@ def told(answer) -> dict:
 
 def test_a_run_of_stacked_votes_from_training_to_the_verdict(agnncert, payments) -> None:
     folder = Path("runs/stacked")
-    words = ("--set", "stacked.edge_values=true", "--size", 2, "--trusted", "paid<2017-01-01", "--out", folder)
+    words = ("--set", "defence.edge_values=true", "--size", 2, "--trusted", "paid<2017-01-01", "--out", folder)
     trained = agnncert("train", payments, "--division", "stacked", *QUICK, *KEPT, *words)
     assert trained.status == 0, trained.err
     assert not list(folder.glob("*.checkpoint"))
-    assert stored(folder, "train")["stacked"] == {"folds": 2, "epochs": 60, "edge_values": True}
+    assert stored(folder, "train")["defence"] == {"folds": 2, "epochs": 60, "edge_values": True}
     answer = told(agnncert("certify", folder, "--json"))
     assert any(row["measure"] == "certified accuracy, added or deleted only" for row in answer["results"])
     certificate = ac.load_certificate(folder / "certificate.cert")
@@ -167,16 +167,18 @@ def test_a_threshold_is_part_of_what_is_certified_and_verified(agnncert, plain) 
     cut = ac.load_certificate(folder / "certificate.cert")
     assert cut.claim.digests["model"] != plain.claim.digests["model"]
     assert (cut.label != plain.label).any()
-    assert "3 alerts of class" in json.loads((folder / "vote.json").read_text())["text"]
+    assert "3 alerts of class" in json.loads((folder / "voting_rule.json").read_text())["text"]
     assert agnncert("verify", folder, "--require", "data,model").status == 0
     assert agnncert("certify", folder, "--set", "false_positive_rate=0.1").status == 0
     assert agnncert("verify", folder, "--require", "data,model").status == 0
-    vote = json.loads((folder / "vote.json").read_text())
-    (folder / "vote.json").write_text(json.dumps({**vote, "scores": [vote["scores"][0] + 1, vote["scores"][1]]}))
+    model = ac.load_model(folder / "certified.safetensors")
+    model.constant.data[0] += 1
+    ac.save_model(model, folder / "certified.safetensors")
     assert agnncert("verify", folder).status == 1
-    (folder / "vote.json").write_text(json.dumps({**vote, "scores": ["7", None]}))
+    (folder / "certified.safetensors").write_bytes(b"no weights")
     assert "damaged" in agnncert("verify", folder).err
     assert agnncert("certify", folder).status == 0  # without a threshold again
+    assert not list(folder.glob("certified.*"))
     assert np.array_equal(ac.load_certificate(folder / "certificate.cert").label, plain.label)
 
 
@@ -190,9 +192,9 @@ def test_the_model_on_features_may_be_the_users_own_or_none(agnncert, payments, 
         "--model",
         model,
         "--set",
-        "stacked.edge_values=true",
+        "defence.edge_values=true",
         "--set",
-        "stacked.combine=mean",
+        "defence.combine=mean",
         "--out",
         "runs/own",
     )
@@ -247,16 +249,16 @@ def test_references_are_a_gnn_and_the_models_without_edges(agnncert, payments) -
 def test_a_recipe_for_stacked_votes_is_not_that_of_the_undefended_model(agnncert, place, monkeypatch) -> None:
     own = {"model": {"hidden_channels": 7, "scale": "standard"}, "fit": {"epochs": 3}}
     monkeypatch.setitem(settings._DESIGNED, ("digits-knn", "stacked"), own)
-    fit, seen = make_step._fit, {}
+    fit, seen = train_step._fit, {}
 
     def note(study, folder, name, *rest):
         seen[name] = study.new_model().config["hidden_channels"], study.fit_args["epochs"]
         return fit(study, folder, name, *rest)
 
-    monkeypatch.setattr(make_step, "_fit", note)
+    monkeypatch.setattr(train_step, "_fit", note)
     monkeypatch.setitem(settings._RECIPES, "digits-knn", {"model": {"hidden_channels": 9}, "fit": {"epochs": 4}})
     told(
-        agnncert("train", "digits-knn", "--division", "stacked", "--set", "stacked.epochs=2", "--out", "own", "--json")
+        agnncert("train", "digits-knn", "--division", "stacked", "--set", "defence.epochs=2", "--out", "own", "--json")
     )
     assert stored(place / "own", "train")["set"]["scale"] == "standard"
     assert seen == {"model": (7, 3), "undefended": (9, 4)}
@@ -265,15 +267,17 @@ def test_a_recipe_for_stacked_votes_is_not_that_of_the_undefended_model(agnncert
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--groups 7", "leave out groups"),
+        ("--groups 7", 'no setting "groups"'),
+        ("--groups 7", "belongs to --division edge, node, gated"),
+        ("--prior 3", "cannot be given a voting rule, because"),
         ("--prior 3", "leave out prior"),
-        ("--set stacked.level=2", 'mean "levels"'),
-        ("--set stacked.size=2", "--size"),
-        ("--set stacked.trusted=1", "--trusted"),
-        ("--set stacked.folds=1", "at least 2"),
-        ("--set stacked.hidden=wide", "whole number"),
-        ("--set stacked.gated=maybe", "true or false"),
-        ("--set stacked.levels=2 --set stacked.gated=true", "levels=2"),
+        ("--set defence.level=2", 'mean "levels"'),
+        ("--set defence.size=2", "--size"),
+        ("--set defence.trusted=1", "--trusted"),
+        ("--set defence.folds=1", "at least 2"),
+        ("--set defence.hidden=wide", "whole number"),
+        ("--set defence.gated=maybe", "true or false"),
+        ("--set defence.levels=2 --set defence.gated=true", "levels=2"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(agnncert, payments, words, said) -> None:
@@ -284,14 +288,13 @@ def test_settings_that_make_no_sense_are_refused(agnncert, payments, words, said
 
 def test_what_stacked_votes_cannot_do_is_said(agnncert, payments, trained, plain) -> None:
     words = ("--set", "edge_feature=none", "--trusted", "known")
-    assert "goes with --division stacked" in agnncert("train", payments, *words).err
-    assert "belongs to --division stacked" in agnncert("train", payments, "--division", "node", "--set", "stacked.folds=2").err  # fmt: skip
+    assert '"trusted" belongs to --division stacked' in agnncert("train", payments, *words).err
+    assert "belongs to --division stacked" in agnncert("train", payments, *words[:2], "--set", "defence.folds=2").err
     assert "agnncert train DATA --division stacked" in agnncert("certify", trained, "--division", "stacked").err
     assert agnncert("certify", plain, "--no-report").status == 0
     assert "leave out --division node" in agnncert("certify", plain, "--division", "node").err
     assert "agnncert train" in agnncert("certify", plain, "--size", 2).err
     assert "leave out --trusted" in agnncert("certify", plain, "--trusted", "known").err
-    assert "cast none" in agnncert("attack", plain).err
 
 
 def test_a_model_of_stacked_votes_is_not_called_undefended_on_the_whole_graph(agnncert, plain) -> None:
@@ -309,3 +312,17 @@ def test_weights_of_stacked_votes_are_certified_without_their_run(agnncert, paym
     digests = [ac.load_certificate(f"runs/{name}/certificate.cert").claim.digests for name in ("alone", "alone")]
     assert agnncert("certify", plain, "--no-report").status == 0
     assert digests[0] == ac.load_certificate(plain / "certificate.cert").claim.digests
+
+
+def test_weights_of_the_certified_model_keep_its_threshold(agnncert, payments, plain) -> None:
+    assert agnncert("certify", plain, "--set", "alerts=3", "--no-report").status == 0
+    cut = ac.load_certificate(plain / "certificate.cert")
+    words = ("certify", payments, "--set", "edge_feature=none", "--no-report", "--weights")
+    assert agnncert(*words, plain / "certified.safetensors", "--out", "runs/cut").status == 0
+    again = ac.load_certificate("runs/cut/certificate.cert")
+    assert again.claim.digests["model"] == cut.claim.digests["model"]
+    assert np.array_equal(again.label, cut.label)
+    assert agnncert("verify", "runs/cut", "--require", "data,model").status == 0
+    before = agnncert(*words, plain / "weights.safetensors", "--out", "runs/before")
+    assert before.status == 0
+    assert "the one that was certified" in before.out

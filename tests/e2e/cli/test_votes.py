@@ -6,9 +6,10 @@ import tomllib
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import agnncert as ac
-from agnncert.cli import make_step
+from agnncert.cli import certify_step
 from agnncert.divided import defence
 from agnncert.report.summary import AT_MOST
 from agnncert_peers.possible import possible
@@ -90,10 +91,11 @@ def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_w
     words = ("--division", "edge", "--groups", 30, "--epochs", 1, "--no-references", "--out", folder)
     assert agnncert("train", "sizes", *words).status == 0
     answer = told(agnncert("certify", folder, "--size", 2, "--json"))
-    choice = json.loads((folder / "vote.json").read_text())
+    choice = json.loads((folder / "voting_rule.json").read_text())
     best = next(one for one in choice["candidates"] if one["chosen"])
     assert best["decides"] == "size only"
-    assert choice["constant"]["classes"] == 2
+    constant = ac.load_model(folder / "certified.safetensors")
+    assert constant.config["out_channels"] == 2
     assert answer["voting_rule"] == {"empty": best["empty"], "prior": best["prior"]}
     assert answer["division"] == best["division"]
     certificate = ac.load_certificate(folder / "certificate.cert")
@@ -104,18 +106,21 @@ def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_w
     assert told(agnncert("attack", folder, "--sizes", "1,12", "--sample", 4, "--json"))["violations"] == 0
     # A later certification without a size is of the trained model, and forgets the choice.
     assert agnncert("certify", folder, "--no-report").status == 0
-    assert not (folder / "vote.json").exists()
+    assert not (folder / "voting_rule.json").exists()
+    assert not list(folder.glob("certified.*"))
     plain = ac.load_certificate(folder / "certificate.cert")
     assert plain.voting_rule == ac.VotingRule("abstain")
     assert plain.claim.digests["model"] != certificate.claim.digests["model"]
     assert agnncert("verify", folder, "--recheck", 5).status == 0
 
 
-def test_a_damaged_choice_is_no_model(agnncert, certified) -> None:
-    (certified / "vote.json").write_text('{"constant": {"label": 5, "classes": 2}}')
+@pytest.mark.parametrize("description", ["{}", '{"format": "agnncert-model-1", "model": {"name": "gcn"}}', "nonsense"])
+def test_a_damaged_choice_is_no_model(agnncert, certified, description) -> None:
+    (certified / "certified.safetensors").write_bytes(b"no weights")
+    (certified / "certified.json").write_text(description)
     answer = agnncert("verify", certified, "--recheck", 5)
     assert answer.status == 2
-    assert "vote.json is damaged" in answer.err
+    assert "certified.safetensors is damaged: certify again" in " ".join(answer.err.split())
 
 
 def test_training_for_a_size_is_refused_for_graphs(agnncert) -> None:
@@ -133,7 +138,7 @@ def test_nodes_are_trained_for_a_size_and_what_it_counts_is_remembered(agnncert)
     assert agnncert("certify", "runs/nodes", "--no-report").status == 0
     certified = stored(Path("runs/nodes"), "certify")
     assert (certified["size"], certified["against"]) == (1, "structure")
-    assert json.loads(Path("runs/nodes/vote.json").read_text())["against"] == "structure"
+    assert json.loads(Path("runs/nodes/voting_rule.json").read_text())["against"] == "structure"
 
 
 def test_a_model_of_ones_own_is_certified_with_a_vote(agnncert) -> None:
@@ -162,7 +167,7 @@ def test_a_threshold_is_chosen_for_a_false_positive_rate_or_a_number_of_alerts(a
     for limit in ("false_positive_rate=0.5", "alerts=2"):
         answer = agnncert("certify", trained, "--set", limit, "--size", 1, "--no-report")
         assert answer.status == 0, answer.err
-        (chosen,) = json.loads((trained / "vote.json").read_text())["candidates"]
+        (chosen,) = json.loads((trained / "voting_rule.json").read_text())["candidates"]
         voting_rule = ac.load_certificate(trained / "certificate.cert").voting_rule
         assert list(voting_rule.class_prior or [0, 0]) == list(chosen["prior"] or [0, 0])
         assert "| what decides | threshold |" in (trained / "MODEL_CARD.md").read_text()
@@ -199,8 +204,8 @@ def test_a_run_keeps_what_is_possible_and_shows_it_only_if_a_package_says_so(agn
     write_graphs(Path("graphs"))
     words = ("--division", "node", "--groups", 5, "--epochs", 2, "--no-references", "--out", "runs/graphs")
     assert agnncert("train", "graphs", *words).status == 0
-    monkeypatch.setattr(make_step, "addons", lambda group: {"possible": Offered(possible)})
-    monkeypatch.setattr(make_step, "SIZES", (0, 1, 4, 6, 9))
+    monkeypatch.setattr(certify_step, "addons", lambda group: {"possible": Offered(possible)})
+    monkeypatch.setattr(certify_step, "SIZES", (0, 1, 4, 6, 9))
     folder, name = Path("runs/graphs"), f"{AT_MOST} (nodes injected, deleted or given other features)"
     answer = told(agnncert("certify", folder, "--json"))
     kept = {row["size"]: row["value"] for row in answer["results"] if row["measure"] == name}
@@ -212,6 +217,6 @@ def test_a_run_keeps_what_is_possible_and_shows_it_only_if_a_package_says_so(agn
     for text in (answer["sentences"][1], agnncert("show", folder / "certificate.cert").out, page):
         assert "A classifier that also reads edges is not bounded by this." in text
     assert AT_MOST in (folder / "results.csv").read_text(encoding="utf-8")
-    monkeypatch.setattr(make_step, "addons", lambda group: {})
+    monkeypatch.setattr(certify_step, "addons", lambda group: {})
     told(agnncert("certify", folder, "--json"))
     assert AT_MOST not in (folder / "report.html").read_text(encoding="utf-8")

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 import agnncert as ac
-from agnncert.cli.inputs import study_of_settings
 from agnncert.cli.settings import CertifySettings
+from agnncert.cli.studies import study_of_settings
 from agnncert.models import io as bundled
 
 

@@ -15,20 +15,14 @@ import torch
 
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
-from agnncert.cli.folder import VOTE, RunFolder, find_run
-from agnncert.cli.inputs import (
-    is_module_spec,
-    load_run_data,
-    load_weights,
-    make_division,
-    settings_of_folder,
-    stored_settings,
-    user_model,
-)
-from agnncert.cli.settings import ModelSettings
+from agnncert.cli.folder import RunFolder, find_run
+from agnncert.cli.models import load_weights
+from agnncert.cli.settings import DefenceSettings
+from agnncert.cli.studies import load_run_data, settings_of_folder, stored_settings
+from agnncert.cli.user_code import is_module_spec, user_model
 from agnncert.datasets.catalog import default_root
 from agnncert.divisions.base import Division
-from agnncert.divisions.named import parse_division
+from agnncert.divisions.named import division_named, parse_division
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.models.io import load_description, save_model
@@ -245,26 +239,27 @@ def _load_network(run: str | Path, prior: tuple[int, ...] | None, model: str | N
 
 
 def _voting(
-    folder: RunFolder, settings: ModelSettings, names: tuple[str, ...], prior: tuple[int, ...] | None
+    folder: RunFolder, settings: DefenceSettings, names: tuple[str, ...], prior: tuple[int, ...] | None
 ) -> tuple[Division, VotingRule | None]:
-    """Division and voting rule of the run's certificate, or of its training; a given prior comes first."""
-    _, defence = make_division(settings, "graph")
-    division = defence.division
-    voting_rule = settings.voting_rule(names)
+    """Returns division and voting rule of the run's certificate, or of its training; a given prior comes first."""
     if folder.certificate.is_file():
         certificate = load_certificate(folder.certificate)
-        division, voting_rule = parse_division(certificate.claim.division), certificate.voting_rule
-        if folder.read_json(VOTE).get("constant") is not None and prior is None:
+        division = parse_division(certificate.claim.division)
+        voting_rule = certificate.voting_rule
+        if folder.certified_weights.is_file() and prior is None:
             raise SettingsError(
-                f"the voting rule that was chosen for {folder} counts statements without reading them: certify it "
-                "without choosing a rule, or give --prior."
+                f"the model that was certified in {folder} counts statements without reading them: certify it without "
+                "choosing a rule, or give --prior."
             )
+    else:
+        division = division_named(settings.division or "node", settings.groups, settings.hash or "md5", "graph")
+        voting_rule = settings.voting_rule(names)
     if prior is not None:
         voting_rule = VotingRule(None if voting_rule is None else voting_rule.empty, prior)
     return division, voting_rule
 
 
-def _trained(folder: RunFolder, settings: ModelSettings, about: dict[str, Any]) -> Any:
+def _trained(folder: RunFolder, settings: DefenceSettings, about: dict[str, Any]) -> Any:
     if not folder.weights.is_file():
         raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
     if not is_module_spec(settings.model or ""):

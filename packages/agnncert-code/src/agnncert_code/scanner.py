@@ -23,8 +23,8 @@ from torch_geometric.data import Data
 from agnncert.certificates.votes import Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
+from agnncert.cli.data import file_name
 from agnncert.cli.folder import RunFolder
-from agnncert.cli.inputs import file_name
 from agnncert.divisions.base import Division
 from agnncert.divisions.node import NodeDivision
 from agnncert.errors import DatasetError, SettingsError

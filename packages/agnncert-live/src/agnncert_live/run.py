@@ -14,8 +14,8 @@ import uvicorn
 from agnncert.certificates.file import read_contents
 from agnncert.certifier import certify
 from agnncert.cli.folder import find_run
-from agnncert.cli.inputs import study_of_run, who_votes
 from agnncert.cli.settings import CertifySettings
+from agnncert.cli.studies import certified_model, study_of_run
 from agnncert.errors import SettingsError
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, load_certificate
@@ -49,7 +49,7 @@ def service_of_run(
         raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
     _, study = study_of_run(folder, CertifySettings(root=root, model=model))
     certificate = load_certificate(folder.certificate)
-    voter = who_votes(folder, study.new_model(), study.data).eval()
+    voter = certified_model(folder, study.new_model()).eval()
     if model_digest(voter) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
     defence = defence_of_file(read_contents(folder.certificate), voter)

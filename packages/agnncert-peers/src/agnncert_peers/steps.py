@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agnncert.cli.data import class_names, file_name, load_data, trusted_column
+from agnncert.cli.defences import defence_class
 from agnncert.cli.folder import RunFolder, find_run
-from agnncert.cli.inputs import class_names, file_name, fresh_model, is_module_spec, load_data, trusted_column
+from agnncert.cli.models import fresh_model
 from agnncert.cli.settings import ModelSettings, fit_arguments_of, numbers, pairs
+from agnncert.cli.user_code import is_module_spec
 from agnncert.defence import Task
-from agnncert.divisions.named import STACKED
 from agnncert.errors import SettingsError
 from agnncert.graphs.task import infer_task
 from agnncert.progress import OnProgress
@@ -47,10 +49,8 @@ class CompareSettings(ModelSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("division", "groups", "hash", "weights"):
-            if getattr(self, name) is not None:
+            if name in self.set:
                 raise SettingsError(f"compare has no setting {name}: name divisions as --defence node:num_groups=100.")
-        if self.stacked:
-            raise SettingsError("compare names stacked votes with their settings: --defence stacked:levels=2,size=3.")
         if self.size and self.sets_rule:
             raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
         checked(self.fit_arguments(), "node")
@@ -107,10 +107,18 @@ def compare_run(
 
 
 def _defence(text: str, task: Task, marks: dict[str, Any]) -> Any:
-    """A defence from its name and settings, such as ``bi-rs:p_edge=0.7,p_node=0.9``; ``marks`` are of stacked votes."""
+    """Returns a defence from its name and settings, such as ``bi-rs:p_edge=0.7,p_node=0.9``.
+
+    Args:
+        text: The name and the settings.
+        task: "node" or "graph".
+        marks: Which edges are trusted, for defences that have such a setting.
+    """
     name, _, rest = text.partition(":")
-    given = pairs("defence", [word for word in rest.split(",") if word])
-    return defence_named(name, task, {**(marks if name == STACKED else {}), **given})
+    settings = pairs("defence", [word for word in rest.split(",") if word])
+    known = defence_class(name).setting_names(name)
+    shared = {key: value for key, value in marks.items() if key in known}
+    return defence_named(name, task, {**shared, **settings})
 
 
 def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:

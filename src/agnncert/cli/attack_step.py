@@ -1,4 +1,4 @@
-"""The checks of a run: ``audit_named`` of its model, ``verify_named`` and ``attack_run`` of its certificate."""
+"""The step that attacks: ``attack_run`` attacks the targets of a certified run, within what is proved and beyond."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -9,109 +9,20 @@ from typing import Any
 import numpy as np
 
 from agnncert.attacks.api import KINDS, attack
-from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.file import read_contents
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.folder import RunFolder, find_run
-from agnncert.cli.inputs import (
-    fresh_model,
-    is_module_spec,
-    load_data,
-    load_run_data,
-    load_weights,
-    make_division,
-    model_of_run,
-    row_origin,
-    stored_settings,
-    study_of_run,
-    trained_model,
-    who_votes,
-)
 from agnncert.cli.report_step import UNDER_ATTACK, report_run
-from agnncert.cli.settings import CertifySettings, ModelSettings, numbers, require_one_of
-from agnncert.divisions.named import parse_division
+from agnncert.cli.settings import CertifySettings, numbers, require_one_of
+from agnncert.cli.studies import certified_model, row_origin, study_of_run
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
-from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
-from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.proving.evidence import VoteEvidence
-from agnncert.stacked.defence import StackedVotes
+from agnncert.recompute import defence_of_file
 from agnncert.study import Study
-from agnncert.verdict import Verdict, verify
 
 log = logging.getLogger(__name__)
-
-
-def audit_named(settings: ModelSettings, task: str | None = None, model: str | None = None) -> AuditReport:
-    """Whether the model that settings name may be certified.
-
-    Args:
-        settings: ``model`` may also be the folder of a run. Without ``data``, a user's model is probed with
-            random features, and a built-in one with the digits.
-        task: ``"node"`` or ``"graph"``, if no data says which.
-        model: The model of that run; required if it is code.
-    """
-    run = find_run(str(settings.model)) if settings.model and Path(settings.model).is_dir() else None
-    if run is not None:
-        changes = CertifySettings(root=settings.root, model=model, division=settings.division, groups=settings.groups)
-        _, study = study_of_run(run, changes)
-        return study.seeded_defence.audit(study.new_model(), study.data)
-    if model is not None:
-        raise SettingsError(f"--model {model} goes with the folder of a run, which {settings.model} is not.")
-    wanted = task or "node"
-    require_one_of("task", wanted, ("node", "graph"))
-    built_in = not is_module_spec(settings.model or "")
-    if built_in and not settings.data:
-        settings = replace(settings, data="digits-grid" if wanted == "graph" else "digits-knn")
-    data = load_data(settings) if settings.data or settings.nodes else None
-    of_data = wanted if data is None else infer_task(data)
-    if task not in (None, of_data):
-        raise SettingsError(f"--task {task} does not fit the data, which is for {of_data} classification.")
-    settings, division = make_division(settings, of_data, data)
-    module = fresh_model(settings, data)
-    if module is not None:
-        module = load_weights(module, settings.weights) if settings.weights is not None else module.eval()
-    report: AuditReport = division.audit(module, data, None if data is not None else wanted)
-    return report
-
-
-def verify_named(
-    certificate: Path, named: ModelSettings, recheck: float, on_progress: OnProgress | None = None
-) -> Verdict:
-    """Verifies a certificate and recomputes predictions, with the named data and model, or with those of its run.
-
-    Code of a model is imported only if ``named`` names it. If the model of the run is code and nothing is to be
-    recomputed, the certificate is compared with the data alone, and the verdict says so.
-
-    Raises:
-        SettingsError: Something is not named and the certificate lies in no run folder, or what is not named is code.
-    """
-    data_run = find_run(named.data) if named.data and Path(named.data).is_dir() else None
-    run = data_run or find_run(certificate)
-    own_data = bool(named.data) and data_run is None
-    if run is None and not own_data:
-        raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
-    data = load_data(named) if run is None or own_data else load_run_data(run, named.root)
-    model = _model_to_check(run, named, data, own_data, recheck)
-    how: dict[str, Any] = {"recheck": recheck, "seed": named.seed, "progress": on_progress}
-    return verify(certificate, data=data, model=model, **how)
-
-
-def _model_to_check(run: RunFolder | None, named: ModelSettings, data: Any, own_data: bool, recheck: float) -> Any:
-    """The model that the user names, else that of the run; none if only the user's own data is to be compared."""
-    if not (named.model or named.weights or recheck) and (own_data or _is_code(run)):
-        return None
-    if run is None and named.model is None:
-        raise SettingsError("recomputing predictions needs the model: name it with --model and --weights.")
-    if run is None or (own_data and named.model not in (None, stored_settings(run).model)):
-        return trained_model(named, data)
-    return model_of_run(run, data, named, named.root)
-
-
-def _is_code(run: RunFolder | None) -> bool:
-    return run is not None and is_module_spec(stored_settings(run).model or "")
 
 
 @dataclass(frozen=True)
@@ -186,21 +97,16 @@ def attack_run(
     with folder.recording():
         named, study = study_of_run(folder, CertifySettings(root=root, model=model))
         certificate = load_certificate(folder.certificate)
-        voter = who_votes(folder, study.new_model(), study.data)
-        if model_digest(voter) != certificate.claim.digests.get("model"):
+        certified = certified_model(folder, study.new_model())
+        if model_digest(certified) != certificate.claim.digests.get("model"):
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
-        if isinstance(study.defence, StackedVotes):
-            raise SettingsError(
-                "these attacks move votes, and stacked votes cast none: examples/bots.py attacks such a model, by "
-                "joining the accounts whose votes help most."
-            )
         # What was certified counts, which need not be what the run began with.
-        division = parse_division(certificate.claim.division).as_defence()
-        study = replace(study, defence=division, model=voter, voting_rule=_rule_of(certificate))
+        defence = defence_of_file(read_contents(folder.certificate), certified)
+        study = replace(study, defence=defence, model=certified, voting_rule=None)
         settings = replace(settings, sizes=settings.sizes or ",".join(map(str, usual_sizes(certificate))))
         folder.begin("attack", settings.table(), folder.data)
         rounds = _rounds(study, certificate, settings)
-        origin = row_origin(named, study, folder.data)
+        origin = _origin(folder) or row_origin(named, study, folder.data)
         folder.put_rows("attack", _rows(origin, certificate, settings, rounds))
         page = report_run(folder.path).page
     return Attacked(folder, rounds, page)
@@ -228,22 +134,17 @@ def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) ->
         if len(chosen):
             fallen = attack(
                 study.new_model(), study.data, study.seeded_defence, budget=budget, kind=settings.kind,
-                targets=certificate.row[chosen], seed=settings.seed, voting_rule=certificate.voting_rule,
+                targets=certificate.row[chosen], seed=settings.seed,
             ).succeeded  # fmt: skip
         rounds.append(_round(size, correct, total, holds, chosen, fallen))
     return tuple(rounds)
 
 
-def _rule_of(certificate: Certificate) -> VotingRule | None:
-    """The voting rule of a certificate; None if it is the default one, about which results say nothing."""
-    evidence = certificate.evidence
-    if not isinstance(evidence, VoteEvidence):
-        return None
-    return (
-        None
-        if evidence.voting_rule == VotingRule().under(evidence.theorem, evidence.votes.num_classes)
-        else evidence.voting_rule
-    )
+def _origin(folder: RunFolder) -> dict[str, Any]:
+    """Returns data, model, defence and seed as the rows of the certificate name them; empty if there are none."""
+    for row in folder.rows("certify"):
+        return {name: row[name] for name in ("data", "digest", "seed", "model", "division")}
+    return {}
 
 
 def _sample(free: BoolArray, holds: BoolArray, wanted: int, random: np.random.Generator) -> IntArray:

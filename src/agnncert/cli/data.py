@@ -1,0 +1,217 @@
+"""The data of a run: how it is read, what a run folder records about it, and which targets it has."""
+
+import logging
+import re
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from agnncert.addons import addon
+from agnncert.certificates.votes import IntArray
+from agnncert.cli.folder import ENCODING, RunFolder
+from agnncert.cli.settings import DataSettings
+from agnncert.datasets.catalog import DATASETS
+from agnncert.datasets.columns import FORMATS
+from agnncert.datasets.encoding import encoding_of
+from agnncert.datasets.fraud import trusted_edges
+from agnncert.datasets.load import load_dataset
+from agnncert.datasets.splits import dataset_digest
+from agnncert.datasets.tables import load_tables
+from agnncert.datasets.tu import tu_files
+from agnncert.errors import DatasetError, SettingsError, did_you_mean
+from agnncert.graphs.targets import CanonicalData, target_rows
+from agnncert.stacked.training import mark_trusted
+from agnncert.storage import write_atomic
+from agnncert.study import part_rows
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+log = logging.getLogger(__name__)
+
+ON_DISK = "manifest.json"  # of a folder that ``write_graph`` wrote
+LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
+MOST_COUNTED = 20_000_000  # directed edges; the pairs among more would take long to count
+PARTS = ("train", "val", "test")
+
+
+def load_data(settings: DataSettings) -> Any:
+    """Loads the graph, or graphs, that settings name.
+
+    Raises:
+        DatasetError: There is no such dataset or folder, or its content cannot be used.
+    """
+    if settings.nodes or settings.edges or settings.graphs:
+        return _load_tables(settings)
+    if settings.data in DATASETS:
+        return _load_dataset(settings)
+    if not settings.data:
+        raise DatasetError("no data was named: give the name of a dataset, or a folder with tables of nodes and edges.")
+    folder = Path(settings.data)
+    if not folder.is_dir():
+        raise DatasetError(
+            f'no dataset and no folder is called "{settings.data}": {did_you_mean(settings.data, DATASETS)} '
+            "Your own graph: a folder with nodes.csv and edges.csv, of write_graph, or with a TU dataset's files."
+        )
+    if (folder / ON_DISK).is_file():
+        return _open_graph(settings)
+    return _load_tables(settings)
+
+
+def _load_dataset(settings: DataSettings) -> Any:
+    data = load_dataset(settings.data, root=settings.root, seed=settings.seed)
+    if settings.trusted is None:
+        return data
+    marked, _ = mark_trusted(data, trusted_edges(data, settings.trusted))
+    return marked
+
+
+def _open_graph(settings: DataSettings) -> Any:
+    if settings.trusted is not None:
+        raise SettingsError(f"{settings.data} is a graph on disk: trusted edges are for tables and datasets.")
+    open_graph = addon("agnncert.names", "open_graph", "agnncert_large", f"{settings.data}, a graph on disk,")
+    return open_graph(settings.data)
+
+
+def _load_tables(settings: DataSettings) -> Any:
+    columns: dict[str, Any] = {**settings.column}
+    if columns.get("label") == "none":
+        columns["label"] = None
+    edge_features: Sequence[str] | None = settings.edge_feature or None
+    if settings.edge_feature == ("none",):
+        edge_features = []
+    return load_tables(
+        settings.data or None,
+        nodes=settings.nodes,
+        edges=settings.edges,
+        graphs=settings.graphs,
+        directed=settings.directed,
+        features=settings.feature or None,
+        seed=settings.seed,
+        name=settings.name,
+        edge_features=edge_features,
+        encode=settings.encode,
+        repeated=settings.repeated,
+        trusted=settings.trusted,
+        **columns,
+    )
+
+
+def trusted_column(data: Any) -> int:
+    """Returns the column of ``edge_attr`` that marks trusted edges, which is the last one.
+
+    Raises:
+        SettingsError: No data is named.
+    """
+    if data is None:
+        raise SettingsError("--trusted marks edges of the data: name the data.")
+    return int(data.edge_attr.size(1)) - 1
+
+
+def describe(canonical_data: CanonicalData, settings: DataSettings) -> dict[str, Any]:
+    """Returns what a run folder stores about its data."""
+    data = canonical_data.data
+    graphs = data if canonical_data.task == "graph" else [data]
+    classes = getattr(data, "num_classes", None)
+    encoding = encoding_of(data)
+    return {
+        "name": getattr(data, "name", None) or settings.data,
+        "task": canonical_data.task,
+        "digest": dataset_digest(canonical_data),
+        "graphs": len(graphs),
+        "nodes": sum(int(graph.num_nodes) for graph in graphs),
+        "edges": _num_pairs(graphs),
+        "features": int(graphs[0].num_features),
+        "classes": None if classes is None else int(classes),
+        "class_names": class_names(data),
+        "split": _split_of(canonical_data) or None,
+        "split_by_time": settings.column.get("time"),
+        "repeated_edges": getattr(data, "repeated_edges", None),
+        "trusted": settings.trusted,
+        "encoding": None if encoding is None else encoding.digest,
+    }
+
+
+def _split_of(canonical_data: CanonicalData) -> dict[str, int]:
+    """Returns the number of targets in each part that the data has."""
+    sizes = {}
+    for part in PARTS:
+        rows = part_rows(canonical_data, part)
+        if rows is not None:
+            sizes[part] = len(rows)
+    return sizes
+
+
+def _num_pairs(graphs: "Sequence[Data]") -> int | None:
+    """Returns the number of edges, those of both directions once; ``None`` if it would take long to count them."""
+    if sum(int(graph.num_edges) for graph in graphs) >= MOST_COUNTED:
+        return None
+    total = 0
+    for graph in graphs:
+        low, high = graph.edge_index.aminmax(dim=0)
+        total += int(torch.unique(low * int(graph.num_nodes) + high).numel())
+    return total
+
+
+def class_names(data: Any) -> list[str] | None:
+    """Returns what the classes of the data are called; ``None`` if they have numbers alone."""
+    names = getattr(data, "class_names", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def copy_tables(settings: DataSettings, folder: RunFolder, data: Any) -> None:
+    """Keeps a user's own tables and their encoding in the run folder, so that later steps need no others."""
+    if settings.data in DATASETS:
+        return
+    encoding = encoding_of(data)
+    if encoding is not None:
+        folder.write(ENCODING, encoding.to_json())
+    if settings.data and Path(settings.data, ON_DISK).is_file():
+        log.warning("the graph stays in %s: later steps need --root with the folder that holds it", settings.data)
+        return
+    files = _table_files(settings)
+    if sum(file.stat().st_size for file in files.values()) > LARGEST_COPY:
+        log.warning(
+            "the tables are too large for a copy in %s: later steps need --root with the folder of them", folder
+        )
+        return
+    folder.tables.mkdir(parents=True, exist_ok=True)
+    for kind, file in files.items():
+        copy = folder.tables / f"{kind}{file.suffix}"
+        if not copy.exists() or not copy.samefile(file):
+            write_atomic(copy, file.read_bytes())
+
+
+def _table_files(settings: DataSettings) -> dict[str, Path]:
+    """Returns the files that the data was read from, by the name of their copy."""
+    named = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs}
+    files = {}
+    if settings.data:
+        beside = [Path(settings.data, f"{kind}{suffix}") for kind, suffix in product(named, FORMATS)]
+        files = {file.stem: file for file in reversed(beside) if file.is_file()}  # the first format counts
+    files |= {kind: Path(file) for kind, file in named.items() if file is not None}
+    if settings.data and not files:
+        files = {path.stem: path for path in tu_files(settings.data).values()}
+    return files
+
+
+def targets_of(canonical_data: CanonicalData, part: str | None) -> IntArray:
+    """Returns the rows of a part of the data. Defaults to the test part, or to all targets if there is none.
+
+    Raises:
+        SettingsError: The data has no such part.
+    """
+    rows = None if part == "all" else part_rows(canonical_data, part or "test")
+    if rows is not None and len(rows):
+        return rows
+    if part not in (None, "all"):
+        raise SettingsError(f"the data has no {part} part: use --set targets=all.")
+    return target_rows(None, canonical_data.total)
+
+
+def file_name(text: str) -> str:
+    """Returns the same text with a dash in place of what does not belong into the name of a file."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")

@@ -1,0 +1,160 @@
+"""The model of a run: a built-in one or a user's own, untrained or with weights from a file."""
+
+import logging
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from agnncert.cli.defences import defence_class, defence_from_settings, usual_model
+from agnncert.cli.folder import find_run
+from agnncert.cli.settings import CertifySettings, DefenceSettings, ModelSettings
+from agnncert.cli.user_code import is_module_spec, user_model
+from agnncert.defence import Defence
+from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.task import infer_task
+from agnncert.models.build import MODELS, build_model
+from agnncert.models.io import load_model, pretrained, pretrained_settings
+
+log = logging.getLogger(__name__)
+
+MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk", "heads", "readout", "scale")
+PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
+NO_MODEL = "none"  # in place of the name of a model, for defences that need none
+
+
+def fresh_model(settings: ModelSettings, data: Any, kind: type[Defence] | None = None) -> Any:
+    """Returns an untrained model, as ``fit`` is given it; ``None`` if the defence needs none and "none" is named.
+
+    Args:
+        settings: The settings, which name the model. Defaults to the usual one of the defence.
+        data: The data, from which the numbers of features and classes are taken.
+        kind: The class of the defence that it is for; ``None`` for a plain model.
+
+    Raises:
+        SettingsError: There is no such model or setting.
+        ModelContractError: A user's own factory fails.
+    """
+    name = settings.model or usual_model(kind)
+    may_be_none = kind is not None and kind.model_is_optional
+    arguments: dict[str, Any] = {key: None if value == "none" else value for key, value in settings.set.items()}
+    if is_module_spec(name):
+        torch.manual_seed(settings.seed)
+        return user_model(name, _facts(data), arguments)
+    if name == NO_MODEL and may_be_none:
+        return None
+    if name not in MODELS:
+        raise SettingsError(
+            f'no model is called "{name}": {did_you_mean(name, MODELS)} Your own model: package.module:factory.'
+        )
+    for key in arguments:
+        if key not in MODEL_SETTINGS:
+            raise SettingsError(f'a built-in model has no setting "{key}": {did_you_mean(key, MODEL_SETTINGS)}')
+    return build_model(name, data, seed=settings.seed, **arguments)
+
+
+def _facts(data: Any) -> dict[str, Any]:
+    """Returns what a factory may ask for, under the names that PyTorch Geometric uses."""
+    if data is None:
+        return {}
+    graph = data if infer_task(data) == "node" else data[0]
+    facts = {"data": data}
+    facts |= dict.fromkeys(("in_channels", "num_features", "num_node_features"), int(graph.num_features))
+    classes = getattr(data, "num_classes", None)
+    if classes is not None:
+        facts |= dict.fromkeys(("out_channels", "num_classes"), int(classes))
+    return facts
+
+
+def load_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> torch.nn.Module:
+    """Puts the weights of a safetensors file into a module and returns it in evaluation mode.
+
+    Raises:
+        ModelContractError: The file cannot be read, or its tensors do not fit; names all of them.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ModelContractError(f"there is no file {path} with weights.")
+    try:
+        model.load_state_dict(load_file(path))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelContractError(
+            f"{path} is not a safetensors file ({error}). Write one with safetensors.torch.save_file("
+            f'model.state_dict(), "{path.stem}.safetensors"); pickles are never opened: they can run code.'
+        ) from error
+    except RuntimeError as error:
+        raise ModelContractError(f"the weights in {path} do not fit {type(model).__name__}: {error}") from error
+    return model.eval()
+
+
+def model_with_weights(settings: DefenceSettings, data: Any, weights: str | os.PathLike[str]) -> Any:
+    """Returns the model that settings name, as its defence trains it, with the weights of a file."""
+    defence = defence_from_settings(settings, infer_task(data), data)
+    model = fresh_model(settings, data, type(defence))
+    return load_weights(defence.untrained(model, data, settings.seed), weights)
+
+
+def trained_model(settings: DefenceSettings, data: Any) -> Any:
+    """Returns a model with its weights, ready to be certified.
+
+    Raises:
+        SettingsError: It is a built-in model, and no weights are named.
+        ModelContractError: The weights cannot be read, or do not fit.
+    """
+    weights = settings.weights
+    if weights == PRETRAINED:
+        return pretrained(settings.data)
+    kind = defence_class(settings.division)
+    name = settings.model or usual_model(kind)
+    is_code = is_module_spec(name)
+    if weights is None:
+        if not is_code and name in MODELS:
+            raise SettingsError(
+                f"a {name} without weights has learned nothing: pass --weights, or train it first "
+                f"(agnncert train {settings.data} --model {name}) and certify the folder which that leaves."
+            )
+        log.warning("no --weights were given: %s is taken as it comes", name)
+        return fresh_model(settings, data, kind).eval()
+    if not is_code and Path(weights).with_suffix(".json").is_file():
+        return load_model(weights)  # beside them is a description of the model
+    return model_with_weights(settings, data, weights)
+
+
+def warn_if_certified_differs(weights: str | os.PathLike[str]) -> None:
+    """Says where the certified model of a run is, if the weights are those before a threshold was chosen."""
+    file = Path(weights)
+    run = find_run(file)
+    if run is not None and file.name == run.weights.name and run.certified_weights.is_file():
+        log.warning(
+            "%s holds the model as it was trained: the one that was certified, with what was chosen on validation, is "
+            "in %s",
+            file,
+            run.certified_weights,
+        )
+
+
+def with_pretrained_settings(settings: CertifySettings) -> CertifySettings:
+    """Returns the settings with the model that comes with the package, and with its division where they name none.
+
+    Raises:
+        SettingsError: The settings contradict how that model was trained.
+    """
+    about = pretrained_settings(settings.data)
+    if settings.seed != about["seed"]:
+        raise SettingsError(
+            f"the trained model for {settings.data} has seen the split of seed {about['seed']}: with --seed "
+            f"{settings.seed}, part of what it learned from would be tested. Leave out --seed, or train it again."
+        )
+    if settings.model not in (None, about["model"]) or settings.set:
+        raise SettingsError(
+            f"the trained model for {settings.data} is a {about['model']} with settings of its own: leave out --model "
+            "and --set."
+        )
+    groups = settings.groups
+    if groups is None and settings.division in (None, about["division"]):
+        groups = about["groups"]
+    return replace(settings, model=about["model"], division=settings.division or about["division"], groups=groups)

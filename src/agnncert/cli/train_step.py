@@ -1,0 +1,233 @@
+"""The step that trains: ``train_run`` trains the model of a run and the models that it is compared with."""
+
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agnncert.cli.data import copy_tables, describe, load_data, targets_of
+from agnncert.cli.defences import defence_class, make_defence, usual_model
+from agnncert.cli.folder import RunFolder, card_text, open_run
+from agnncert.cli.models import NO_MODEL, fresh_model
+from agnncert.cli.report_step import FALSE_POSITIVES, RECALL
+from agnncert.cli.settings import FIT, TrainSettings
+from agnncert.cli.studies import row_origin, run_name
+from agnncert.cli.user_code import is_module_spec
+from agnncert.defence import Defence
+from agnncert.graphs.targets import CanonicalData
+from agnncert.models.io import save_model
+from agnncert.progress import OnProgress
+from agnncert.proving.measures import measured, own_or_any
+from agnncert.study import UNDEFENDED, Prediction, Study, accuracy, advice_if_worse, fit_model, predict, usual_arguments
+from agnncert.training.settings import SETTINGS, usual_objective
+
+log = logging.getLogger(__name__)
+
+_WORDS = {None: "accuracy", "balanced": "balanced accuracy"}  # measures in words, if they are not called so
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What ``train_run`` returns.
+
+    Attributes:
+        folder: The run folder.
+        settings: The settings, with nothing left open.
+        measured: Accuracies on the test part, epochs and seconds, by name.
+    """
+
+    folder: RunFolder
+    settings: TrainSettings
+    measured: dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """A model without a defence, which is shown beside the trained one.
+
+    Attributes:
+        word: What it is called in results.
+        study: The study that trained it, or with which it is measured.
+        model: The model.
+        score: Its score on the validation part; 0 if it has none.
+    """
+
+    word: str
+    study: Study
+    model: Any
+    score: float = 0.0
+
+
+def train_run(
+    settings: TrainSettings, out: str | Path | None = None, fresh: bool = False, on_progress: OnProgress | None = None
+) -> Trained:
+    """Trains a model as settings say and leaves it in a run folder.
+
+    An interrupted run continues where it stopped; a finished one is not repeated.
+
+    Args:
+        settings: What to train, on what.
+        out: The run folder. Defaults to one below ``runs``.
+        fresh: Start from the beginning even if the folder holds this run already.
+        on_progress: Called after every epoch.
+    """
+    canonical_data = CanonicalData.of(load_data(settings))
+    about = describe(canonical_data, settings)
+    complete, defence = make_defence(_resolved(settings, canonical_data), canonical_data.task, canonical_data.data)
+    voting_rule = complete.voting_rule(about["class_names"])
+    table = complete.table()
+    folder = open_run(out, run_name(about, complete), "train", table, about["digest"], fresh)
+    with folder.recording():
+        folder.begin("train", table, about)
+        copy_tables(complete, folder, canonical_data.data)
+        rows = folder.rows("train")
+        if rows and folder.weights.is_file():
+            log.info("%s has been trained already (--fresh trains it again)", folder)
+            return Trained(folder, complete, {row["measure"]: row["value"] for row in rows})
+        study = replace(_study(complete, canonical_data, defence), voting_rule=voting_rule)
+        log.info("training %s for at most %d epochs", complete.model, complete.fit["epochs"])
+        model, record = _fit(study, folder, "model", "training", on_progress)
+        _log_outcome(record)
+        save_model(model, folder.weights, {"data": about, "settings": table, "training": record})
+        values = _values(study, model, record)
+        if complete.references:
+            references = _train_references(complete, settings, study, folder, model, on_progress)
+            values |= _values_of_references(references)
+            _log_advice(record, references, model)
+        values["accuracy, majority class"] = accuracy(study, study.majority)
+        known = {name: value for name, value in values.items() if value is not None}
+        origin = row_origin(complete, study, about)
+        folder.put_rows("train", [{**origin, "measure": name, "value": value} for name, value in known.items()])
+        folder.forget_checkpoints()
+        folder.write("MODEL_CARD.md", card_text(folder))
+    return Trained(folder, complete, known)
+
+
+def _resolved(settings: TrainSettings, canonical_data: CanonicalData) -> TrainSettings:
+    """Returns the settings with what is usual for the data where they leave something open."""
+    name = settings.model or usual_model(defence_class(settings.division))
+    objective = settings.fit.get("objective")
+    model_args, fit_args = usual_arguments(settings.data, canonical_data.data, name, objective, settings.division)
+    usual = {key: SETTINGS[key].default for key in FIT}
+    usual |= {"objective": usual_objective(canonical_data.task), **fit_args}
+    if is_module_spec(name) or name == NO_MODEL:
+        model_args = {}
+    return replace(settings, model=name, fit={**usual, **settings.fit}, set={**model_args, **settings.set})
+
+
+def _study(settings: TrainSettings, canonical_data: CanonicalData, defence: Defence | None) -> Study:
+    """Returns a study that trains a model for a defence, or (``None``) a plain model."""
+    arguments = settings.fit_arguments()
+    name = settings.division or ""
+    if defence is None or "size" in defence.setting_names(name):  # the defence knows the size already
+        arguments["size"] = 0
+    kind = None if defence is None else type(defence)
+    return Study(
+        canonical_data,
+        targets_of(canonical_data, None),
+        UNDEFENDED if defence is None else defence,
+        partial(fresh_model, settings, canonical_data.data, kind),
+        fit_args=arguments,
+        seed=settings.seed,
+    )
+
+
+def _fit(
+    study: Study, folder: RunFolder, name: str, what: str, on_progress: OnProgress | None
+) -> tuple[Any, dict[str, Any]]:
+    """Returns a trained model and the record of its training, from a checkpoint with this name if there is one."""
+    model = study.new_model()
+    file = folder.checkpoint(name)
+    if file.is_file():
+        log.info("going on where an earlier call stopped (%s)", file)
+    report = None if on_progress is None else lambda step: on_progress(replace(step, what=what))
+    return fit_model(study, model, study.defence, file, report)
+
+
+def _log_outcome(record: dict[str, Any]) -> None:
+    best = f", best after epoch {record['best_epoch']}" if "best_epoch" in record else ""
+    log.info("trained in %.1f s%s", record["seconds"], best)
+    for warning in record.get("warnings", ()):
+        log.warning("%s", warning)
+
+
+def _values(study: Study, model: Any, record: dict[str, Any]) -> dict[str, float | None]:
+    """Returns what is measured of the trained model, by name."""
+    measure = record.get("measure")
+    score_name = record.get("score_name", f"validation {_WORDS.get(measure, measure)} of the vote")
+    return {
+        score_name: record.get("score"),
+        "accuracy on the whole graph": accuracy(study, predict(study, model).label),
+        "epochs": record.get("epochs_run"),
+        "seconds of training": round(record["seconds"], 2),
+    }
+
+
+def _train_references(
+    settings: TrainSettings,
+    asked: TrainSettings,
+    study: Study,
+    folder: RunFolder,
+    trained: Any,
+    on_progress: OnProgress | None,
+) -> list[_Reference]:
+    """Trains an undefended model and one without edges, to compare with.
+
+    A defence that makes a model of its own has a part that reads no edges, which is not trained again. The undefended
+    model beside it is a graph neural network with its own recipe, and with what was ``asked`` for.
+    """
+    data = study.ready
+    shape = {} if is_module_spec(settings.model or "") else settings.set
+    undefended_settings = settings
+    if study.defence.makes_model:
+        gnn = replace(asked, model="gcn", division=None, defence={}, set=asked.set if shape else {})
+        undefended_settings = _resolved(gnn, data)
+    plain = _study(undefended_settings, data, None)
+    undefended, _ = _fit(plain, folder, "undefended", "training an undefended model", on_progress)
+    references = [_Reference("undefended", plain, undefended)]
+    if study.defence.makes_model:
+        without_edges = study.defence.without_edges(trained)
+        if without_edges is not None:
+            references.append(_Reference("no edges", plain, without_edges))
+        return references
+    no_edges = _study(replace(settings, model="mlp", set=shape), data, None)
+    mlp, record = _fit(no_edges, folder, "graph_free", "training a model without edges", on_progress)
+    return [*references, _Reference("no edges", no_edges, mlp, record["score"])]
+
+
+def _values_of_references(references: list[_Reference]) -> dict[str, float | None]:
+    """Returns the accuracies of references, and what is measured of each class, by name."""
+    values: dict[str, float | None] = {}
+    for reference in references:
+        prediction = predict(reference.study, reference.model)
+        values[f"accuracy, {reference.word}"] = accuracy(reference.study, prediction.label)
+        values |= _by_class(reference.study, prediction, reference.word)
+    return values
+
+
+def _by_class(study: Study, prediction: Prediction, word: str) -> dict[str, float]:
+    """Returns recall and false positive rate of each class of a model without a defence, as far as they exist."""
+    truth = study.chosen.truth
+    if truth is None or not (truth >= 0).any():
+        return {}
+    holds = np.ones(len(truth), dtype=bool)
+    of_class = measured(own_or_any(prediction.label, holds, prediction.logits.shape[1]), truth)
+    values = {}
+    for name, shares in ((RECALL, of_class.recall), (FALSE_POSITIVES, of_class.false_positive_rate)):
+        for label, share in enumerate(shares):
+            if not np.isnan(share):
+                values[f"{name} {label}, {word}"] = float(share)
+    return values
+
+
+def _log_advice(record: dict[str, Any], references: list[_Reference], model: Any) -> None:
+    """Warns if a model without edges does better than the defended one, unless that was chosen for a size."""
+    if record.get("size") or "score" not in record:
+        return
+    score = max(reference.score for reference in references)
+    advice = advice_if_worse(record["score"], score, getattr(model, "config", None))
+    if advice is not None:
+        log.warning("%s", advice)
