@@ -27,6 +27,7 @@ from agnncert.graphs.targets import CanonicalData, graph_classes
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import build_constant
 from agnncert.proving.measures import MEASURES, Measures, measured
+from agnncert.training.labels import checked_labels, masked_rows, part_rows
 from agnncert.training.rule_search import (
     Empty,
     VoteTable,
@@ -44,7 +45,6 @@ from agnncert.training.rule_search import (
     window,
 )
 from agnncert.training.settings import SETTINGS, Against, Protocol
-from agnncert.training.setup import checked_labels, masked_rows, part_rows
 
 BuiltIn = EdgeDivision | NodeDivision
 
