@@ -4,16 +4,17 @@ import copy
 import logging
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from agnncert.datasets.splits import GraphSet, dataset_digest
 from agnncert.defence import FitOptions
-from agnncert.divisions.base import Division, RandomDefence
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData
@@ -24,6 +25,7 @@ from agnncert.training.labels import part_rows
 from agnncert.training.requirements import require_possible
 from agnncert.training.settings import FitSettings, as_json, checked
 from agnncert.training.setup import TrainingSetup, prepare, warn_if_uneven
+from agnncert.training.validation import Defence
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ class Step(Progress):
 
 
 def train(
-    model: torch.nn.Module, data: Any, defence: Division | RandomDefence | None, options: FitOptions
+    model: torch.nn.Module, data: Data | Sequence[Data], defence: Defence, options: FitOptions
 ) -> torch.nn.Module:
     """Trains a model in place and returns it in eval mode, with the weights that are best on the validation part.
 
@@ -53,67 +55,112 @@ def train(
             plain, undefended model.
         options: The settings of training, the voting rule, the checkpoint, and who is told about progress.
     """
-    name = None if defence is None else str(defence)
-    if isinstance(defence, EdgeCentric) and defence.edges_only:
-        defence = replace(defence, edges_only=False)  # the subgraphs are the same: only what is proved differs
     task = infer_task(data)
-    how = checked(dict(options.settings), task)
+    settings = checked(dict(options.settings), task)
+    _require_trainable(model)
+    subgraphs_of = _without_proof_options(defence)
+    require_possible(subgraphs_of, settings, options.voting_rule, task)
+    if task == "graph" and not isinstance(data, GraphSet):  # any list that has the two parts
+        data = GraphSet(list(data), train=part_rows(data, "train"), val=part_rows(data, "val"))
+    canonical_data = CanonicalData.of(data, compact=settings["clusters"] is not None)
+    setup = prepare(model.eval(), canonical_data, subgraphs_of, settings, options.voting_rule)
+    if defence is not None or options.checkpoint is None:  # a run that trains others beside it says it once
+        warn_if_uneven(model, data)
+        _warn_if_balanced_by_default(settings, setup.settings)
+    description = _describe(defence, canonical_data, setup.settings, options)
+    optimizer = _optimizer(model, setup.settings)
+    state = _run(model, setup, optimizer, description, options)
+    model.load_state_dict(state.best)
+    log.info("trained %d epochs, best at %d with score %.4f", state.epoch, state.best_epoch, state.best_score[0])
+    model.training_record = {  # type: ignore[assignment]
+        **description,
+        "epochs_run": state.epoch,
+        "best_epoch": state.best_epoch,
+        "score": state.best_score[0],
+        "history": state.history,
+        "seconds": state.seconds,
+        "seconds_per_epoch": state.seconds / state.epoch,
+    }
+    return model.eval()
+
+
+def _require_trainable(model: object) -> None:
     if not isinstance(model, torch.nn.Module):
         raise ModelContractError(f"a {type(model).__name__} cannot be trained: expected a torch.nn.Module.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
-    require_possible(defence, how, options.voting_rule, task)
-    if task == "graph" and not isinstance(data, GraphSet):  # any list that has the two parts
-        data = GraphSet(list(data), train=part_rows(data, "train"), val=part_rows(data, "val"))
-    ready = CanonicalData.of(data, compact=how["clusters"] is not None)
-    setup = prepare(model.eval(), ready, defence, how, options.voting_rule)
-    if defence is not None or options.checkpoint is None:  # a run that trains others beside it says it once
-        warn_if_uneven(model, data)
-        if how["balance_classes"] is None and setup.settings["balance_classes"]:
-            log.warning(
-                "a class is rare in the training part: all classes have the same weight in the loss, and weights are "
-                'kept by measure="%s" (balance_classes=False: all targets have the same)', setup.settings["measure"],
-            )  # fmt: skip
-    how = setup.settings
-    about = {"division": name, "data": dataset_digest(ready), **as_json(how)}
+
+
+def _without_proof_options(defence: Defence) -> Defence:
+    """Returns a defence with the same subgraphs, without the option that only changes what is proved."""
+    if isinstance(defence, EdgeCentric) and defence.edges_only:
+        return replace(defence, edges_only=False)
+    return defence
+
+
+def _warn_if_balanced_by_default(asked: FitSettings, used: FitSettings) -> None:
+    """Logs a warning if the labels have decided that classes are balanced."""
+    if asked["balance_classes"] is not None or not used["balance_classes"]:
+        return
+    log.warning(
+        "a class is rare in the training part: all classes have the same weight in the loss, and weights are "
+        'kept by measure="%s" (balance_classes=False: all targets have the same)',
+        used["measure"],
+    )
+
+
+def _describe(
+    defence: Defence, canonical_data: CanonicalData, settings: FitSettings, options: FitOptions
+) -> dict[str, Any]:
+    """Returns what a run is trained with, in JSON's terms: the start of its record."""
+    division = None if defence is None else str(defence)
+    description = {"division": division, "data": dataset_digest(canonical_data), **as_json(settings)}
     if options.voting_rule is not None:
-        about["voting_rule"] = options.voting_rule.to_json()
-    at_once = next(model.parameters()).device.type == "cpu" or None  # None: torch chooses
-    optimizer = torch.optim.Adam(model.parameters(), how["lr"], weight_decay=how["weight_decay"], foreach=at_once)
-    state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
+        description["voting_rule"] = options.voting_rule.to_json()
+    return description
+
+
+def _optimizer(model: torch.nn.Module, settings: FitSettings) -> torch.optim.Optimizer:
+    foreach = True if _is_on_cpu(model) else None  # None: torch chooses
+    return torch.optim.Adam(model.parameters(), settings["lr"], weight_decay=settings["weight_decay"], foreach=foreach)
+
+
+def _is_on_cpu(model: torch.nn.Module) -> bool:
+    return next(model.parameters()).device.type == "cpu"
+
+
+def _run(
+    model: torch.nn.Module,
+    setup: TrainingSetup,
+    optimizer: torch.optim.Optimizer,
+    description: dict[str, Any],
+    options: FitOptions,
+) -> TrainingState:
+    """Runs all epochs that are left, from the checkpoint if there is one, and returns the state at the end."""
+    identity = {"model": getattr(model, "config", None) or str(model), **description}
     file = None if options.checkpoint is None else Path(options.checkpoint)
+    state = TrainingState()
     if file is not None and file.exists():
         state = load_state(file, identity, model, optimizer)
         log.info("going on from %s, after epoch %d", file.name, state.epoch)
     with torch.random.fork_rng(devices=[]):
-        while state.epoch < how["epochs"] and not state.stopped:
-            step = _epoch(model, setup, optimizer, how, state)
+        while state.epoch < setup.settings["epochs"] and not state.stopped:
+            step = _epoch(model, setup, optimizer, state)
             if step.score is not None and file is not None:
                 save_state(file, identity, model, optimizer, state)
             if options.progress is not None:
                 options.progress(step)
-    model.load_state_dict(state.best)
-    log.info("trained %d epochs, best at %d with score %.4f", state.epoch, state.best_epoch, state.best_score[0])
-    model.training_record = {  # type: ignore[assignment]
-        **about, "epochs_run": state.epoch, "best_epoch": state.best_epoch, "score": state.best_score[0],
-        "history": state.history, "seconds": state.seconds, "seconds_per_epoch": state.seconds / state.epoch,
-    }  # fmt: skip
-    return model.eval()
+    return state
 
 
 def _epoch(
-    model: torch.nn.Module,
-    setup: TrainingSetup,
-    optimizer: torch.optim.Optimizer,
-    settings: FitSettings,
-    state: TrainingState,
+    model: torch.nn.Module, setup: TrainingSetup, optimizer: torch.optim.Optimizer, state: TrainingState
 ) -> Step:
-    """One pass over the training set and, if it is time, an evaluation on the validation set."""
+    """Makes one pass over the training set and, if it is time, an evaluation on the validation set."""
+    settings = setup.settings
     begin = time.perf_counter()
-    # Seeded by epoch, so that a resumed run samples the same. To seed absent devices too would take milliseconds.
-    on_cpu = next(model.parameters()).device.type == "cpu"
-    (torch.default_generator if on_cpu else torch).manual_seed(1_000_003 * settings["seed"] + state.epoch)
-    loss = _train(model.train(), setup, optimizer, settings["clip"])
+    _seed(model, 1_000_003 * settings["seed"] + state.epoch)  # by epoch, so that a resumed run samples the same
+    loss = _train(model.train(), setup, optimizer)
     state.epoch += 1
     if not math.isfinite(loss):
         raise SettingsError(
@@ -122,14 +169,25 @@ def _epoch(
         )
     score = None
     if state.epoch % settings["evaluate_every"] == 0 or state.epoch == settings["epochs"]:
-        score = _evaluate(model.eval(), setup, state, loss, settings)
+        score = _evaluate(model.eval(), setup, state, loss)
     state.seconds += time.perf_counter() - begin
-    left = 0.0 if state.stopped else state.seconds / state.epoch * (settings["epochs"] - state.epoch)
-    return Step("training", state.epoch, settings["epochs"], left, f"loss {loss:.3f}", loss=loss, score=score)
+    seconds_left = 0.0
+    if not state.stopped:
+        seconds_left = state.seconds / state.epoch * (settings["epochs"] - state.epoch)
+    return Step("training", state.epoch, settings["epochs"], seconds_left, f"loss {loss:.3f}", loss=loss, score=score)
 
 
-def _train(model: torch.nn.Module, setup: TrainingSetup, optimizer: torch.optim.Optimizer, clip: float | None) -> float:
-    """All steps of one epoch; returns their mean loss."""
+def _seed(model: torch.nn.Module, seed: int) -> None:
+    """Seeds torch where the model is. To seed absent devices too would take milliseconds."""
+    if _is_on_cpu(model):
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
+
+
+def _train(model: torch.nn.Module, setup: TrainingSetup, optimizer: torch.optim.Optimizer) -> float:
+    """Takes all steps of one epoch and returns their mean loss."""
+    clip = setup.settings["clip"]
     losses = []
     for step in setup.objective.steps():
         optimizer.zero_grad()
@@ -140,15 +198,16 @@ def _train(model: torch.nn.Module, setup: TrainingSetup, optimizer: torch.optim.
     return float(np.mean(losses))
 
 
-def _evaluate(
-    model: torch.nn.Module, setup: TrainingSetup, state: TrainingState, loss: float, settings: FitSettings
-) -> float:
+def _evaluate(model: torch.nn.Module, setup: TrainingSetup, state: TrainingState, loss: float) -> float:
     """Scores the model, keeps its weights if they are the best so far, and decides whether to stop."""
     score = setup.score()
     state.history.append({"epoch": state.epoch, "loss": loss, "score": score[0]})
+    patience = setup.settings["patience"]
     if score > state.best_score:
-        state.best_epoch, state.best_score = state.epoch, score
+        state.best_epoch = state.epoch
+        state.best_score = score
         state.best = copy.deepcopy(model.state_dict())
-    elif settings["patience"] is not None:
-        state.stopped = state.epoch - state.best_epoch >= settings["patience"] * settings["evaluate_every"]
+    elif patience is not None:
+        epochs_without_improvement = state.epoch - state.best_epoch
+        state.stopped = epochs_without_improvement >= patience * setup.settings["evaluate_every"]
     return score[0]

@@ -106,7 +106,7 @@ def _on_nodes(
     def on(part: CanonicalGraph, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
         if isinstance(division, Division) and not division.has_disjoint_union:
             return SampledNodeObjective.of(call, part, labels, part_rows, division, settings)
-        return NodeObjective.of(call, part, labels, part_rows, division, settings, union)
+        return NodeObjective.of(call, part, labels, part_rows, division, settings, union=union)
 
     truth, rarest = y.numpy()[val], _rarest(labels[rows])
     validation = Validation(call, graph, "node", val, truth, settings["measure"], rarest, known)
