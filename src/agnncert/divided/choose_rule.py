@@ -5,7 +5,7 @@ counting (``rule_search``). Answers that look at no graph stand beside the model
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -27,6 +27,7 @@ from agnncert.graphs.targets import CanonicalData, graph_classes
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import build_constant
 from agnncert.proving.measures import MEASURES, Measures, measured
+from agnncert.training.labels import checked_labels, masked_rows, part_rows
 from agnncert.training.rule_search import (
     Empty,
     VoteTable,
@@ -44,9 +45,9 @@ from agnncert.training.rule_search import (
     window,
 )
 from agnncert.training.settings import SETTINGS, Against, Protocol
-from agnncert.training.setup import checked_labels, masked_rows, part_rows
 
 BuiltIn = EdgeDivision | NodeDivision
+_TablesOf = Callable[[torch.nn.Module, BuiltIn], list[VoteTable]]  # one table for each part of the data
 
 CONSTANT, NO_EDGES, SIZE_ONLY, PLAIN, MODEL = "constant", "no edges", "size only", "plain vote", "with a prior"
 _SIMPLER = (CONSTANT, NO_EDGES, SIZE_ONLY, PLAIN, MODEL)  # the simpler answer first
@@ -222,14 +223,19 @@ def choose_voting_rule(
         raise SettingsError(f'measure="{measure}": {did_you_mean(str(measure), MEASURES)}')
     data = _seen(data, task, protocol)
     parts = _parts(data, task)
-    ready, tried = CanonicalData.of(data), list[RuleCandidate]()
+    canonical_data = CanonicalData.of(data)
+    tried: list[RuleCandidate] = []
+
+    def tables_of(voting_model: torch.nn.Module, option: BuiltIn) -> list[VoteTable]:
+        return [_table(voting_model, canonical_data, option, rows, against, measure) for rows in parts]
+
     for option in divisions:
-        tables = [_table(model, ready, option, rows, against, measure) for rows in parts]
+        tables = tables_of(model, option)
         tried += _for_graphs(joined(tables), option, size) if task == "graph" else _for_nodes(tables[0], option, size)
         num_classes = tables[0].num_classes
     if task == "graph" and candidates is None and not division.is_per_neighbour:
         exact = PerEdge(division.self_loops) if isinstance(division, EdgeDivision) else PerNeighbour()
-        tried.append(_counted_exactly(ready, exact, parts, num_classes, size, against, measure))
+        tried.append(_counted_exactly(tables_of, canonical_data.data, exact, num_classes, size))
     best = _simplest(tried)
     if best.label is not None:
         model = build_constant(data, best.label, len(best.voting_rule.class_prior))
@@ -302,22 +308,14 @@ def _by_size(table: VoteTable, division: BuiltIn, size: int) -> RuleCandidate:
     return _candidate(SIZE_ONLY, table.voting(label), voting_rule, division, size, label)
 
 
-def _counted_exactly(
-    ready: CanonicalData,
-    division: BuiltIn,
-    parts: list[IntArray],
-    num_classes: int,
-    size: int,
-    against: Against,
-    measure: str,
-) -> RuleCandidate:
+def _counted_exactly(tables_of: _TablesOf, data: Any, division: BuiltIn, num_classes: int, size: int) -> RuleCandidate:
     """The answer by size alone if every edge, or node, has a group of its own: hashed ones fall together and hide some.
 
     One class votes for each, the other casts what is empty, and the prior is twice the size from which on the first
     wins. So each change costs two votes and each edge or node is worth two: no rule by size alone certifies more.
     """
-    voting = build_constant(ready.data, 0, num_classes)
-    return _by_size(joined([_table(voting, ready, division, rows, against, measure) for rows in parts]), division, size)
+    constant = build_constant(data, 0, num_classes)
+    return _by_size(joined(tables_of(constant, division)), division, size)
 
 
 def _for_nodes(table: VoteTable, division: BuiltIn, size: int) -> list[RuleCandidate]:

@@ -35,7 +35,7 @@ from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.training.loop import train
-from agnncert.training.setup import require_voting_rule
+from agnncert.training.requirements import require_voting_rule
 
 
 @dataclass(frozen=True)

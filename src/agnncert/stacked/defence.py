@@ -31,7 +31,7 @@ from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import GraphFree, StackedModel
 from agnncert.stacked.record import StackedRecord
 from agnncert.stacked.settings import StackedSettings
-from agnncert.stacked.training import fit_stacked, untrained, with_threshold
+from agnncert.stacked.training import ClassWeighting, fit_stacked, untrained, with_threshold
 from agnncert.training.loop import Step, train
 from agnncert.training.settings import checked
 from agnncert.training.setup import with_measure
@@ -85,8 +85,7 @@ class StackedVotes(StackedSettings, Defence):
             _training_of_one(options),
             seed=settings["seed"],
             inductive=settings["protocol"] != "transductive",
-            measure=measure,
-            balance_classes=bool(settings["balance_classes"]),
+            weighting=ClassWeighting(measure, bool(settings["balance_classes"])),
             report_progress=_reporting(options),
         )
         record: Any = trained.training_record

@@ -127,8 +127,11 @@ class StackedModel(nn.Module):
     ) -> None:
         super().__init__()
         self.own = nn.ModuleList(model if isinstance(model, GraphFree) else GraphFree(model) for model in own)
-        self.num_classes, self.edge_channels, self.defence = num_classes, edge_channels, defence
-        known, hidden = num_classes if len(self.own) else 0, defence.hidden
+        self.num_classes = num_classes
+        self.edge_channels = edge_channels
+        self.defence = defence
+        known = num_classes if len(self.own) else 0
+        hidden = defence.hidden
         if not known and not edge_channels:
             raise SettingsError("votes read nothing: pass a model on features, or StackedSettings(edge_values=True).")
         self.own_scale = nn.Parameter(torch.zeros(()))
@@ -147,18 +150,29 @@ class StackedModel(nn.Module):
         self.pseudo_votes = nn.Parameter(torch.zeros(num_classes))
         self.second = nn.Parameter(torch.tensor(-1.0))
         self.first_scale = nn.Parameter(torch.ones(()))
+        self._register_buffers()
+        self._describe()
+
+    def _register_buffers(self) -> None:
         self.use_votes: Tensor
         self.edge_center: Tensor
         self.edge_spread: Tensor
         self.register_buffer("use_votes", torch.ones(()))  # 0 for a model without edges
-        self.register_buffer("edge_center", torch.zeros(edge_channels))
-        self.register_buffer("edge_spread", torch.ones(edge_channels))
+        self.register_buffer("edge_center", torch.zeros(self.edge_channels))
+        self.register_buffer("edge_spread", torch.ones(self.edge_channels))
+
+    def _describe(self) -> None:
+        """Sets ``config``, from which the model can be built again, if that is known of all models without edges."""
         configs = [getattr(model.model, "config", None) for model in self.own]
-        if all(configs):
-            how = {f.name: getattr(defence, f.name) for f in fields(defence)}
-            self.config: dict[str, Any] = {
-                "name": NAME, "own": configs, "num_classes": num_classes, "edge_channels": edge_channels, "defence": how
-            }  # fmt: skip
+        if not all(configs):
+            return
+        self.config: dict[str, Any] = {
+            "name": NAME,
+            "own": configs,
+            "num_classes": self.num_classes,
+            "edge_channels": self.edge_channels,
+            "defence": {f.name: getattr(self.defence, f.name) for f in fields(self.defence)},
+        }
 
     def own_logits(self, x: Tensor) -> Tensor:
         """Mean log-probability of the models without edges, shape ``[num_nodes, C]``, or ``[num_nodes, 0]``."""

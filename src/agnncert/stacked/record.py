@@ -24,8 +24,14 @@ LARGEST_GATE = 2**8 * STEPS
 LARGEST_SCORE = 2**14 * STEPS
 MOST_NEW = 2**16  # more new neighbours than this count as any number
 LARGEST_SUM = 2**61  # every number that is computed stays below, so that int64 is exact
-DTYPES = {"prior": np.int64, "gate": np.int64, "indptr": np.int64, "which": np.int64, "table": np.int32,
-          "targets_per_node": np.int32}  # fmt: skip
+DTYPES = {
+    "prior": np.int64,
+    "gate": np.int64,
+    "indptr": np.int64,
+    "which": np.int64,
+    "table": np.int32,
+    "targets_per_node": np.int32,
+}
 
 
 @dataclass(frozen=True)
@@ -70,29 +76,55 @@ class StackedRecord:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pseudo_votes", tuple(self.pseudo_votes))
-        wrong = self._wrong()
-        if wrong:
-            raise CertificateError(f"the stacked votes make no sense: {wrong}.")
+        checks = (
+            self._wrong_types,
+            self._wrong_shapes,
+            self._wrong_lists,
+            self._wrong_values,
+            self._wrong_targets_per_node,
+            self._wrong_settings,
+            self._wrong_pseudo_count,
+            self._wrong_gates,
+            self._wrong_levels,
+            self._wrong_gates_of_classes,
+            self._wrong_bound,
+        )
+        for check in checks:  # in this order: a check relies on those before it
+            wrong = check()
+            if wrong:
+                raise CertificateError(f"the stacked votes make no sense: {wrong}.")
 
-    def _wrong(self) -> str:
+    def _wrong_types(self) -> str:
         for name, dtype in DTYPES.items():
             if getattr(self, name).dtype != dtype:
                 return f"{name} is of type {getattr(self, name).dtype}, expected {np.dtype(dtype)}"
+        return ""
+
+    def _wrong_shapes(self) -> str:
         shapes = self.prior.ndim == self.table.ndim == 2 and self.prior.shape == self.gate.shape
         flat = self.indptr.ndim == self.which.ndim == self.targets_per_node.ndim == 1
         if not shapes or not flat or self.table.shape[1:] != self.prior.shape[1:] or self.num_classes < 2:
             return "arrays have shapes that do not belong together"
+        return ""
+
+    def _wrong_lists(self) -> str:
         ends = self.indptr
         if len(ends) != len(self.prior) + 1 or ends[0] != 0 or ends[-1] != len(self.which) or (np.diff(ends) < 0).any():
             return "the lists of neighbours do not fit together"
         if len(self.which) and not 0 <= self.which.min() <= self.which.max() < len(self.table):
             return "a neighbour has a vote that is not there"
+        return ""
+
+    def _wrong_values(self) -> str:
         if len(self.table) and (self.table.min() < 0 or self.table.sum(axis=1, dtype=np.int64).max() > STEPS):
             return "a vote has a negative part, or more than one vote in all"
         if np.abs(self.prior).max(initial=0) > LARGEST_SCORE or not self.gate.min(initial=0) >= 0:
             return "a score is out of range"
         if self.gate.max(initial=0) > LARGEST_GATE:
             return "a gate is out of range"
+        return ""
+
+    def _wrong_targets_per_node(self) -> str:
         targets_per_node = self.targets_per_node
         if (
             targets_per_node.sum(dtype=np.int64) != len(self.which)
@@ -100,32 +132,54 @@ class StackedRecord:
             or (np.diff(targets_per_node) > 0).any()
         ):
             return "the numbers of targets that nodes are neighbours of do not fit the lists of neighbours"
-        return self._wrong_settings()
+        return ""
 
     def _wrong_settings(self) -> str:
-        whole = (self.pseudo, self.second, self.slack, self.trusted, *self.pseudo_votes)
-        if any(type(number) is not int for number in whole) or {type(self.by_edge), type(self.gated)} != {bool}:
+        numbers = (self.pseudo, self.second, self.slack, self.trusted, *self.pseudo_votes)
+        if any(type(number) is not int for number in numbers) or {type(self.by_edge), type(self.gated)} != {bool}:
             return "a setting is not a whole number"
         if self.ids not in ("node_id", "row"):
             return f"ids are {self.ids!r:.60}"
         if not 1 <= self.slack <= STEPS or not -1 <= self.trusted < 2**31 or not 0 <= self.second <= LARGEST_SECOND:
             return "a setting is out of range"
+        return ""
+
+    def _wrong_pseudo_count(self) -> str:
         if not 0 <= self.pseudo <= LARGEST_SCORE or (len(self.pseudo_votes) != self.num_classes) != (self.pseudo == 0):
             return "the pseudo-count and its votes do not belong together"
         if self.pseudo and (min(self.pseudo_votes) < 0 or max(self.pseudo_votes) > LARGEST_SCORE):
             return "the votes of the pseudo-count are out of range"
-        if not self.gated and not (self.gate == (self.gate.flat[0] and STEPS if self.gate.size else 0)).all():
+        return ""
+
+    def _wrong_gates(self) -> str:
+        if not self.gated and not (self._all_gates_are(STEPS) or self._all_gates_are(0)):
             return "gates are not computed, and are neither all one vote nor all zero"
-        plain = self.gate.size == 0 or bool((self.gate == STEPS).all())
-        if self.second and (self.pseudo or self.by_edge or self.gated or not (plain or not self.gate.any())):
+        return ""
+
+    def _all_gates_are(self, value: int) -> bool:
+        return bool((self.gate == value).all())
+
+    def _wrong_levels(self) -> str:
+        if not self.second:
+            return ""
+        is_plain = self._all_gates_are(STEPS) or self._all_gates_are(0)
+        if self.pseudo or self.by_edge or self.gated or not is_plain:
             return "two levels go with a plain sum of votes that read no edge values"
-        if self.second and (self.trusted >= 0 or self.slack > LARGEST_SLACK):
+        if self.trusted >= 0 or self.slack > LARGEST_SLACK:
             return f"two levels go with edges of which none is trusted, and a slack of at most {LARGEST_SLACK} steps"
+        return ""
+
+    def _wrong_gates_of_classes(self) -> str:
         if (self.pseudo or self.by_edge) and not (self.gate == self.gate[:, :1]).all():
             return "gates of classes may differ only in a sum of votes that read no edge values"
+        return ""
+
+    def _wrong_bound(self) -> str:
+        """Says whether a number that is computed after an attack may leave the range in which int64 is exact."""
         most = int(np.diff(self.indptr).max(initial=0)) + MOST_NEW  # in all, after an attack
         divisor = self.pseudo + STEPS * most if self.pseudo else STEPS
-        score, gate = int(np.abs(self.prior).max(initial=0)) + self.slack, int(self.gate.max(initial=0)) + self.slack
+        score = int(np.abs(self.prior).max(initial=0)) + self.slack
+        gate = int(self.gate.max(initial=0)) + self.slack
         bound = 4 * (score * divisor + gate * (STEPS * most + self.pseudo))
         return "a target has too many neighbours for exact counting" if bound > LARGEST_SUM else ""
 

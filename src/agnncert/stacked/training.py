@@ -66,6 +66,22 @@ class Stage:
         return torch.from_numpy(target_weights(self.y[rows].numpy(), measure))
 
 
+@dataclass(frozen=True)
+class ClassWeighting:
+    """How much each class counts.
+
+    Attributes:
+        measure: What models are chosen by: "accuracy", or "balanced", the mean over classes of what is certified.
+        balance_classes: Whether all classes have the same weight in the loss of the small networks.
+    """
+
+    measure: str = "accuracy"
+    balance_classes: bool = False
+
+
+ALL_NODES_ALIKE = ClassWeighting()
+
+
 def fit_stacked(
     model: nn.Module | None,
     data: Data,
@@ -74,8 +90,7 @@ def fit_stacked(
     *,
     seed: int = 0,
     inductive: bool = False,
-    measure: str = "accuracy",
-    balance_classes: bool = False,
+    weighting: ClassWeighting = ALL_NODES_ALIKE,
     report_progress: Callable[[str, float], None] = lambda step, done: None,
 ) -> StackedModel:
     """Trains stacked votes and returns the model that certifies most validation nodes at the target size.
@@ -89,45 +104,67 @@ def fit_stacked(
         data: A graph with ``y``, ``train_mask`` and ``val_mask``.
         defence: How votes are combined and trained.
         fit_one: Trains one model without edges: called with an untrained model, rows without edges, and a seed.
-        seed: Seed of the folds and of the small networks.
-        inductive: Whether test nodes and their edges are hidden.
-        measure: What models are chosen by: "accuracy", or "balanced", the mean over classes of what is certified.
-        balance_classes: Whether all classes have the same weight in the loss of the small networks.
+        seed: Seed of the folds and of the small networks. Defaults to 0.
+        inductive: Whether test nodes and their edges are hidden. Defaults to False.
+        weighting: How much each class counts. By default all nodes count the same.
         report_progress: Called with what is done and which share of it is finished.
     """
     if data.y is None or getattr(data, "train_mask", None) is None or getattr(data, "val_mask", None) is None:
         raise DatasetError("stacked votes are trained on y, train_mask and val_mask: the data lacks one of them.")
-    classes = count_classes(data)
     own, out_of_fold = cross_fit(model, data, defence, fit_one, seed, report_progress)
     channels = _edge_channels(data, defence)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         defence = defence.for_rows(int(data.train_mask.sum()))
-        first = StackedModel(own, classes, channels, defence).eval()
-        stage = _stage(first, data, out_of_fold, inductive, measure, balance_classes)
+        first = StackedModel(own, count_classes(data), channels, defence).eval()
+        stage = _stage(first, data, out_of_fold, inductive, weighting.measure, weighting.balance_classes)
         _scale_edges(first, stage)
-        alone = copy.deepcopy(first)
-        with torch.no_grad():
-            alone.use_votes.zero_()
-            # A mean multiplies scores by the number of neighbours, and that must stay exact.
-            alone.own_scale.fill_(math.log(LARGEST_SCORE / STEPS / (1024 if defence.combine == "mean" else 16)))
-            alone.constant.copy_(torch.bincount(stage.y[stage.train], minlength=classes).double().log1p() * 1e-6)
-        size, rows = defence.size * stage.share, torch.cat([stage.train, stage.val])
+        alone = _without_votes(first, stage)
+        size = defence.size * stage.share
         candidates = []
         for design in (size, 1.5 * size) if size else (size,):
             torch.manual_seed(seed)
             candidates.append(_train(copy.deepcopy(first), stage, defence, design, report_progress))
-        share = len(rows) * stage.weights(rows, stage.measure)
-        certified = [share * _certified(_Look(one, stage, rows), size) for one in (alone, *candidates)]
-        k = max(range(len(candidates)), key=lambda number: float(certified[number + 1].mean()))
-        gain = certified[k + 1] - certified[0]
-        best = candidates[k] if gain.mean() > gain.std() / math.sqrt(len(rows)) else alone
-        best_share = float(certified[k + 1 if best is not alone else 0].mean())
+        best, score = _choose(alone, candidates, stage, size)
     best.training_record = {  # type: ignore[assignment]
-        "defence": str(defence), "size": defence.size, "seed": seed, "inductive": inductive, "score": best_share,
-        "uses_edges": bool(best.use_votes), "folds": len(own), "measure": measure,
-    }  # fmt: skip
+        "defence": str(defence),
+        "size": defence.size,
+        "seed": seed,
+        "inductive": inductive,
+        "score": score,
+        "uses_edges": bool(best.use_votes),
+        "folds": len(own),
+        "measure": weighting.measure,
+    }
     return best.eval()
+
+
+@torch.no_grad()
+def _without_votes(model: StackedModel, stage: Stage) -> StackedModel:
+    """Returns a copy of a model that reads no edges."""
+    alone = copy.deepcopy(model)
+    alone.use_votes.zero_()
+    # A mean multiplies scores by the number of neighbours, and that must stay exact.
+    room = 1024 if model.defence.combine == "mean" else 16
+    alone.own_scale.fill_(math.log(LARGEST_SCORE / STEPS / room))
+    count = torch.bincount(stage.y[stage.train], minlength=model.num_classes)
+    alone.constant.copy_(count.double().log1p() * 1e-6)
+    return alone
+
+
+def _choose(
+    alone: StackedModel, candidates: list[StackedModel], stage: Stage, size: float
+) -> tuple[StackedModel, float]:
+    """Returns the best candidate if it certifies clearly more than the model without votes, and what is certified."""
+    rows = torch.cat([stage.train, stage.val])
+    share = len(rows) * stage.weights(rows, stage.measure)
+    of_alone = share * _certified(_Look(alone, stage, rows), size)
+    certified = [share * _certified(_Look(candidate, stage, rows), size) for candidate in candidates]
+    best = max(range(len(candidates)), key=lambda number: float(certified[number].mean()))
+    gain = certified[best] - of_alone
+    if gain.mean() > gain.std() / math.sqrt(len(rows)):
+        return candidates[best], float(certified[best].mean())
+    return alone, float(of_alone.mean())
 
 
 def cross_fit(

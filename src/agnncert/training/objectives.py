@@ -222,6 +222,7 @@ class NodeObjective(OnNodes):
         rows: Tensor,
         defence: Division | RandomDefence | None,
         settings: FitSettings,
+        *,
         union: SubgraphUnion | None = None,
     ) -> "NodeObjective":
         """The objective on a division's subgraphs, under a smoothing defence's noise, or on the whole graph only.

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import agnncert as ac
-from agnncert.training.loop import TrainingState, load_state, save_state
+from agnncert.training.checkpoint import TrainingState, load_state, save_state
 from tests.support.labelled import labelled_graph
 from tests.support.training_cases import CASES, graph_case, node_case, same, weights_of
 

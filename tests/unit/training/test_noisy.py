@@ -11,7 +11,7 @@ from agnncert.errors import SettingsError
 from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.graphs.graph import one_graph
 from agnncert.training.objectives import NodeObjective, SampledGraphObjective
-from agnncert.training.setup import SCORED_SAMPLES, Validation
+from agnncert.training.validation import SCORED_SAMPLES, Validation
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
 from tests.support.labelled import assert_same, fit_settings, gradient, labelled_graph, labelled_graphs, naive_gradient

@@ -29,8 +29,8 @@ from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.targets import graph_classes
 from agnncert.models.io import load_description, load_model
+from agnncert.training.labels import checked_labels, part_rows
 from agnncert.training.rule_search import VoteTable, best_class_prior, certified_accuracy, window
-from agnncert.training.setup import checked_labels, part_rows
 from agnncert_code.features import LONGEST, PIECES
 
 NEVER = -(2**30)  # prior of the class that stands for silence

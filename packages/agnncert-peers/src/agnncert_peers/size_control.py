@@ -32,7 +32,7 @@ from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, target_weights
 from agnncert.report.summary import BY_SIZE
 from agnncert.study import Study, measures_of, part_rows
-from agnncert.training import setup
+from agnncert.training import labels
 from agnncert.training.rule_search import longest_middle, window
 
 Counted = Literal["nodes", "edges"]
@@ -149,7 +149,7 @@ class SizedGraphs:
 
         The weights within a part are those of the measure, "accuracy" or "balanced".
         """
-        parts = [setup.part_rows(data, name).numpy() for name in ("train", "val")]
+        parts = [labels.part_rows(data, name).numpy() for name in ("train", "val")]
         rows, y = np.concatenate(parts), graph_classes(data).numpy()
         weight = np.concatenate([target_weights(y[part], measure) / len(parts) for part in parts])
         return cls(GraphSizes.of([data[int(row)] for row in rows]), y[rows], weight)
