@@ -26,7 +26,8 @@ from agnncert.engine.votes import compute_votes
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.canonical import canonical
 from agnncert.graphs.graph import CanonicalGraph, Task
-from agnncert.graphs.targets import CanonicalData, class_numbers, graph_classes, prepared
+from agnncert.graphs.labels import class_numbers, graph_classes
+from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.models.wrappers import Scaling, training_rows, uneven_column
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.measures import rare_class, rate_of, target_weights

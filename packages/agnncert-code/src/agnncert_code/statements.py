@@ -27,7 +27,7 @@ from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, SettingsError
-from agnncert.graphs.targets import graph_classes
+from agnncert.graphs.labels import graph_classes
 from agnncert.models.io import load_description, load_model
 from agnncert.training.rule_search import VoteTable, best_class_prior, certified_accuracy, window
 from agnncert.training.setup import checked_labels, part_rows
