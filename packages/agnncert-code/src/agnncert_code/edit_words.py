@@ -37,28 +37,28 @@ def edit_unit(certificate: Certificate, flows: bool = True) -> AttackUnit | None
     """
     if certificate.claim.task != "graph":
         return None
-    most = {kind: withstood(certificate, kind, flows) for kind in ("edited", "inserted", "deleted")}
-    if not (most["edited"] >= 0).any():
+    largest = {kind: withstood(certificate, kind, flows) for kind in ("edited", "inserted", "deleted")}
+    if not (largest["edited"] >= 0).any():
         return None
-    moved = _FLOWS if flows else []
+    free_edges = _FLOWS if flows else []
     budgets: dict[str, dict[str, int]] = {
         "Statements moved": {},
         "One edited statement": {"inject_nodes": 1, "delete_nodes": 1},
         "Three edited statements": {"inject_nodes": 3, "delete_nodes": 3},
         "Three inserted statements": {"inject_nodes": 3},
     }
-    unlimited = [*moved, "edges_per_injected"]
+    unlimited = [*free_edges, "edges_per_injected"]
     return AttackUnit(
         targets="functions",
         title="In edited statements",
         text=_TEXT,
         column="Statements",
-        withstood=most,
+        withstood=largest,
         done=edits_done,
         presets=[{"name": name, "budget": budget, "unlimited": unlimited} for name, budget in budgets.items()],
         rows=[
             {"name": "Statements inserted", "field": "inject_nodes", "unlimited": unlimited},
-            {"name": "Statements deleted", "field": "delete_nodes", "unlimited": moved},
+            {"name": "Statements deleted", "field": "delete_nodes", "unlimited": free_edges},
         ],
         labels=_LABELS,
     )
