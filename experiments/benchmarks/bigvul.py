@@ -23,7 +23,7 @@ import agnncert as ac
 import agnncert_code
 from agnncert.training.rule_search import window
 from agnncert_code.bigvul import load_big_vul
-from agnncert_code.statements import learn
+from agnncert_code.statement_fit import learn
 
 PROTOCOLS = ("big-vul", "big-vul-matched")
 SEEDS = 5

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from agnncert.errors import AgnncertError
-from agnncert_code.features import StatementEncoder
+from agnncert_code.encoder import StatementEncoder
 from agnncert_code.reading import graph
 
 TEXTS = ["x = 1 ;", "if ( a < b )", "return copy ( to , from , n ) ;"]

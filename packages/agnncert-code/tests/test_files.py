@@ -3,8 +3,7 @@ import os
 import pytest
 
 from agnncert.errors import DatasetError
-from agnncert_code import reading
-from agnncert_code.reading import read_source, source_files
+from agnncert_code.source_files import _leads_astray, read_source, source_files
 from tests.support.mutations import edited
 from tests.support.scanned import write_tree
 
@@ -89,7 +88,7 @@ def test_links_to_themselves_are_named_and_end_nothing(tmp_path):
 
 
 def test_without_the_guard_against_them_such_links_end_a_scan(tmp_path, monkeypatch):
-    broken = edited(reading._leads_astray, "(OSError, RuntimeError)", "KeyError")
-    monkeypatch.setattr(reading._leads_astray, "__code__", broken.__code__)
+    broken = edited(_leads_astray, "(OSError, RuntimeError)", "KeyError")
+    monkeypatch.setattr(_leads_astray, "__code__", broken.__code__)
     with pytest.raises((OSError, RuntimeError), match="ymlink"):
         test_links_to_themselves_are_named_and_end_nothing(tmp_path)

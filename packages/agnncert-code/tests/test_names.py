@@ -1,6 +1,6 @@
 import pytest
 
-from agnncert_code.flows import mentioned, name_edges, written
+from agnncert_code.names import mentioned, name_edges, written
 
 
 @pytest.mark.parametrize(

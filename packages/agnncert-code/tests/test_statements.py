@@ -7,7 +7,7 @@ import torch
 import agnncert as ac
 import agnncert_code
 from agnncert.errors import DatasetError, SettingsError
-from agnncert_code import statements
+from agnncert_code import statement_fit
 from agnncert_code.statements import NEVER
 from tests.support.functions import OTHER, labelled
 
@@ -39,20 +39,21 @@ def test_it_is_the_same_every_time(data):
 
 
 def test_scores_of_the_model_are_those_of_the_fit(data):
-    learnt = statements.learn(data)
+    learnt = statement_fit.learn(data)
     x = torch.cat([data[int(k)].x for k in (*data.train, *data.val)])
     scores = learnt.for_size(1).model.scores(x).detach().numpy()
-    assert np.allclose(scores, learnt.known.scaled @ learnt.weights[:-1] + learnt.weights[-1], atol=1e-5)
+    assert np.allclose(scores, learnt.statements.scaled @ learnt.weights[:-1] + learnt.weights[-1], atol=1e-5)
 
 
 def test_weights_are_at_the_minimum(data):
-    _, known = statements._read(data)
-    scaled, sign, weight = known.of(np.ones(len(known.truth), dtype=bool))
-    weights = statements._fitted(scaled, sign, weight)
+    _, known = statement_fit._read(data)
+    examples = known.examples(np.ones(len(known.truth), dtype=bool))
+    scaled, sign, weight = examples
+    weights = statement_fit._fitted(examples)
 
     def loss(values):
         lead = sign * (scaled @ values[:-1] + values[-1])
-        return weight @ np.logaddexp(0, -lead) + values[:-1] @ values[:-1] / (2 * statements.STRENGTH)
+        return weight @ np.logaddexp(0, -lead) + values[:-1] @ values[:-1] / (2 * statement_fit.STRENGTH)
 
     rng = np.random.default_rng(0)
     for _ in range(10):

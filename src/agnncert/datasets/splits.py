@@ -12,7 +12,8 @@ from torch_geometric.data import Data
 
 from agnncert.errors import DatasetError
 from agnncert.graphs.digest import digest_by_keys, digests_beyond_keys
-from agnncert.graphs.targets import CanonicalData, graph_classes, prepared
+from agnncert.graphs.labels import graph_classes
+from agnncert.graphs.targets import CanonicalData, prepared
 
 if TYPE_CHECKING:
     from agnncert.datasets.encoding import Encoding

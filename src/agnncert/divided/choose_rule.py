@@ -23,7 +23,8 @@ from agnncert.divisions.node import NodeCentric, NodeDivision, PerNeighbour
 from agnncert.engine.arguments import require_order
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task
-from agnncert.graphs.targets import CanonicalData, graph_classes
+from agnncert.graphs.labels import graph_classes
+from agnncert.graphs.targets import CanonicalData
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import build_constant
 from agnncert.proving.measures import MEASURES, Measures, measured

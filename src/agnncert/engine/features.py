@@ -18,7 +18,7 @@ from torch import Tensor
 
 from agnncert.engine.rounding_noise import RoundingNoise, random_signs
 from agnncert.engine.stand_in import ABOUT_SHAPE_AND_TYPE, StandIn, on_copies
-from agnncert.graphs.targets import Entries
+from agnncert.graphs.entries import Entries
 
 MOST_NOISY_ROWS_KEPT = 2**20  # rows of a noisy projection that is kept: the plain one takes memory enough
 ROWS_THAT_TRAVEL = 2**16  # rows that are brought to another device at a time

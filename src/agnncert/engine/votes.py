@@ -30,8 +30,8 @@ from agnncert.engine.rounding import Predictions
 from agnncert.engine.worker_job import VoteJob, compute_part
 from agnncert.engine.workers import Workers
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.entries import Entries
 from agnncert.graphs.graph import CanonicalGraph
-from agnncert.graphs.targets import Entries
 from agnncert.progress import ReportProgress
 
 EngineName = Literal["fast", "naive"]

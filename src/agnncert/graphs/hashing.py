@@ -1,4 +1,4 @@
-"""From node ids to keys to group numbers; knows no graph and no torch.
+"""From node ids to keys to group numbers. This module knows no graph and no torch.
 
 A node's *id* (an integer or a string) is its identity through every change of the graph. Its *key* is 64 bits that
 depend on the id alone, and the *group* of a node or an edge depends on its own keys alone: never on how many nodes
@@ -40,9 +40,9 @@ MANY = 512  # messages, from which on arithmetic on arrays is faster
 
 
 def first8(name: str, message: Sequence[Words64]) -> Words64:
-    """First 8 bytes of the digest of every message, read as a little-endian integer.
+    """Returns the first 8 bytes of the digest of every message, read as a little-endian integer.
 
-    Equal to ``int.from_bytes(hashlib.new(name, m).digest()[:8], "little")`` for each message ``m``. Working
+    The result equals ``int.from_bytes(hashlib.new(name, m).digest()[:8], "little")`` for each message ``m``. Working
     memory is up to 250 bytes per message, so long arrays are best handed over in chunks that fit the cache.
 
     Args:
@@ -106,7 +106,7 @@ _CHUNK = 16384  # the dozen or so columns of a chunk stay in the processor's cac
 
 
 def id_keys(ids: Ids) -> Keys:
-    """The 64-bit key of every id, after a check that ids are of the right type and unique.
+    """Returns the 64-bit key of every id, after a check that ids are of the right type and unique.
 
     Example:
         >>> id_keys([7, -1, "alice"]).tolist()
@@ -118,14 +118,14 @@ def id_keys(ids: Ids) -> Keys:
 
 
 def keys_of_encoded(encoded: EncodedIds) -> Keys:
-    """The key of every id in canonical form, unchecked."""
+    """Returns the key of every id in canonical form; nothing is checked."""
     if isinstance(encoded, np.ndarray):
         return encoded.view(np.uint64)
     return np.fromiter(map(_key, encoded), dtype=np.uint64, count=len(encoded))
 
 
 def node_groups(keys: Keys, num_groups: int, hash: str = "md5") -> npt.NDArray[np.int64]:
-    """Group of every node, from its key alone: numbers from 0 to ``num_groups - 1``, shape ``[n]``.
+    """Returns the group of every node, from its key alone: numbers from 0 to ``num_groups - 1``, shape ``[n]``.
 
     Args:
         keys: From ``id_keys``, shape ``[n]``.
@@ -142,7 +142,9 @@ def node_groups(keys: Keys, num_groups: int, hash: str = "md5") -> npt.NDArray[n
 
 
 def edge_groups(keys_u: Keys, keys_v: Keys, num_groups: int, hash: str = "md5") -> npt.NDArray[np.int64]:
-    """Group of every edge, from the unordered pair of its endpoints' keys alone: numbers from 0 to ``num_groups - 1``.
+    """Returns the group of every edge, from the unordered pair of its endpoints' keys alone.
+
+    Groups are numbers from 0 to ``num_groups - 1``, shape ``[m]``.
 
     Args:
         keys_u: Key of one endpoint of each edge, shape ``[m]``.
@@ -198,19 +200,14 @@ def _key(value: Id) -> int:
 
 
 def refuse_duplicates(encoded: EncodedIds) -> None:
-    """Raises, naming a few, if an id in canonical form occurs twice."""
-    if isinstance(encoded, np.ndarray):
-        ordered = np.sort(encoded)  # np.unique takes 25 times as long on two million ids
-        distinct = not np.any(ordered[1:] == ordered[:-1])
-    else:
-        distinct = len(set(encoded)) == len(encoded)
-    if distinct:
+    """Raises IdError, which names a few, if an id in canonical form occurs twice."""
+    if _are_distinct(encoded):
         return
     rows: dict[Id, list[int]] = {}
     for row, value in enumerate(encoded.tolist() if isinstance(encoded, np.ndarray) else encoded):
         rows.setdefault(value, []).append(row)
-    repeated = {value: where for value, where in rows.items() if len(where) > 1}
-    named = [f"id {value!r} appears at rows {where[0]} and {where[1]}" for value, where in list(repeated.items())[:3]]
+    repeated = [(value, where) for value, where in rows.items() if len(where) > 1]
+    named = [f"id {value!r} appears at rows {where[0]} and {where[1]}" for value, where in repeated[:3]]
     more = f", and {len(repeated) - 3} more ids are repeated" if len(repeated) > 3 else ""
     raise IdError(
         f"node ids are not unique: {'; '.join(named)}{more}. An id is a node's identity, so give every node its own (1 "
@@ -218,10 +215,17 @@ def refuse_duplicates(encoded: EncodedIds) -> None:
     )
 
 
-def id_digest(encoded: EncodedIds) -> str:
-    """sha256 of ids in canonical form, in their order: two lists share it only if they are equal.
+def _are_distinct(encoded: EncodedIds) -> bool:
+    if isinstance(encoded, np.ndarray):
+        ordered = np.sort(encoded)  # np.unique takes 25 times as long on two million ids
+        return not np.any(ordered[1:] == ordered[:-1])
+    return len(set(encoded)) == len(encoded)
 
-    Before the ids stands what they are and how many. Integers of the int64 range are 8 bytes each, little-endian; if
+
+def id_digest(encoded: EncodedIds) -> str:
+    """Returns the sha256 of ids in canonical form, in their order: two lists share it only if they are equal.
+
+    Before the ids stands what they are and how many. Integers of the int64 range are 8 bytes each, little-endian. If
     not all ids are such, each of them is the length of its text, likewise, and its text in UTF-8.
     """
     if isinstance(encoded, np.ndarray):
@@ -231,7 +235,10 @@ def id_digest(encoded: EncodedIds) -> str:
 
 
 def row_digest(count: int) -> str:
-    """As ``id_digest``, of nodes that have no ids but row numbers: not that of the ids 0, 1, 2, …, which stay."""
+    """Returns the digest of nodes that have no ids but row numbers.
+
+    It is not ``id_digest`` of the ids 0, 1, 2, …, because ids stay when other nodes are deleted.
+    """
     return _sha256("row", count, b"")
 
 

@@ -1,12 +1,13 @@
 """``Perturbation``: a concrete attack, in node ids. It can be applied to a graph, and knows what it costs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -18,6 +19,7 @@ from agnncert.graphs.hashing import id_keys, refuse_duplicates
 from agnncert.graphs.node_ids import exact_ids, listed_ids
 
 Pair = tuple[Id, Id]
+_OtherEnds = defaultdict[Id, dict[int, Id]]  # which edges a node brings, with the other end of each
 
 
 @dataclass(frozen=True)
@@ -47,31 +49,40 @@ class Perturbation:
     added_values: Mapping[str, Any] = field(default_factory=dict)
 
     def cost(self) -> Budget:
-        """The smallest budget that allows this attack; no target is known here, so ``target_features`` is not set."""
+        """Returns the smallest budget that allows this attack.
+
+        No target is known here, so ``target_features`` is not set.
+        """
         injected = set(_distinct(self.inject_nodes))
-        ends = [[w for w in dict.fromkeys(pair) if w in injected] for pair in distinct_pairs(self.add_edges)]
+        injected_ends = []
+        for pair in distinct_pairs(self.add_edges):
+            injected_ends.append([node for node in dict.fromkeys(pair) if node in injected])
         return Budget(
-            add_edges=ends.count([]),
+            add_edges=injected_ends.count([]),
             delete_edges=len(distinct_pairs(self.delete_edges)),
             change_edges=len(distinct_pairs([(u, v) for u, v, _ in self.change_edges])),
             inject_nodes=len(injected),
-            edges_per_injected=least_load([new for new in ends if new]),
+            edges_per_injected=least_load([nodes for nodes in injected_ends if nodes]),
             delete_nodes=len(_distinct(self.delete_nodes)),
             change_features=len(_distinct(self.change_features)),
         )
 
     def apply(self, data: Data) -> Data:
-        """The attacked graph: surviving nodes in their order, then the injected ones.
+        """Returns the attacked graph: surviving nodes in their order, then the injected ones.
 
         Injected nodes get the label −1 and are in no split.
+
+        Raises:
+            GraphError: The data is no graph with features, or the change does not fit it.
+            IdError: The change names a node that the graph does not have, or injects one that it has.
         """
         if isinstance(data, CanonicalGraph):
             raise GraphError(
                 "this graph is in canonical form, without its ids: apply the change to the graph it was made from."
             )
         if not isinstance(data, Data) or data.x is None:
-            found = "it has no node features x" if isinstance(data, Data) else f"got a {type(data).__name__}"
-            raise GraphError(f"a change is applied to one torch_geometric Data with features: {found}.")
+            problem = "it has no node features x" if isinstance(data, Data) else f"got a {type(data).__name__}"
+            raise GraphError(f"a change is applied to one torch_geometric Data with features: {problem}.")
         draft = _Draft(data)
         draft.change_features(self.change_features)
         draft.change_edges(self.change_edges)
@@ -82,89 +93,119 @@ class Perturbation:
         return draft.data
 
 
-def keys_of(ids: Any) -> list[int]:
-    """Keys of some ids, as Python integers (the bits of an int64). They tell groups; two nodes may share one."""
+def keys_of(ids: Iterable[Id]) -> list[int]:
+    """Returns the keys of some ids, as Python integers (the bits of an int64).
+
+    Keys decide groups. Two nodes may share one.
+    """
     listed = list(ids)
     return id_keys(listed).view(np.int64).tolist() if listed else []
 
 
 def distinct_pairs(pairs: Sequence[Pair]) -> list[Pair]:
-    """Distinct unordered pairs of ids in canonical form, in order of appearance."""
-    known = {w: encode_id(w) for pair in pairs for w in pair}  # 7 and "7" may both be used for one node
-    named = (sorted((known[u], known[v]), key=order_of) for u, v in pairs)
-    return list(dict.fromkeys((first, second) for first, second in named))
+    """Returns distinct unordered pairs of ids in canonical form, in order of appearance."""
+    encoded = {node: encode_id(node) for pair in pairs for node in pair}  # 7 and "7" may both be used for one node
+    distinct: dict[Pair, None] = {}
+    for u, v in pairs:
+        first, second = sorted((encoded[u], encoded[v]), key=order_of)
+        distinct[first, second] = None
+    return list(distinct)
 
 
 def pair_keys(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
-    """Distinct unordered pairs as pairs of keys, smaller key first; pairs of other nodes may have the same keys."""
+    """Returns distinct unordered pairs as pairs of keys, smaller key first.
+
+    Pairs of other nodes may have the same keys.
+    """
     distinct = distinct_pairs(pairs)
-    names = list(dict.fromkeys(w for pair in distinct for w in pair))
-    key = dict(zip(names, keys_of(names), strict=True))
+    nodes = list(dict.fromkeys(node for pair in distinct for node in pair))
+    key = dict(zip(nodes, keys_of(nodes), strict=True))
     return [(min(key[u], key[v]), max(key[u], key[v])) for u, v in distinct]
 
 
-def _distinct(ids: Any) -> list[Id]:
-    """Ids in canonical form; an id that is given twice is refused."""
+def _distinct(ids: Iterable[Id]) -> list[Id]:
+    """Returns ids in canonical form; an id that is given twice is refused."""
     encoded = encode_ids(list(ids))
     refuse_duplicates(encoded)
     return encoded.tolist() if isinstance(encoded, np.ndarray) else encoded
 
 
-def least_load(ends: list[list[Id]]) -> int:
-    """The most edges that one node brings, if edges between two of these nodes are shared as evenly as possible."""
-    load = Counter(nodes[0] for nodes in ends if len(nodes) == 1)
-    held: dict[Id, dict[int, Id]] = defaultdict(dict)  # which edges a node brings, with the other end of each
-    for edge, (first, second) in enumerate(nodes for nodes in ends if len(nodes) == 2):
+def least_load(injected_ends: list[list[Id]]) -> int:
+    """Returns the most edges that one injected node brings, if edges between two of them are shared evenly.
+
+    Args:
+        injected_ends: The ends of each added edge that are injected nodes, one or two.
+    """
+    load = Counter(nodes[0] for nodes in injected_ends if len(nodes) == 1)
+    other_end: _OtherEnds = defaultdict(dict)
+    for edge, (first, second) in enumerate(nodes for nodes in injected_ends if len(nodes) == 2):
         node, other = (first, second) if load[first] <= load[second] else (second, first)
-        held[node][edge] = other
+        other_end[node][edge] = other
         load[node] += 1
-    while _hand_on(held, load):
+    while _hand_on(other_end, load):
         pass
     return max(load.values(), default=0)
 
 
-def _hand_on(held: dict[Id, dict[int, Id]], load: Counter[Id]) -> bool:
+def _hand_on(other_end: _OtherEnds, load: Counter[Id]) -> bool:
     """Takes one edge from a node that has the most, if possible. Returns whether it did.
 
     Along a path from such a node to a node with at least two edges fewer, each edge is given to its other end.
     """
     most = max(load.values(), default=0)
-    via: dict[Id, tuple[Id, int] | None] = {node: None for node in load if load[node] == most}
-    queue = list(via)
+    path_back: dict[Id, tuple[Id, int] | None] = {node: None for node in load if load[node] == most}
+    queue = list(path_back)
     for node in queue:
         if load[node] < most - 1:
-            load[node] += 1
-            while (step := via[node]) is not None:
-                giver, edge = step
-                del held[giver][edge]
-                held[node][edge] = giver
-                node = giver
-            load[node] -= 1
+            _give_along(path_back, node, other_end, load)
             return True
-        new = {other: (node, edge) for edge, other in held[node].items() if other not in via}
-        via.update(new)
-        queue += new
+        for edge, other in other_end[node].items():
+            if other not in path_back:
+                path_back[other] = (node, edge)
+                queue.append(other)
     return False
 
 
-def as_numbers(value: Any) -> Tensor:
-    """A tensor of the numbers that were given; Python's own floats, which torch would shorten, stay as they are."""
+def _give_along(path_back: dict[Id, tuple[Id, int] | None], node: Id, other_end: _OtherEnds, load: Counter[Id]) -> None:
+    """Gives each edge of a path to its other end, so that the last node has one more and the first one less.
+
+    Args:
+        path_back: For each node of the path, the node before it and the edge between them; ``None`` for the first.
+        node: The last node of the path.
+        other_end: Which edges each node brings, with the other end of each.
+        load: How many edges each node brings.
+    """
+    load[node] += 1
+    while (step := path_back[node]) is not None:
+        giver, edge = step
+        del other_end[giver][edge]
+        other_end[node][edge] = giver
+        node = giver
+    load[node] -= 1
+
+
+def as_numbers(value: ArrayLike | Tensor) -> Tensor:
+    """Returns a tensor of numbers; Python's own floats, which torch would shorten, stay as they are."""
     return value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
 
 
 def _able_to_hold(values: Tensor, new: Tensor) -> Tensor:
-    """The same values as floats, if they are integers and the new ones are not whole: none is ever cut off."""
-    whole = not new.is_floating_point() or bool((new == new.round()).all())
-    return values if values.is_floating_point() or whole else values.float()
+    """Returns values as floats if they are integers and the new ones are not whole: none is ever cut off."""
+    if values.is_floating_point() or not new.is_floating_point():
+        return values
+    return values if bool((new == new.round()).all()) else values.float()
 
 
 class _Draft:
     """A graph being edited; rows are found by the exact id, since keys may be shared.
 
     Attributes:
+        data: The graph as it is now.
+        had_ids: Whether it had a ``node_id`` at first.
         names: Id of every node, in canonical form.
-        given: The same ids as they were given.
+        given_ids: The same ids as they were given.
         row: Row of every node, by its name.
+        num_deleted: Number of nodes that were deleted.
     """
 
     def __init__(self, data: Data) -> None:
@@ -173,22 +214,25 @@ class _Draft:
         encoded = exact_ids(data)
         self.names: list[Id] = encoded.tolist() if isinstance(encoded, np.ndarray) else encoded
         listed = listed_ids(data.node_id) if self.had_ids else encoded
-        self.given: list[Any] = listed.tolist() if isinstance(listed, np.ndarray) else list(listed)
+        self.given_ids: list[Any] = listed.tolist() if isinstance(listed, np.ndarray) else list(listed)
         self.row = {name: row for row, name in enumerate(self.names)}
         self.num_deleted = 0
         if self.data.edge_index is None:
             self.data.edge_index = torch.empty(2, 0, dtype=torch.int64)
 
     def find(self, node: Id) -> int:
+        """Returns the row of a node."""
         row = self.row.get(encode_id(node))
         if row is None:
             raise IdError(f"the graph has no node with id {node!r}.")
         return row
 
     def _between(self, u: Id, v: Id, what: str) -> Tensor:
-        a, b = self.find(u), self.find(v)
+        """Returns a mask of the edges between two nodes, in both directions; there is at least one."""
+        row_u = self.find(u)
+        row_v = self.find(v)
         source, head = self.data.edge_index
-        between: Tensor = ((source == a) & (head == b)) | ((source == b) & (head == a))
+        between: Tensor = ((source == row_u) & (head == row_v)) | ((source == row_v) & (head == row_u))
         if not bool(between.any()):
             raise GraphError(f"cannot {what} the edge ({u!r}, {v!r}): the graph has no such edge.")
         return between
@@ -199,7 +243,7 @@ class _Draft:
             self.data.x[self.find(node)] = row
 
     def _row(self, node: Id, features: Any) -> Tensor:
-        """Features of a node; the graph's become floats first if they are integers and these are not."""
+        """Returns the features of a node; the graph's become floats first if they are integers and these are not."""
         row = as_numbers(features)
         width = self.data.x.size(1)
         if row.shape != (width,):
@@ -243,7 +287,8 @@ class _Draft:
         self.data.edge_index = renumber[self.data.edge_index]
         self._map_node_values(lambda value: value[keep.to(value.device)], total)
         rows = keep.nonzero().view(-1).tolist()
-        self.names, self.given = [self.names[r] for r in rows], [self.given[r] for r in rows]
+        self.names = [self.names[row] for row in rows]
+        self.given_ids = [self.given_ids[row] for row in rows]
         self.num_deleted = total - len(rows)
         self._write_ids()
 
@@ -261,21 +306,20 @@ class _Draft:
                     f"and the next one is {len(self.names) + self.num_deleted}. Use that, or give the graph ids."
                 )
             self.names.append(name)
-            self.given.append(node)
-        total, new = self.data.x.size(0), len(nodes)
+            self.given_ids.append(node)
         rows = [self._row(node, features) for node, features in nodes.items()]
-        features = torch.stack([row.to(self.data.x.dtype) for row in rows])
+        x = torch.cat([self.data.x, torch.stack([row.to(self.data.x.dtype) for row in rows])])
 
         def grown(value: Tensor) -> Tensor:
             fill = False if value.dtype == torch.bool else -1
-            return torch.cat([value, torch.full((new, *value.shape[1:]), fill, dtype=value.dtype)])
+            return torch.cat([value, torch.full((len(nodes), *value.shape[1:]), fill, dtype=value.dtype)])
 
-        x = torch.cat([self.data.x, features])
-        self._map_node_values(grown, total)
+        self._map_node_values(grown, self.data.x.size(0))
         self.data.x = x
         self._write_ids()
 
     def _map_node_values(self, change: Callable[[Tensor], Tensor], total: int) -> None:
+        """Changes every tensor of the data that has one row for each of ``total`` nodes."""
         for name, value in self.data.to_dict().items():
             of_nodes = isinstance(value, Tensor) and value.dim() > 0 and value.size(0) == total
             if of_nodes and name not in ("edge_index", "node_id", *EDGE_VALUES):
@@ -285,8 +329,10 @@ class _Draft:
         self.row = {name: row for row, name in enumerate(self.names)}
         # Without ids the row number is a node's identity, so a deletion renames all later nodes: a reason to give ids.
         if self.had_ids:
-            whole = all(isinstance(i, (int, np.integer)) and int(i) in INT64 for i in self.given)
-            self.data.node_id = torch.tensor(self.names, dtype=torch.int64) if whole else self.given.copy()
+            if all(isinstance(i, (int, np.integer)) and int(i) in INT64 for i in self.given_ids):
+                self.data.node_id = torch.tensor(self.names, dtype=torch.int64)
+            else:
+                self.data.node_id = self.given_ids.copy()
 
     def add_edges(self, pairs: Sequence[Pair], directed: bool, values: Mapping[str, Any]) -> None:
         if not pairs:
@@ -294,8 +340,10 @@ class _Draft:
         present = set(zip(*self.data.edge_index.tolist(), strict=True))
         arcs: list[tuple[int, int]] = []
         for u, v in pairs:
-            a, b = self.find(u), self.find(v)
-            new = ({(a, b)} if directed else {(a, b), (b, a)}) - present
+            row_u = self.find(u)
+            row_v = self.find(v)
+            wanted = {(row_u, row_v)} if directed else {(row_u, row_v), (row_v, row_u)}
+            new = wanted - present
             if not new:
                 raise GraphError(f"cannot add the edge ({u!r}, {v!r}): it is there already.")
             arcs += sorted(new)

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from agnncert.addons import addons
 from agnncert.errors import GraphError, SettingsError, did_you_mean
-from agnncert.graphs.targets import class_numbers, graph_classes
+from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.task import infer_task
 from agnncert.models import gnn
 from agnncert.models import wrappers as fallback

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.votes import IntArray
 from agnncert.errors import DatasetError
-from agnncert.graphs.targets import class_numbers
+from agnncert.graphs.labels import class_numbers
 
 
 def checked_labels(y: Any, total: int, rows: IntArray, num_classes: int) -> Tensor:

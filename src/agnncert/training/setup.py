@@ -18,7 +18,8 @@ from agnncert.engine.union import union_of_subgraphs
 from agnncert.errors import SettingsError
 from agnncert.graphs.canonical import canonical
 from agnncert.graphs.graph import CanonicalGraph
-from agnncert.graphs.targets import CanonicalData, graph_classes, prepared
+from agnncert.graphs.labels import graph_classes
+from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.models.wrappers import Scaling, training_rows, uneven_column
 from agnncert.proving.measures import rare_class, rate_of
 from agnncert.training.labels import checked_labels, masked_rows, part_rows

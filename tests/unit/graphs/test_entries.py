@@ -6,8 +6,8 @@ import torch
 
 import agnncert as ac
 from agnncert.errors import GraphError
-from agnncert.graphs import targets as entries
-from agnncert.graphs.targets import Entries, find_entries
+from agnncert.graphs import entries
+from agnncert.graphs.entries import Entries, find_entries
 from tests.support.graphs import random_data
 
 

@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.graphs.targets import class_numbers, graph_classes
+from agnncert.graphs.labels import class_numbers, graph_classes
 from tests.support.labelled import labelled_graph
 
 DIVISION = ac.NodeCentric(5)

@@ -3,7 +3,7 @@ from .budgets import difference as difference
 from .budgets import edits as edits
 from .budgets import withstood as withstood
 from .detector import fit_detector as fit_detector
-from .features import StatementEncoder as StatementEncoder
+from .encoder import StatementEncoder as StatementEncoder
 from .features import features as features
 from .features import pieces as pieces
 from .findings import Accuracy as Accuracy
@@ -19,5 +19,5 @@ from .rewrites import greedy_rewrite as greedy_rewrite
 from .rewrites import rewritten as rewritten
 from .rewrites import worst_edits as worst_edits
 from .scanner import scan as scan
-from .statements import fit_statements as fit_statements
+from .statement_fit import fit_statements as fit_statements
 from .tokens import normalised as normalised

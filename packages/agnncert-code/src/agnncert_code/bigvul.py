@@ -67,7 +67,7 @@ def load_big_vul(
     embed: Embed = features,
     name: str = "big-vul",
 ) -> GraphSet:
-    """Vulnerable functions and as many others, split 80/10/10 so that every part is balanced.
+    """Loads vulnerable functions and as many others, split 80/10/10 so that every part is balanced.
 
     Args:
         root: Folder that holds ``BigVul/raw``.
@@ -76,6 +76,9 @@ def load_big_vul(
         edges: Which edges the graphs have, see ``agnncert_code.graph``.
         embed: Makes features from the statements' texts, see ``agnncert_code.FunctionGraph.to_data``.
         name: Name of the set.
+
+    Raises:
+        DatasetError: The file is missing or cannot be read.
     """
     corpus = load_corpus(root, edges)
     vulnerable = np.flatnonzero(corpus.label == 1)
@@ -87,38 +90,45 @@ def load_big_vul(
 
 
 def load_big_vul_matched(root: Path, seed: int = 0) -> GraphSet:
-    """Big-Vul with a partner of about equal length for each vulnerable function."""
+    """Loads Big-Vul with a partner of about equal length for each vulnerable function."""
     return load_big_vul(root, seed, matched=True, name="big-vul-matched")
 
 
 def drawn(corpus: Corpus, seed: int) -> IntArray:
-    """As many functions that are not listed as vulnerable as there are others, at random."""
+    """Draws as many functions that are not listed as vulnerable as there are others."""
     others = np.flatnonzero(corpus.label == 0)
     return np.sort(np.random.default_rng(seed).choice(others, int(corpus.label.sum()), replace=False))
 
 
 def partners(corpus: Corpus, seed: int) -> IntArray:
-    """For each vulnerable function another one near it in number of tokens and of statements, each used once."""
+    """Draws, for each vulnerable function, another one near it in number of tokens and of statements, each once."""
     rng = np.random.default_rng(seed)
-    sizes = np.array([len(g.ids) for g in corpus.graphs])
-    place = np.log(np.stack([corpus.length + 1, sizes + 1]))
-    vulnerable, others = (np.flatnonzero(corpus.label == label) for label in (1, 0))
-    free, of_others = np.ones(len(others), dtype=bool), place[:, others]
-    chosen = np.empty(len(vulnerable), dtype=np.int64)
+    num_statements = np.array([len(graph.ids) for graph in corpus.graphs])
+    size = np.log(np.stack([corpus.length + 1, num_statements + 1]))
+    vulnerable = np.flatnonzero(corpus.label == 1)
+    others = np.flatnonzero(corpus.label == 0)
+    is_free = np.ones(len(others), dtype=bool)
+    partner = np.empty(len(vulnerable), dtype=np.int64)
     # The longest first: they have the fewest possible partners.
     for k in np.argsort(-corpus.length[vulnerable], kind="stable"):
-        distance = np.abs(of_others - place[:, vulnerable[k], None]).sum(axis=0)
-        distance[~free] = np.inf
-        few = np.argpartition(distance, NEAREST)[: NEAREST + 1] if len(others) > NEAREST else np.arange(len(others))
-        limit = np.sort(distance[few])[min(NEAREST, len(few)) - 1]
-        pick = rng.choice(np.flatnonzero((distance <= limit) & free))
-        free[pick] = False
-        chosen[k] = others[pick]
-    return chosen
+        distance = np.abs(size[:, others] - size[:, vulnerable[k], None]).sum(axis=0)
+        distance[~is_free] = np.inf
+        is_near = (distance <= _nearest_distance(distance)) & is_free
+        pick = rng.choice(np.flatnonzero(is_near))
+        is_free[pick] = False
+        partner[k] = others[pick]
+    return partner
+
+
+def _nearest_distance(distance: npt.NDArray[np.float64]) -> float:
+    """Returns the distance within which the ``NEAREST`` nearest lie."""
+    if len(distance) > NEAREST:
+        distance = distance[np.argpartition(distance, NEAREST)[: NEAREST + 1]]
+    return float(np.sort(distance)[min(NEAREST, len(distance)) - 1])
 
 
 def _split(count: int, seed: int, matched: bool) -> tuple[torch.Tensor, ...]:
-    """Positions in the list of vulnerable functions, followed by the others."""
+    """Returns the parts as positions in the list of vulnerable functions, followed by the others."""
     if not matched:
         return stratified_split(torch.arange(2 * count) // count, FRACTIONS, seed)
     parts = stratified_split(torch.zeros(count, dtype=torch.long), FRACTIONS, seed)
@@ -126,24 +136,32 @@ def _split(count: int, seed: int, matched: bool) -> tuple[torch.Tensor, ...]:
 
 
 def _data(corpus: Corpus, k: int, embed: Embed) -> Data:
-    """One function for the task."""
+    """Returns one function for the task."""
     data = both_ways(corpus.graphs[k].to_data(embed))
-    data.y, data.graph_id = torch.tensor([int(corpus.label[k])]), int(corpus.row[k])
+    data.y = torch.tensor([int(corpus.label[k])])
+    data.graph_id = int(corpus.row[k])
     return data
 
 
 def both_ways(data: Data) -> Data:
-    """The same function with edges in both directions, each pair once with all kinds that join it."""
-    count, (src, dst), attr = int(data.num_nodes or 0), data.edge_index.numpy(), data.edge_attr.numpy()
-    pairs, place = np.unique(np.concatenate([src * count + dst, dst * count + src]), return_inverse=True)
-    kinds = np.zeros((len(pairs), attr.shape[1]), dtype=attr.dtype)
-    np.maximum.at(kinds, place, np.concatenate([attr, attr]))
-    data.edge_index, data.edge_attr = torch.from_numpy(np.stack(np.divmod(pairs, count))), torch.from_numpy(kinds)
+    """Returns the same function with edges in both directions, each pair once with all kinds that join it."""
+    count = int(data.num_nodes or 0)
+    src, dst = data.edge_index.numpy()
+    edge_attr = data.edge_attr.numpy()
+    pairs, pair_of_edge = np.unique(np.concatenate([src * count + dst, dst * count + src]), return_inverse=True)
+    kinds = np.zeros((len(pairs), edge_attr.shape[1]), dtype=edge_attr.dtype)
+    np.maximum.at(kinds, pair_of_edge, np.concatenate([edge_attr, edge_attr]))
+    data.edge_index = torch.from_numpy(np.stack(np.divmod(pairs, count)))
+    data.edge_attr = torch.from_numpy(kinds)
     return data
 
 
 def load_corpus(root: Path, edges: Edges = "flow") -> Corpus:
-    """All distinct functions, read from the texts or from the graphs kept beside them."""
+    """Loads all distinct functions, from the texts or from the graphs kept beside them.
+
+    Raises:
+        DatasetError: The file is missing or cannot be read.
+    """
     source = SOURCES["big-vul"]
     missing = source.missing(root)
     if missing:
@@ -157,87 +175,118 @@ def load_corpus(root: Path, edges: Edges = "flow") -> Corpus:
     kept = source.raw(root).parent / "processed" / f"functions-{_key(blob, edges)}.safetensors"
     if kept.is_file():
         try:
-            return _unpacked(*read_sealed(kept, _FORMAT, 1, "file of functions", DatasetError))
+            _, arrays = read_sealed(kept, _FORMAT, 1, "file of functions", DatasetError)
+            return _unpacked(arrays)
         except (DatasetError, ValueError, LookupError) as error:
             _log.warning("%s cannot be used (%s); reading the texts again", kept, error)
     corpus = read_corpus(blob, edges)
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        write_sealed(kept, *_packed(corpus), DatasetError)
+        header, arrays = _packed(corpus)
+        write_sealed(kept, header, arrays, DatasetError)
     except (OSError, DatasetError) as error:
         _log.warning("graphs of big-vul are not kept for the next time: %s", error)
     return corpus
 
 
+@dataclass
+class _Function:
+    """A function as the file lists it."""
+
+    label: int
+    row: int
+    length: int
+    text: str
+
+
 def read_corpus(blob: bytes, edges: Edges = "flow") -> Corpus:
-    """Reads gzipped JSON lines; of functions that are equal token by token, one is kept, vulnerable if any is."""
+    """Reads gzipped JSON lines.
+
+    Of functions that are equal token by token one is kept, which is vulnerable if any is.
+
+    Args:
+        blob: The content of the file.
+        edges: Which edges the graphs have.
+
+    Raises:
+        DatasetError: It is something else.
+    """
     try:
-        lines = [json.loads(line) for line in gzip.decompress(blob).splitlines()]
-        texts: dict[str, int] = {}
-        labels: list[int] = []
-        rows, lengths, sources = [], [], []
-        for line in lines:
-            words = tokens(line["func"])
-            place = texts.setdefault(" ".join(words), len(labels))
-            if place < len(labels):
-                labels[place] = max(labels[place], int(line["label"]))
-                continue
-            labels.append(int(line["label"]))
-            rows.append(int(line["id"]))
-            lengths.append(len(words))
-            sources.append(line["func"])
+        functions = _distinct_functions(blob)
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(
             f"the file of big-vul cannot be read ({type(error).__name__}: {error}): expected gzipped JSON lines with "
             "id, label and func."
         ) from error
-    graphs = [graph(text, edges=edges) for text in sources]
-    filled = [k for k, found in enumerate(graphs) if found.ids]  # a text of comments only has no statement
-    label, row, length = (np.array(values, dtype=np.int64)[filled] for values in (labels, rows, lengths))
-    return Corpus(label, row, length, [graphs[k] for k in filled])
+    graphs = [graph(function.text, edges=edges) for function in functions]
+    filled = [k for k, function_graph in enumerate(graphs) if function_graph.ids]  # a text of comments has no statement
+    return Corpus(
+        np.array([functions[k].label for k in filled], dtype=np.int64),
+        np.array([functions[k].row for k in filled], dtype=np.int64),
+        np.array([functions[k].length for k in filled], dtype=np.int64),
+        [graphs[k] for k in filled],
+    )
+
+
+def _distinct_functions(blob: bytes) -> list[_Function]:
+    by_tokens: dict[str, _Function] = {}
+    for line in gzip.decompress(blob).splitlines():
+        listed = json.loads(line)
+        words = tokens(listed["func"])
+        label = int(listed["label"])
+        key = " ".join(words)
+        if key in by_tokens:
+            by_tokens[key].label = max(by_tokens[key].label, label)
+        else:
+            by_tokens[key] = _Function(label, int(listed["id"]), len(words), listed["func"])
+    return list(by_tokens.values())
 
 
 def _key(blob: bytes, edges: str) -> str:
+    """Returns a name that changes with the texts, the reader's version and the parser's."""
     packages = [f"{name} {metadata.version(name)}" for name in ("tree-sitter", "tree-sitter-cpp")]
     words = "\n".join([_FORMAT, str(VERSION), edges, *KINDS, *packages])
     return hashlib.sha256(words.encode() + hashlib.sha256(blob).digest()).hexdigest()[:16]
 
 
 def _packed(corpus: Corpus) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Returns header and arrays of a sealed file with all graphs one after the other."""
     graphs = corpus.graphs
-    words = json.dumps([word for g in graphs for word in (g.name, *g.ids)], separators=(",", ":"))
+    words = [word for graph in graphs for word in (graph.name, *graph.ids)]
     arrays: dict[str, npt.NDArray[Any]] = {
         "label": corpus.label,
         "row": corpus.row,
         "length": corpus.length,
-        "nodes": np.array([len(g.ids) for g in graphs], dtype=np.int64),
-        "edges": np.array([len(g.kinds) for g in graphs], dtype=np.int64),
-        "partial": np.array([g.partial for g in graphs], dtype=np.uint8),
-        "words": np.frombuffer(words.encode(), dtype=np.uint8),
-        "lines": np.concatenate([g.lines for g in graphs]).astype(np.int32),
-        "ends": np.concatenate([g.edges for g in graphs], axis=1).astype(np.int32),
-        "kinds": np.concatenate([g.kinds for g in graphs]).astype(np.uint8),
+        "nodes": np.array([len(graph.ids) for graph in graphs], dtype=np.int64),
+        "edges": np.array([len(graph.kinds) for graph in graphs], dtype=np.int64),
+        "partial": np.array([graph.partial for graph in graphs], dtype=np.uint8),
+        "words": np.frombuffer(json.dumps(words, separators=(",", ":")).encode(), dtype=np.uint8),
+        "lines": np.concatenate([graph.lines for graph in graphs]).astype(np.int32),
+        "ends": np.concatenate([graph.edges for graph in graphs], axis=1).astype(np.int32),
+        "kinds": np.concatenate([graph.kinds for graph in graphs]).astype(np.uint8),
     }
     return {"format": _FORMAT, "version": 1}, arrays
 
 
-def _unpacked(_: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Corpus:
+def _unpacked(arrays: dict[str, npt.NDArray[Any]]) -> Corpus:
+    """Returns what ``_packed`` stored."""
     words = json.loads(arrays["words"].tobytes())
+    num_nodes = arrays["nodes"].tolist()
+    last_node = np.cumsum(num_nodes)[:-1]
+    last_edge = np.cumsum(arrays["edges"])[:-1]
+    parts = zip(
+        num_nodes,
+        np.split(arrays["lines"].astype(np.int64), last_node),
+        np.split(arrays["ends"].astype(np.int64), last_edge, axis=1),
+        np.split(arrays["kinds"].astype(np.int64), last_edge),
+        arrays["partial"].tolist(),
+        strict=True,
+    )
     graphs = []
-    word = node = edge = 0
-    sizes = zip(arrays["nodes"].tolist(), arrays["edges"].tolist(), arrays["partial"].tolist(), strict=True)
-    for nodes, edges, partial in sizes:
-        ids = words[word + 1 : word + 1 + nodes]
-        graphs.append(
-            FunctionGraph(
-                ids=ids,
-                texts=[name[name.index(" ") + 1 :] for name in ids],
-                lines=arrays["lines"][node : node + nodes].astype(np.int64),
-                edges=arrays["ends"][:, edge : edge + edges].astype(np.int64),
-                kinds=arrays["kinds"][edge : edge + edges].astype(np.int64),
-                partial=bool(partial),
-                name=words[word],
-            )
-        )
-        word, node, edge = word + 1 + nodes, node + nodes, edge + edges
+    start = 0
+    for size, lines, ends, kinds, partial in parts:
+        name, *ids = words[start : start + 1 + size]
+        start += 1 + size
+        texts = [node_id[node_id.index(" ") + 1 :] for node_id in ids]
+        graphs.append(FunctionGraph(ids, texts, lines, ends, kinds, bool(partial), name))
     return Corpus(arrays["label"], arrays["row"], arrays["length"], graphs)

@@ -36,29 +36,31 @@ class Edits:
         return max(len(self.inserted), len(self.deleted))
 
     def within(self, inserted: int = 0, deleted: int = 0, replaced: int = 0) -> bool:
-        """Whether the edits are within these numbers of insertions, deletions and replacements."""
-        more, less = max(len(self.inserted) - inserted, 0), max(len(self.deleted) - deleted, 0)
-        return max(more, less) <= replaced
+        """Returns whether the edits are within these numbers of insertions, deletions and replacements."""
+        more = len(self.inserted) - inserted
+        less = len(self.deleted) - deleted
+        return max(more, less, 0) <= replaced
 
 
 def difference(before: str, after: str, language: Language = "cpp") -> Edits:
-    """What has to be edited to make one text from another. Layout, comments, braces and order are free.
+    """Returns what has to be edited to make one text from another. Layout, comments, braces and order are free.
 
     Example:
         >>> difference("int f() { a(); b(); }", "int f() { if (x) { b(); b(); } }")
         Edits(inserted=('b ( ) ;', 'if ( x )'), deleted=('a ( ) ;',))
     """
-    return counted_difference(*(parse(text, language).statements for text in (before, after)))
+    return counted_difference(parse(before, language).statements, parse(after, language).statements)
 
 
 def counted_difference(before: Iterable[Statement], after: Iterable[Statement]) -> Edits:
-    """As :func:`difference`, for texts that have been parsed already."""
-    old, new = (Counter(s.text for s in statements if s.text) for statements in (before, after))
+    """Returns what ``difference`` does, for texts that have been parsed already."""
+    old = Counter(statement.text for statement in before if statement.text)
+    new = Counter(statement.text for statement in after if statement.text)
     return Edits(tuple(sorted((new - old).elements())), tuple(sorted((old - new).elements())))
 
 
 def edits(inserted: float = 0, deleted: float = 0, replaced: float = 0, flows: bool = True) -> Budget:
-    """The budget of an attacker who edits these numbers of statements of a function.
+    """Returns the budget of an attacker who edits these numbers of statements of a function.
 
     An inserted statement is a new node with any edges, a deleted one is gone, a replaced one is both, since its id is
     its text. All other statements keep their features and ids. The flow between them may change in any way, since a
@@ -68,8 +70,8 @@ def edits(inserted: float = 0, deleted: float = 0, replaced: float = 0, flows: b
         inserted: Statements added.
         deleted: Statements removed.
         replaced: Statements rewritten.
-        flows: Whether the graphs have edges that follow from the flow; False for graphs that were read with
-            ``edges="names"`` or ``edges="none"``, in which edges between other statements stay as they are.
+        flows: Whether the graphs have edges that follow from the flow. They have none if they were read with
+            ``edges="names"`` or ``edges="none"``: then edges between other statements stay as they are.
 
     Example:
         >>> edits(inserted=2, replaced=1, flows=False)
@@ -87,7 +89,7 @@ def edits(inserted: float = 0, deleted: float = 0, replaced: float = 0, flows: b
 
 
 def withstood(certificate: Certificate, kind: str = "edited", flows: bool = True) -> FloatArray:
-    """The largest number of edited statements that each function is certified against, shape ``[n]``.
+    """Returns the largest number of edited statements that each function is certified against, shape ``[n]``.
 
     Args:
         certificate: A certificate of functions, as of ``ac.certify`` on graphs of ``read_functions``.
@@ -96,15 +98,16 @@ def withstood(certificate: Certificate, kind: str = "edited", flows: bool = True
         flows: As in ``edits``.
 
     Returns:
-        Whole numbers; ``math.inf`` where any number is withstood, -1 where nothing is proved.
+        Whole numbers: ``math.inf`` where any number is withstood, -1 where nothing is proved.
     """
     field = "replaced" if kind == "edited" else kind
 
     def holds(amounts: FloatArray) -> BoolArray:
-        answer = np.zeros(certificate.num_targets, dtype=bool)
+        is_held = np.zeros(certificate.num_targets, dtype=bool)
         for amount in np.unique(amounts):
             here = amounts == amount
-            answer[here] = certificate.holds_against(edits(**{field: float(amount)}, flows=flows))[here]
-        return answer
+            budget = edits(**{field: float(amount)}, flows=flows)
+            is_held[here] = certificate.holds_against(budget)[here]
+        return is_held
 
     return largest_amount(holds, certificate.num_targets)

@@ -32,7 +32,8 @@ from agnncert_code.bigvul import CLASS_NAMES, EDGES, load_big_vul
 from agnncert_code.features import features, pieces, split
 from agnncert_code.findings import Accuracy
 from agnncert_code.reading import Edges, Embed
-from agnncert_code.statements import NAME, NEVER, fit_statements, load_function_model
+from agnncert_code.statement_fit import fit_statements
+from agnncert_code.statements import NAME, NEVER, load_function_model
 
 SUSPICIOUS = "vulnerable"
 NO_VOTE = "no vote"

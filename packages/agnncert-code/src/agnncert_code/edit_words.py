@@ -1,7 +1,6 @@
 """``edit_unit``: reports on C and C++ functions in the attacker's unit, edited statements."""
 
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
 from agnncert.report.summary import AttackUnit
 from agnncert_code.budgets import withstood
 
@@ -20,7 +19,7 @@ _LABELS = {
 
 
 def edits_done(count: int) -> str:
-    """What an attacker does who edits so many statements.
+    """Returns what an attacker does who edits so many statements.
 
     Example:
         >>> edits_done(1), edits_done(3)
@@ -30,36 +29,36 @@ def edits_done(count: int) -> str:
 
 
 def edit_unit(certificate: Certificate, flows: bool = True) -> AttackUnit | None:
-    """The unit of edited statements for a report on functions; ``None`` if nothing is certified in that unit.
+    """Returns the unit of edited statements for a report on functions, ``None`` if nothing is certified in that unit.
 
     Args:
         certificate: A certificate of functions.
         flows: Whether the graphs have edges that follow from the flow, as in ``edits``.
     """
-    if not isinstance(certificate.evidence, VoteEvidence) or certificate.claim.task != "graph":
+    if certificate.claim.task != "graph":
         return None
-    most = {kind: withstood(certificate, kind, flows) for kind in ("edited", "inserted", "deleted")}
-    if not (most["edited"] >= 0).any():
+    largest = {kind: withstood(certificate, kind, flows) for kind in ("edited", "inserted", "deleted")}
+    if not (largest["edited"] >= 0).any():
         return None
-    moved = _FLOWS if flows else []
+    free_edges = _FLOWS if flows else []
     budgets: dict[str, dict[str, int]] = {
         "Statements moved": {},
         "One edited statement": {"inject_nodes": 1, "delete_nodes": 1},
         "Three edited statements": {"inject_nodes": 3, "delete_nodes": 3},
         "Three inserted statements": {"inject_nodes": 3},
     }
-    unlimited = [*moved, "edges_per_injected"]
+    unlimited = [*free_edges, "edges_per_injected"]
     return AttackUnit(
         targets="functions",
         title="In edited statements",
         text=_TEXT,
         column="Statements",
-        withstood=most,
+        withstood=largest,
         done=edits_done,
         presets=[{"name": name, "budget": budget, "unlimited": unlimited} for name, budget in budgets.items()],
         rows=[
             {"name": "Statements inserted", "field": "inject_nodes", "unlimited": unlimited},
-            {"name": "Statements deleted", "field": "delete_nodes", "unlimited": moved},
+            {"name": "Statements deleted", "field": "delete_nodes", "unlimited": free_edges},
         ],
         labels=_LABELS,
     )

@@ -2,35 +2,31 @@
 
 ``features`` and ``pieces`` hash tokens and are not fitted to data: one attacked statement changes no other statement's
 features, and the same text has the same features on every machine (CRC-32, integer arithmetic up to the last step).
-
-``StatementEncoder`` uses a pre-trained encoder on disk, such as GraphCodeBERT. It encodes each statement separately: in
-a padded batch, the last bits of the features would depend on the other statements.
 """
 
-import os
 import re
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.errors import AgnncertError, missing
 from agnncert_code.tokens import KEYWORDS, tokens
 
 FloatArray = npt.NDArray[np.float32]
 
 RUNS = 3  # runs of one, two and three tokens
-OPERATORS = (
-    "=", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!", "<", ">", "<=", ">=", "==", "!=", "&&", "||", "<<", ">>",
-    "++", "--", "+=", "-=", "->", ".", "::", "[", "(", "?", ":", ",", ";", "{", "#",
-)  # fmt: skip
-_WORDS = (
-    "if", "else", "for", "while", "do", "switch", "case", "default", "goto", "break", "continue", "return", "sizeof",
-    "NULL", "const", "static", "unsigned", "int", "char", "void", "struct", "long", "new", "delete", "throw", "catch",
-)  # fmt: skip
+_ARITHMETIC = ("=", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!")
+_COMPARISONS = ("<", ">", "<=", ">=", "==", "!=", "&&", "||", "<<", ">>")
+_CHANGES = ("++", "--", "+=", "-=")
+_ACCESS = ("->", ".", "::", "[", "(")
+_PUNCTUATION = ("?", ":", ",", ";", "{", "#")
+OPERATORS = (*_ARITHMETIC, *_COMPARISONS, *_CHANGES, *_ACCESS, *_PUNCTUATION)
+_CONTROL = ("if", "else", "for", "while", "do", "switch", "case", "default", "goto", "break", "continue", "return")
+_TYPES = ("sizeof", "NULL", "const", "static", "unsigned", "int", "char", "void", "struct", "long")
+_WORDS = (*_CONTROL, *_TYPES, "new", "delete", "throw", "catch")
 _CLASSES = ("name", "constant name", "keyword", "number", "string", "character", "called", "other")
 KIND_COLUMNS = (*OPERATORS, *_WORDS, *_CLASSES, "tokens")
 _COLUMN = {word: k for k, word in enumerate(KIND_COLUMNS)}
@@ -41,7 +37,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)  # an odd number with well spread bits (the
 
 
 def features(texts: Sequence[str], columns: int = 256) -> FloatArray:
-    """Features of statements, one row each.
+    """Returns features of statements, one row each.
 
     Counts are compressed to ``log(1 + count)``. The hashed columns of a row are scaled to length 1, and so are the
     others, so that neither long statements nor frequent tokens dominate.
@@ -58,52 +54,66 @@ def features(texts: Sequence[str], columns: int = 256) -> FloatArray:
         >>> rows.shape, bool((rows[0] == rows[2]).all()), bool((rows[0] == rows[1]).all())
         ((3, 327), True, False)
     """
-    distinct = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-    rows = _rows(list(distinct), columns)
-    return rows[[distinct[text] for text in texts]]
+    row_of_text = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+    rows = _rows(list(row_of_text), columns)
+    return rows[[row_of_text[text] for text in texts]]
 
 
 def _rows(texts: list[str], columns: int) -> FloatArray:
+    """Returns one row for each text.
+
+    The first ``columns`` columns count hashed runs of tokens, the others tokens of each kind.
+    """
     width = columns + len(KIND_COLUMNS)
     if not texts:
         return np.zeros((0, width), dtype=np.float32)
-    pieces = [split(text) for text in texts]
-    sizes = np.array([len(piece) for piece in pieces])
-    flat = [token for piece in pieces for token in piece]
-    of_token = {token: _code(token) for token in dict.fromkeys(flat)}
-    codes = np.array([of_token[token][0] for token in flat], dtype=np.uint64)
-    row = np.repeat(np.arange(len(texts)), sizes)
-    places = [row * width + columns + np.array([of_token[token][1] for token in flat], dtype=np.int64)]
-    kinds = np.array([of_token[token][2] for token in flat], dtype=np.int64)
-    called = np.zeros(len(flat), dtype=bool)
-    opens = np.array([token == "(" for token in flat], dtype=bool)
-    called[:-1] = opens[1:] & (row[1:] == row[:-1]) & (kinds[:-1] <= 1)
-    kinds = np.where(called, _CLASSES.index("called"), kinds)
-    places.append(row * width + columns + _FIRST_CLASS + kinds)
-    places.append(row * width + columns + _COLUMN["tokens"])
+    tokens_of_text = [split(text) for text in texts]
+    row = np.repeat(np.arange(len(texts)), [len(words) for words in tokens_of_text])
+    words = [word for of_text in tokens_of_text for word in of_text]
+    codes = [_code(word) for word in words]
+    hashes = np.array([code.hash for code in codes], dtype=np.uint64)
+    own_columns = np.array([code.column for code in codes], dtype=np.int64)
+    classes = np.array([code.number for code in codes], dtype=np.int64)
+    classes[_is_called(words, row, classes)] = _CLASSES.index("called")
+    start = row * width
+    counted = [
+        start + columns + own_columns,
+        start + columns + _FIRST_CLASS + classes,
+        start + columns + _COLUMN["tokens"],
+    ]
     for length in range(1, RUNS + 1):
-        places.append(_runs(codes, row, length, columns, width))
-    counts = np.bincount(np.concatenate(places), minlength=len(texts) * width).reshape(len(texts), width)
+        counted.append(_runs(hashes, row, length, columns, width))
+    counts = np.bincount(np.concatenate(counted), minlength=len(texts) * width).reshape(len(texts), width)
     return _scaled(counts, columns)
 
 
+def _is_called(words: list[str], row: npt.NDArray[np.int64], classes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Returns which tokens are names before a parenthesis."""
+    opens = np.array([word == "(" for word in words], dtype=bool)
+    is_name = classes <= _CLASSES.index("constant name")
+    is_called = np.zeros(len(words), dtype=bool)
+    is_called[:-1] = opens[1:] & (row[1:] == row[:-1]) & is_name[:-1]
+    return is_called
+
+
 def _runs(
-    codes: npt.NDArray[np.uint64], row: npt.NDArray[np.int64], length: int, columns: int, width: int
+    hashes: npt.NDArray[np.uint64], row: npt.NDArray[np.int64], length: int, columns: int, width: int
 ) -> npt.NDArray[np.int64]:
-    """Column of each run of this many tokens within a row."""
-    last = len(codes) - length + 1
+    """Returns the place of each run of this many tokens within a row, in the matrix of all rows."""
+    last = len(hashes) - length + 1
     if last <= 0:
         return np.zeros(0, dtype=np.int64)
     mixed = np.full(last, length, dtype=np.uint64)
     for k in range(length):
-        mixed = (mixed ^ codes[k : k + last]) * _MIX
+        mixed = (mixed ^ hashes[k : k + last]) * _MIX
         mixed ^= mixed >> np.uint64(29)
-    whole = row[:last] == row[length - 1 :]
+    is_within_row = row[:last] == row[length - 1 :]
     places = row[:last] * width + (mixed % np.uint64(columns)).astype(np.int64)
-    return np.asarray(places[whole])
+    return np.asarray(places[is_within_row])
 
 
 def _scaled(counts: npt.NDArray[np.int64], columns: int) -> FloatArray:
+    """Returns compressed counts, with hashed columns and the others each scaled to length 1."""
     values = np.log1p(np.arange(counts.max(initial=0) + 1, dtype=np.float64))[counts]
     for part in (slice(0, columns), slice(columns, None)):
         length = np.sqrt((values[:, part] ** 2).sum(axis=1, keepdims=True))
@@ -112,33 +122,39 @@ def _scaled(counts: npt.NDArray[np.int64], columns: int) -> FloatArray:
 
 
 def split(text: str) -> list[str]:
-    """The tokens of a normalised text; string literals may hold spaces, so these are joined again."""
+    """Returns the tokens of a normalised text. String literals may hold spaces, so these are joined again."""
     if '"' not in text and "' '" not in text:
         return text.split(" ")
     return tokens(text)
 
 
+class _TokenCode(NamedTuple):
+    """A token's hash, its own column among the kinds, and the number of its class."""
+
+    hash: int
+    column: int
+    number: int
+
+
 @lru_cache(maxsize=1 << 16)
-def _code(token: str) -> tuple[int, int, int]:
-    """A token's hash, its own column among the kinds, and its class."""
-    return zlib.crc32(token.encode("utf-8", "replace")), _COLUMN.get(token, _OTHER), _class_of(token)
+def _code(token: str) -> _TokenCode:
+    hashed = zlib.crc32(token.encode("utf-8", "replace"))
+    return _TokenCode(hashed, _COLUMN.get(token, _OTHER), _CLASSES.index(_class_of(token)))
 
 
-def _class_of(token: str) -> int:
-    first = token[:1]
+def _class_of(token: str) -> str:
+    """Returns the name of a token's class."""
     if token in KEYWORDS:
-        name = "keyword"
-    elif token.endswith('"'):
-        name = "string"
-    elif token.endswith("'"):
-        name = "character"
-    elif first.isalpha() or first == "_":
-        name = "constant name" if token.isupper() and len(token) > 1 else "name"
-    elif first.isdigit() or (first == "." and len(token) > 1 and token[1].isdigit()):
-        name = "number"
-    else:
-        name = "other"
-    return _CLASSES.index(name)
+        return "keyword"
+    if token.endswith('"'):
+        return "string"
+    if token.endswith("'"):
+        return "character"
+    first = token[:1]
+    if first.isalpha() or first == "_":
+        return "constant name" if token.isupper() and len(token) > 1 else "name"
+    is_number = first.isdigit() or (first == "." and token[1:2].isdigit())
+    return "number" if is_number else "other"
 
 
 PIECES = 2**14  # numbers that pieces are hashed to
@@ -148,7 +164,9 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 def pieces(texts: Sequence[str]) -> FloatArray:
-    """The distinct tokens of each statement and the parts of its names, as numbers to look up in a table of weights.
+    """Returns the distinct tokens of each statement and the parts of its names, as numbers.
+
+    The numbers are to be looked up in a table of weights.
 
     A model with a weight for every piece tells far more words apart than fit into columns. Pass it as ``embed`` to
     ``to_data``, ``read_functions`` and ``load_big_vul``.
@@ -165,69 +183,20 @@ def pieces(texts: Sequence[str]) -> FloatArray:
         9
     """
     rows = np.zeros((len(texts), LONGEST), dtype=np.float32)
-    known: dict[str, list[int]] = {}
+    numbers_of: dict[str, list[int]] = {}
     for k, text in enumerate(texts):
-        found = known.get(text)
-        if found is None:
-            found = known[text] = list(dict.fromkeys(n for token in split(text) for n in _pieces_of(token)))[:LONGEST]
-        rows[k, : len(found)] = found
+        if text not in numbers_of:
+            distinct = dict.fromkeys(number for token in split(text) for number in _pieces_of(token))
+            numbers_of[text] = list(distinct)[:LONGEST]
+        numbers = numbers_of[text]
+        rows[k, : len(numbers)] = numbers
     return rows
 
 
 @lru_cache(maxsize=1 << 16)
 def _pieces_of(token: str) -> tuple[int, ...]:
-    """A token's number, followed by those of the parts of a name: words in camelCase or between underscores."""
+    """Returns a token's number, then those of the parts of a name: words in camelCase or between underscores."""
     words = [token] if token else []  # an empty text has one empty token
     if token[:1].isalpha() or token[:1] == "_":
         words += [f"part {part.lower()}" for part in _PART.findall(token)]
     return tuple(1 + zlib.crc32(word.encode("utf-8", "replace")) % PIECES for word in words)
-
-
-LONGEST_STATEMENT = 512  # tokens of the encoder; what is beyond is not seen
-
-
-class StatementEncoder:
-    """A model of the RoBERTa family in a folder, as ``transformers`` saves it; nothing is ever downloaded.
-
-    Called with normalised texts, it returns one row each: the mean of the last layer over the text's tokens. Pass it as
-    ``embed`` to ``to_data`` and ``read_functions``.
-
-    Args:
-        folder: Folder with ``config.json``, the tokenizer's files and ``model.safetensors``. Weights in pickles
-            (``pytorch_model.bin``) are not opened, because reading a pickle can run any code inside it.
-
-    Raises:
-        AgnncertError: ``transformers`` is not installed, or the folder lacks something.
-    """
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        try:
-            import transformers
-        except ImportError:
-            raise missing("transformers", "a pre-trained encoder") from None
-        folder = Path(folder)
-        absent = [name for name in ("config.json", "model.safetensors") if not (folder / name).is_file()]
-        if absent:
-            raise AgnncertError(
-                f"{folder} holds no encoder: {' and '.join(absent)} not found. Save the model there with "
-                "model.save_pretrained and its tokenizer with tokenizer.save_pretrained."
-            )
-        try:
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            self.model = transformers.AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
-        except (OSError, ValueError) as error:
-            raise AgnncertError(f"the encoder in {folder} cannot be read: {error}") from error
-        self.model.eval().requires_grad_(False)
-        positions = self.model.config.max_position_embeddings - 2  # RoBERTa counts positions from 2
-        self.longest = min(LONGEST_STATEMENT, positions)
-
-    def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """Features of the texts, shape ``[len(texts), width of the encoder]``."""
-        rows = {text: self._row(text) for text in dict.fromkeys(texts)}
-        width = int(self.model.config.hidden_size)
-        return np.array([rows[text] for text in texts], dtype=np.float32).reshape(len(texts), width)
-
-    def _row(self, text: str) -> FloatArray:
-        inputs = self.tokenizer(text, truncation=True, max_length=self.longest, return_tensors="pt")
-        states = self.model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).last_hidden_state
-        return np.asarray(states[0].mean(dim=0).numpy(), dtype=np.float32)

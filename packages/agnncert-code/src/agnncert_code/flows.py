@@ -1,221 +1,210 @@
-"""Edges between statements: control flow, data flow and nesting, or shared names.
+"""Edges between statements that follow from the flow: control flow, data flow and nesting.
 
-*Flow.* Control flow follows from two places of every statement: its *entry*, where control arrives, and its *follow*,
-where control continues. Data flow is the problem of reaching definitions, solved with one bit per definition. All loops
-are iterative, so deep nesting in hostile input is no limit.
-
-*Names.* A statement is joined to every statement that mentions a name which it writes. This edge depends on the texts
-of the two statements alone, so no edit of a third statement can change it, unlike control flow, which one ``goto`` can
-redirect everywhere.
+Control flow follows from two places of every statement: its *entry*, where control arrives, and its *follow*, where
+control continues. Data flow is the problem of reaching definitions, solved with one bit per definition. All loops are
+iterative, so deep nesting in hostile input is no limit.
 """
 
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from agnncert_code.syntax import Statement
-from agnncert_code.tokens import KEYWORDS, is_name, tokens
-
-_ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"}
-_AFTER_DECLARED = {"=", ",", ";", "[", ")", ":"}
-_MEMBER = {".", "->", "::"}
-
-
-@lru_cache(maxsize=1 << 16)
-def written(text: str) -> frozenset[str]:
-    """Names that a statement gives a value, judged by its tokens: assigned, counted, declared, or address taken.
-
-    Example:
-        >>> sorted(written("int n = 0 , * p ;")), sorted(written("a [ i ] = f ( & b , c ) ;"))
-        (['n', 'p'], ['a', 'b'])
-    """
-    words = tokens(text)
-    found = set()
-    for k, word in enumerate(words):
-        if not is_name(word):
-            continue
-        before = words[k - 1] if k else ""
-        after = words[k + 1] if k + 1 < len(words) else ";"
-        if before in _MEMBER:
-            continue
-        if before in ("++", "--") or after in _ASSIGNMENTS or _takes_address(words, k) or _is_declared(words, k, after):
-            found.add(word)
-    if _ASSIGNMENTS & set(words):
-        if words[0] == "*" and len(words) > 1 and is_name(words[1]):  # * p = …
-            found.add(words[1])
-        elif is_name(words[0]) and words[1] in ("[", ".", "->"):  # a [ i ] = …, p -> q = …
-            found.add(words[0])
-    return frozenset(found)
-
-
-@lru_cache(maxsize=1 << 16)
-def mentioned(text: str) -> frozenset[str]:
-    """Names that a statement mentions; members of structures are not names of their own.
-
-    Example:
-        >>> sorted(mentioned("if ( p -> size < n )"))
-        ['n', 'p']
-    """
-    words = tokens(text)
-    return frozenset(w for k, w in enumerate(words) if is_name(w) and (k == 0 or words[k - 1] not in _MEMBER))
-
-
-def name_edges(texts: list[str]) -> list[tuple[int, int]]:
-    """From each text that writes a name to the others that mention it, as positions, sorted."""
-    readers: dict[str, list[int]] = {}
-    for row, text in enumerate(texts):
-        for name in mentioned(text):
-            readers.setdefault(name, []).append(row)
-    pairs = {(row, other) for row, text in enumerate(texts) for name in written(text) for other in readers[name]}
-    return sorted((a, b) for a, b in pairs if a != b)
-
-
-def _takes_address(words: list[str], k: int) -> bool:
-    """Whether an ``&`` before the word is no operator between two values."""
-    if k == 0 or words[k - 1] != "&":
-        return False
-    left = words[k - 2] if k > 1 else ""
-    return left in KEYWORDS or not (left and (left[-1].isalnum() or left[-1] in "_)]\"'"))
-
-
-def _is_declared(words: list[str], k: int, after: str) -> bool:
-    """Whether a word stands where a declaration has a name: ``type * word`` or, further on, ``, * word``."""
-    if after not in _AFTER_DECLARED:
-        return False
-    first = k - 1
-    while first >= 0 and words[first] in ("*", "&", "const"):
-        first -= 1
-    if first < 0:
-        return False
-    left = words[first]
-    if left == ",":  # a further name of a declaration, if the first one is one
-        return first > 0 and "(" not in words and _is_declared(words, 1, words[2] if len(words) > 2 else ";")
-    return (left in KEYWORDS and left not in _NO_TYPES) or (is_name(left) and first <= 2) or left == ">"
-
-
-_NO_TYPES = {
-    "return",
-    "goto",
-    "case",
-    "sizeof",
-    "new",
-    "delete",
-    "throw",
-    "else",
-    "do",
-    "NULL",
-    "true",
-    "false",
-    "this",
-}
-
 
 CONTROL, DATA, NESTING = range(3)
 KINDS = ("control", "data", "nesting")
+NOWHERE = -1  # position of no statement: the function is left, or there is no such statement
 
-Edge = tuple[int, int, int]
+Pair = tuple[int, int]  # positions of two statements
+
+
+class Edge(NamedTuple):
+    """An edge from one statement to another, by their positions."""
+
+    source: int
+    head: int
+    kind: int
 
 
 def edges(statements: list[Statement]) -> list[Edge]:
-    """All edges (from, to, kind) between positions of statements that have a text, each once, sorted."""
+    """Returns all edges between statements that have a text, each once, sorted."""
     control = control_flow(statements)
-    found = {(a, b, CONTROL) for a, b in control}
-    found |= {(a, b, DATA) for a, b in data_flow(statements, control)}
-    found |= {(a, b, NESTING) for a, b in nesting(statements)}
-    return sorted(edge for edge in found if edge[0] != edge[1])
+    pairs_of_kind = {CONTROL: control, DATA: data_flow(statements, control), NESTING: nesting(statements)}
+    found: set[Edge] = set()
+    for kind, pairs in pairs_of_kind.items():
+        found.update(Edge(source, head, kind) for source, head in pairs if source != head)
+    return sorted(found)
 
 
-def nesting(statements: list[Statement]) -> list[tuple[int, int]]:
-    """From each statement to those directly inside it, blocks looked through."""
-    owner = [-1] * len(statements)  # the nearest enclosing statement that has a text
-    pairs = []
+def nesting(statements: list[Statement]) -> set[Pair]:
+    """Returns pairs from each statement to those directly inside it, blocks looked through."""
+    owner = [NOWHERE] * len(statements)  # the nearest enclosing statement that has a text
+    pairs = set()
     for place, statement in enumerate(statements):
         parent = statement.parent
         if parent >= 0:
             owner[place] = parent if statements[parent].text else owner[parent]
         if statement.text and owner[place] >= 0:
-            pairs.append((owner[place], place))
+            pairs.add((owner[place], place))
     return pairs
 
 
-def control_flow(statements: list[Statement]) -> set[tuple[int, int]]:
-    """From each statement to those that may be next, where -1 (the function is left) is not told."""
-    entry = _entries(statements)
-    follow, switch_of, loop_end, loop_next, try_of = _surroundings(statements, entry)
-    labels = {s.name: k for k, s in enumerate(statements) if s.kind == "label"}
-    pairs: set[tuple[int, int]] = set()
-    defaults = {switch_of[k] for k, s in enumerate(statements) if s.kind == "case" and s.name == "default"}
-    for place, statement in enumerate(statements):
-        kind = statement.kind
-        inner = [c for c in statement.children if entry[c] >= 0]
-        bodies = [entry[c] for c in inner if statements[c].role == "body"]
-        others = [entry[c] for c in inner if statements[c].role == "else"]
-        after = follow[place]
-        to: list[int] = []
-        if kind == "try":
-            first = entry[place] if entry[place] >= 0 else after
-            pairs.update((first, c) for c in statement.children if statements[c].role == "catch" and first >= 0)
-            continue
+def control_flow(statements: list[Statement]) -> set[Pair]:
+    """Returns pairs from each statement to those that may be next. That the function is left is not told."""
+    flow = _ControlFlow(statements)
+    pairs: set[Pair] = set()
+    for place in range(len(statements)):
+        pairs.update(flow.pairs_of(place))
+    return pairs
+
+
+@dataclass(slots=True)
+class _Surroundings:
+    """What lies around a statement, by positions.
+
+    Attributes:
+        follow: Where control continues after it.
+        switch: The switch it is in.
+        loop_end: Where a ``break`` leads.
+        loop_next: Where a ``continue`` leads.
+        handled_by: The ``try`` whose handlers get what it throws.
+    """
+
+    follow: int = NOWHERE
+    switch: int = NOWHERE
+    loop_end: int = NOWHERE
+    loop_next: int = NOWHERE
+    handled_by: int = NOWHERE
+
+
+class _ControlFlow:
+    """Where control goes from each of some statements."""
+
+    def __init__(self, statements: list[Statement]) -> None:
+        self.statements = statements
+        self.entry = _entries(statements)
+        self.around = _surroundings(statements, self.entry)
+        self.labels = {}
+        self.with_default = set()  # switches that have a default
+        for place, statement in enumerate(statements):
+            if statement.kind == "label":
+                self.labels[statement.name] = place
+            if statement.kind == "case" and statement.name == "default":
+                self.with_default.add(self.around[place].switch)
+
+    def pairs_of(self, place: int) -> Iterator[Pair]:
+        """Yields the pairs that a statement brings about."""
+        statement = self.statements[place]
+        if statement.kind == "try":
+            first = self.entry[place] if self.entry[place] >= 0 else self.around[place].follow
+            if first >= 0:
+                for handler in self._handlers(place):
+                    yield first, handler
+            return
         if not statement.text:
-            continue
+            return
+        switch = self.around[place].switch
+        if statement.kind == "case" and switch >= 0:
+            yield switch, place
+        for target in self._targets(place):
+            if target >= 0:
+                yield place, target
+
+    def _targets(self, place: int) -> list[int]:
+        """Returns the statements to which control may go from one that has a text."""
+        kind = self.statements[place].kind
+        follow = self.around[place].follow
         if kind == "if":
-            to = [bodies[0] if bodies else after, others[0] if others else after]
-        elif kind == "loop":
-            to = [*bodies[:1], after]
-        elif kind == "do":
-            to = [entry[place], after]
-        elif kind == "switch":
-            to = [] if place in defaults else [after]
-        elif kind == "break":
-            to = [loop_end[place]]
-        elif kind == "continue":
-            to = [loop_next[place]]
-        elif kind == "goto":
-            to = [labels.get(statement.name, -1)]
-        elif kind == "throw":
-            handlers = statements[try_of[place]].children if try_of[place] >= 0 else []
-            to = [c for c in handlers if statements[c].role == "catch"]
-        elif kind != "jump":
-            to = bodies[:1] or [after]
-        if kind == "case" and switch_of[place] >= 0:
-            pairs.add((switch_of[place], place))
-        pairs.update((place, target) for target in to if target >= 0)
-    return pairs
+            return [self._first_inside(place, "body", follow), self._first_inside(place, "else", follow)]
+        if kind == "loop":
+            return [self._first_inside(place, "body", NOWHERE), follow]
+        if kind == "do":
+            return [self.entry[place], follow]
+        if kind == "switch":
+            return [] if place in self.with_default else [follow]
+        if kind in ("break", "continue", "goto", "throw", "jump"):
+            return self._jump_targets(place)
+        return [self._first_inside(place, "body", follow)]
+
+    def _jump_targets(self, place: int) -> list[int]:
+        statement = self.statements[place]
+        around = self.around[place]
+        if statement.kind == "break":
+            return [around.loop_end]
+        if statement.kind == "continue":
+            return [around.loop_next]
+        if statement.kind == "goto":
+            return [self.labels.get(statement.name, NOWHERE)]
+        if statement.kind == "throw" and around.handled_by >= 0:
+            return self._handlers(around.handled_by)
+        return []
+
+    def _first_inside(self, place: int, role: str, otherwise: int) -> int:
+        """Returns where control enters the first part of this role; ``otherwise`` if there is none."""
+        for child in self.statements[place].children:
+            if self.entry[child] >= 0 and self.statements[child].role == role:
+                return self.entry[child]
+        return otherwise
+
+    def _handlers(self, place: int) -> list[int]:
+        return [child for child in self.statements[place].children if self.statements[child].role == "catch"]
 
 
 def _entries(statements: list[Statement]) -> list[int]:
-    """Where control arrives: the statement itself, the first one inside a block or ``do``, or -1 for an empty block."""
-    entry = [-1] * len(statements)
+    """Returns where control arrives: at the statement itself, or at the first one inside a block or ``do``.
+
+    An empty block has none.
+    """
+    entry = [NOWHERE] * len(statements)
     for place in range(len(statements) - 1, -1, -1):
         statement = statements[place]
-        through = not statement.text or statement.kind == "do"
-        inside = (entry[c] for c in statement.children if statements[c].role != "catch") if through else ()
-        entry[place] = next((first for first in inside if first >= 0), place if statement.text else -1)
+        entry[place] = place if statement.text else NOWHERE
+        if statement.text and statement.kind != "do":
+            continue
+        for child in statement.children:
+            if entry[child] >= 0 and statements[child].role != "catch":
+                entry[place] = entry[child]
+                break
     return entry
 
 
-def _surroundings(statements: list[Statement], entry: list[int]) -> tuple[list[int], ...]:
-    """For each statement: where control goes next, the switch it is in, where break and continue lead, the try."""
-    size = len(statements)
-    follow, switch_of, loop_end, loop_next, try_of = ([-1] * size for _ in range(5))
+def _surroundings(statements: list[Statement], entry: list[int]) -> list[_Surroundings]:
+    """Returns what lies around each statement. Nothing leads out of a function."""
+    around = [_Surroundings() for _ in statements]
     for place, statement in enumerate(statements):
-        kind, after = statement.kind, follow[place]
-        inside = place if kind in ("loop", "do") else after
-        heads = kind == "head"
-        following = -1 if heads else inside
+        follow = around[place].follow
+        following = _end_of_body(place, statement, follow)
         for child in reversed(statement.children):
-            aside = statements[child].role in ("else", "catch")
-            follow[child] = after if aside else following
-            if not aside and entry[child] >= 0:
+            is_aside = statements[child].role in ("else", "catch")
+            _set_surroundings(around[child], place, statement, around[place])
+            around[child].follow = follow if is_aside else following
+            if statement.kind == "try" and statements[child].role == "body":
+                around[child].handled_by = place
+            if not is_aside and entry[child] >= 0:
                 following = entry[child]
-            leaves = kind in ("loop", "do", "switch")
-            loop_end[child] = after if leaves else -1 if heads else loop_end[place]
-            loop_next[child] = place if kind in ("loop", "do") else -1 if heads else loop_next[place]
-            switch_of[child] = place if kind == "switch" else switch_of[place]
-            try_of[child] = place if kind == "try" and statements[child].role == "body" else try_of[place]
-    return follow, switch_of, loop_end, loop_next, try_of
+    return around
 
 
-def data_flow(statements: list[Statement], control: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """From each statement that gives a variable a value to those that may read that value."""
+def _end_of_body(place: int, statement: Statement, follow: int) -> int:
+    """Returns where control continues after the last statement inside."""
+    if statement.kind in ("loop", "do"):
+        return place
+    return NOWHERE if statement.kind == "head" else follow
+
+
+def _set_surroundings(inner: _Surroundings, place: int, statement: Statement, outer: _Surroundings) -> None:
+    """Notes what lies around a part of a statement, but for where control continues."""
+    is_loop = statement.kind in ("loop", "do")
+    inner.switch = place if statement.kind == "switch" else outer.switch
+    inner.handled_by = outer.handled_by
+    if statement.kind == "head":
+        return
+    inner.loop_end = outer.follow if is_loop or statement.kind == "switch" else outer.loop_end
+    inner.loop_next = place if is_loop else outer.loop_next
+
+
+def data_flow(statements: list[Statement], control: set[Pair]) -> set[Pair]:
+    """Returns pairs from each statement that gives a variable a value to those that may read that value."""
     definitions: list[int] = []  # place of each definition; its number is its bit
     of_variable: dict[str, int] = {}
     made = [0] * len(statements)
@@ -228,40 +217,52 @@ def data_flow(statements: list[Statement], control: set[tuple[int, int]]) -> set
     arriving = _reaching(statements, control, made, of_variable)
     pairs = set()
     for place, statement in enumerate(statements):
-        bits = 0
+        read = 0
         for name in statement.reads:
-            bits |= of_variable.get(name, 0)
-        bits &= arriving[place]
-        while bits:
-            lowest = bits & -bits
-            pairs.add((definitions[lowest.bit_length() - 1], place))
-            bits ^= lowest
+            read |= of_variable.get(name, 0)
+        for number in _ones(read & arriving[place]):
+            pairs.add((definitions[number], place))
     return pairs
 
 
+def _ones(bits: int) -> Iterator[int]:
+    """Yields the positions of the bits that are set."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
 def _reaching(
-    statements: list[Statement], control: set[tuple[int, int]], made: list[int], of_variable: dict[str, int]
+    statements: list[Statement], control: set[Pair], made: list[int], of_variable: dict[str, int]
 ) -> list[int]:
-    """Which definitions may arrive at each statement, as bits."""
+    """Returns which definitions may arrive at each statement, as bits.
+
+    Args:
+        statements: The statements.
+        control: Pairs of statements that may follow each other.
+        made: Definitions that each statement makes.
+        of_variable: Definitions of each variable.
+    """
     size = len(statements)
-    to: list[list[int]] = [[] for _ in range(size)]
-    for a, b in control:
-        to[a].append(b)
+    next_places: list[list[int]] = [[] for _ in range(size)]
+    for source, head in control:
+        next_places[source].append(head)
     lost = [0] * size
     for place, statement in enumerate(statements):
         for name in statement.sets:
             lost[place] |= of_variable[name]
     arriving = [0] * size
     waiting = list(range(size - 1, -1, -1))
-    queued = [True] * size
+    is_waiting = [True] * size
     while waiting:
         place = waiting.pop()
-        queued[place] = False
+        is_waiting[place] = False
         leaving = (arriving[place] & ~lost[place]) | made[place]
-        for target in to[place]:
+        for target in next_places[place]:
             if leaving & ~arriving[target]:
                 arriving[target] |= leaving
-                if not queued[target]:
-                    queued[target] = True
+                if not is_waiting[target]:
+                    is_waiting[target] = True
                     waiting.append(target)
     return arriving

@@ -3,19 +3,14 @@
 A node is a statement; its id is its normalised text and a running number among equal texts, and its features follow
 from that text alone. Rows are sorted by id, so that statements that stay are seen in the same order whatever
 happens to the others: not even rounding differs.
-
-A source tree may come from anyone: links in it may lead out of it or in circles, and a file called ``x.c`` may be a
-pipe, a table of a gigabyte or binary. Such files are named and skipped; nothing here waits, or reads without a limit.
 """
 
 import logging
 import os
-import stat
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +20,8 @@ import numpy.typing as npt
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
 from agnncert_code import flows
 from agnncert_code.features import FloatArray, features
-from agnncert_code.flows import name_edges
+from agnncert_code.names import name_edges
+from agnncert_code.source_files import SUFFIXES, read_source, source_files
 from agnncert_code.syntax import Language, Syntax, ends_of_lines, function_nodes, parsed_within, parser, statements_of
 from agnncert_code.tokens import is_name, numbered
 
@@ -41,9 +37,6 @@ Edges = Literal["flow", "names", "none"]
 LONGEST = 120  # seconds that parsing a file may take; some text takes time that grows with the square of its length
 LARGEST_FUNCTION = 3_000  # statements
 MOST_FLOW = 10_000_000  # statements times values set: following them takes about ten seconds
-SUFFIXES = (".c", ".h", ".cc", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".h++", ".inl", ".ipp", ".tpp")
-LARGEST_FILE = 20_000_000  # bytes
-_NOT_SOURCE = {".git", ".hg", ".svn"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +64,7 @@ class FunctionGraph:
     last_line: int = 0
 
     def to_data(self, embed: Embed = features) -> "Data":
-        """As PyTorch Geometric's ``Data``, with ``node_id`` and one-hot ``edge_attr`` (in the order of ``KINDS``).
+        """Returns PyTorch Geometric's ``Data``, with ``node_id`` and one-hot ``edge_attr`` (in the order of ``KINDS``).
 
         Args:
             embed: Makes features from normalised texts, each from its own text alone.
@@ -91,13 +84,13 @@ class FunctionGraph:
 
 
 def graph(text: str, language: Language = "cpp", edges: Edges = "flow") -> FunctionGraph:
-    """The graph of a whole text, usually of one function.
+    """Returns the graph of a whole text, usually of one function.
 
     Args:
-        text: C or C++; a text that does not parse gives the graph of what does.
-        language: The grammar: ``"cpp"`` reads most C too, and code full of macros better.
+        text: C or C++. A text that does not parse gives the graph of what does.
+        language: The grammar. ``"cpp"`` reads most C too, and code full of macros better than ``"c"``.
         edges: ``"flow"``: control flow, data flow and nesting. ``"names"``: from a statement that writes a name to
-            those that mention it, which no edit of other statements can change. ``"none"``.
+            those that mention it, which no edit of other statements can change. ``"none"``: no edges.
 
     Example:
         >>> found = graph("int f(int a) { if (a) a = 0; return a; }")
@@ -111,31 +104,50 @@ def graph(text: str, language: Language = "cpp", edges: Edges = "flow") -> Funct
 
 
 def functions(text: str, language: Language = "cpp", edges: Edges = "flow") -> list[FunctionGraph]:
-    """One graph for every function that is defined in the text of a file, in its order."""
+    """Returns one graph for every function that is defined in the text of a file, in its order."""
     return functions_in(text, language, edges, largest=sys.maxsize).functions
 
 
 @dataclass(frozen=True)
+class LargeFunction:
+    """A function that is too large to be read.
+
+    Attributes:
+        line: Its first line in the file.
+        why: In which way it is too large.
+    """
+
+    line: int
+    why: str
+
+
+@dataclass(frozen=True)
 class SourceFile:
-    """What was found in the text of a file.
+    """What the text of a file defines.
 
     Attributes:
         functions: The functions that it defines, in its order.
         texts: The lines on which each of them stands.
         partial: Whether parts of it could not be parsed; what could be is here all the same.
-        too_large: Line of functions that are too large, and in which way.
+        too_large: Functions that are too large.
     """
 
     functions: list[FunctionGraph]
     texts: list[str]
     partial: bool
-    too_large: list[tuple[int, str]]
+    too_large: list[LargeFunction]
 
 
 def functions_in(
     text: str, language: Language = "cpp", edges: Edges = "flow", largest: int = LARGEST_FUNCTION
 ) -> SourceFile:
-    """As :func:`functions`, without functions of more than ``largest`` statements, which are listed.
+    """Returns the functions of a text, without those that are too large, which are listed.
+
+    Args:
+        text: The text of a file.
+        language: The grammar, as for ``graph``.
+        edges: Which edges the graphs have, as for ``graph``.
+        largest: Number of statements above which a function is too large.
 
     Raises:
         DatasetError: It takes too long to parse.
@@ -144,22 +156,24 @@ def functions_in(
     root = parsed_within(source, language, LONGEST)
     if root is None:
         raise DatasetError(f"cannot be parsed within {LONGEST} seconds")
-    ends, lines = ends_of_lines(source), text.split("\n")  # as the parser counts them
-    found = SourceFile([], [], root.has_error, [])
+    line_ends = ends_of_lines(source)
+    lines = text.split("\n")  # as the parser counts them
+    contents = SourceFile([], [], root.has_error, [])
     for node in function_nodes(root):
-        syntax = statements_of(node, source, ends)
-        reason = _too_large(syntax, largest)
-        if reason:
-            found.too_large.append((syntax.statements[0].line, reason))
+        syntax = statements_of(node, source, line_ends)
+        first = syntax.statements[0].line
+        why = _too_large(syntax, largest)
+        if why:
+            contents.too_large.append(LargeFunction(first, why))
             continue
-        first, last = syntax.statements[0].line, bisect_left(ends, node.end_byte - 1) + 1
-        found.functions.append(replace(assemble(syntax, edges), last_line=last))
-        found.texts.append("\n".join(lines[first - 1 : last]))
-    return found
+        last = bisect_left(line_ends, node.end_byte - 1) + 1
+        contents.functions.append(replace(assemble(syntax, edges), last_line=last))
+        contents.texts.append("\n".join(lines[first - 1 : last]))
+    return contents
 
 
 def _too_large(syntax: Syntax, largest: int) -> str:
-    """Why a function is too large to be read; empty if it is not."""
+    """Returns why a function is too large to be read; empty if it is not."""
     size = sum(bool(statement.text) for statement in syntax.statements)
     if size > largest:
         return f"is a function of {size:,} statements, more than {largest:,}"
@@ -170,7 +184,10 @@ def _too_large(syntax: Syntax, largest: int) -> str:
 
 
 def read_file(file: Path, language: Language = "cpp", edges: Edges = "flow") -> SourceFile | str:
-    """What a file defines, or why it cannot be read. Needs no torch, so that other processes can do it at once."""
+    """Returns what a file defines, or why it cannot be read.
+
+    This needs no torch, so that other processes can do it at once.
+    """
     try:
         return functions_in(read_source(file), language, edges)
     except DatasetError as error:
@@ -178,134 +195,56 @@ def read_file(file: Path, language: Language = "cpp", edges: Edges = "flow") -> 
 
 
 def assemble(syntax: Syntax, edges: Edges = "flow") -> FunctionGraph:
-    """Statements with their ids, in the order of these, and their edges."""
+    """Returns the graph of some statements, in the order of their ids."""
     if edges not in ("flow", "names", "none"):
         raise SettingsError(f'no edges are called "{edges}": {did_you_mean(str(edges), ("flow", "names", "none"))}')
-    places = [k for k, s in enumerate(syntax.statements) if s.text]
-    ids = numbered(syntax.statements[k].text for k in places)
+    places = [k for k, statement in enumerate(syntax.statements) if statement.text]
+    ids = numbered(syntax.statements[place].text for place in places)
     order = sorted(range(len(ids)), key=ids.__getitem__)
     places = [places[k] for k in order]
-    texts = [syntax.statements[k].text for k in places]
-    joined = _rows(syntax, places) if edges == "flow" else _by_name(texts if edges == "names" else [])
-    heads = [s.name or _name_in(s.text) for s in syntax.statements if s.kind == "head"]
+    texts = [syntax.statements[place].text for place in places]
+    typed_edges = _edges_of(syntax, places, texts, edges)
     return FunctionGraph(
         ids=[ids[k] for k in order],
         texts=texts,
-        lines=np.array([syntax.statements[k].line for k in places], dtype=np.int64),
-        edges=np.ascontiguousarray(joined[:, :2].T),
-        kinds=joined[:, 2].copy(),
+        lines=np.array([syntax.statements[place].line for place in places], dtype=np.int64),
+        edges=np.ascontiguousarray(typed_edges[:, :2].T),
+        kinds=typed_edges[:, 2].copy(),
         partial=syntax.partial,
-        name=heads[0] if heads else "",
+        name=_name_of(syntax),
     )
 
 
+def _name_of(syntax: Syntax) -> str:
+    """Returns the name of the first function; empty if there is none."""
+    for statement in syntax.statements:
+        if statement.kind == "head":
+            return statement.name or _name_in(statement.text)
+    return ""
+
+
 def _name_in(head: str) -> str:
-    """The name in the head of a function that a macro before it keeps from being parsed."""
+    """Returns the name in the head of a function that a macro before it keeps from being parsed."""
     words = head.partition(" (")[0].split(" ")
     return words[-1] if is_name(words[-1]) else ""
 
 
-def _rows(syntax: Syntax, places: list[int]) -> npt.NDArray[np.int64]:
-    """Edges that follow from the flow, as (row, row, kind), sorted."""
-    row = np.full(len(syntax.statements), -1, dtype=np.int64)
-    row[places] = np.arange(len(places))
-    found = np.array(flows.edges(syntax.statements), dtype=np.int64).reshape(-1, 3)
-    joined = np.column_stack([row[found[:, 0]], row[found[:, 1]], found[:, 2]])
-    return np.asarray(joined[np.lexsort(joined.T[::-1])])
+def _edges_of(syntax: Syntax, places: list[int], texts: list[str], edges: Edges) -> npt.NDArray[np.int64]:
+    """Returns edges as rows of two statements and a kind, sorted, shape ``[m, 3]``."""
+    if edges == "flow":
+        return _flow_edges(syntax, places)
+    pairs = name_edges(texts) if edges == "names" else []
+    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return np.column_stack([ends, np.full(len(ends), KINDS.index("names"))])
 
 
-def _by_name(texts: list[str]) -> npt.NDArray[np.int64]:
-    found = np.array(name_edges(texts), dtype=np.int64).reshape(-1, 2)
-    return np.column_stack([found, np.full(len(found), KINDS.index("names"))])
-
-
-def source_files(
-    folder: Path, suffixes: Sequence[str] = SUFFIXES, exclude: Sequence[str] = ()
-) -> tuple[list[Path], dict[str, str]]:
-    """The C and C++ files below a folder, in the order of their paths; and why others are left out, by path.
-
-    Links are not followed. One that stays inside the folder leads to what is read anyway; one that leads out of it is
-    named among those left out.
-
-    Args:
-        folder: The folder, or one file, which is then read whatever it is called.
-        suffixes: How names end, in lower or upper case.
-        exclude: Patterns of paths below the folder that are passed over: ``"test"`` (a file, or a folder with all that
-            is in it), ``"vendor/*/gen*.c"``; ``*`` stands for anything, slashes included.
-
-    Raises:
-        DatasetError: There is no such folder, or nothing in it ends so.
-    """
-    if not folder.exists():
-        raise DatasetError(f"{folder} does not exist.")
-    if not folder.is_dir():
-        return [folder], {}
-    home, wanted = folder.resolve(), {suffix.lower() for suffix in suffixes}
-    files: list[Path] = []
-    skipped: dict[str, str] = {}
-
-    def cannot_be_listed(error: OSError) -> None:
-        skipped[str(error.filename)] = error.strerror or str(error)
-
-    for place, folders, names in os.walk(folder, onerror=cannot_be_listed):
-        inside = Path(place).relative_to(folder)
-        folders[:] = sorted(n for n in folders if n not in _NOT_SOURCE and not _fits(inside / n, exclude))
-        names = [name for name in names if not _fits(inside / name, exclude)]
-        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
-        for name in [*links, *names]:
-            path = Path(place, name)
-            if name not in links and path.suffix.lower() not in wanted:
-                continue
-            if not path.is_symlink():
-                files.append(path)
-            elif why := _leads_astray(path, home):
-                skipped[str(path)] = why
-    if not files and not skipped:
-        but = f", except {', '.join(exclude)}" if exclude else ""
-        raise DatasetError(f"there is no C or C++ file below {folder} (looked for {' '.join(suffixes)}{but}).")
-    return sorted(files), skipped
-
-
-def _leads_astray(link: Path, home: Path) -> str:
-    """Why a link leads nowhere in the folder; empty if it leads to something inside."""
-    try:
-        return "" if link.resolve().is_relative_to(home) else "is a link that leads out of the folder"
-    except (OSError, RuntimeError):
-        return "is a link that leads to itself"
-
-
-def _fits(path: Path, patterns: Sequence[str]) -> bool:
-    """Whether a pattern names a path, or the last part of it."""
-    return any(fnmatchcase(path.as_posix(), one.rstrip("/")) or fnmatchcase(path.name, one) for one in patterns)
-
-
-def read_source(file: Path, largest: int = LARGEST_FILE) -> str:
-    """The text of a file.
-
-    Args:
-        file: The file.
-        largest: The most bytes that are read.
-
-    Raises:
-        DatasetError: It cannot be read, is no regular file, is too large, or is not UTF-8; the message says which.
-    """
-    try:
-        found = file.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise DatasetError("is no regular file")
-        with file.open("rb") as stream:
-            content = stream.read(largest + 1)
-    except OSError as error:
-        raise DatasetError(error.strerror or str(error)) from error
-    except ValueError as error:
-        raise DatasetError(str(error)) from error
-    if len(content) > largest:
-        raise DatasetError(f"is larger than {largest:,} bytes")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DatasetError(f"is not UTF-8 (byte 0x{content[error.start]:02x} in line {line})") from error
+def _flow_edges(syntax: Syntax, places: list[int]) -> npt.NDArray[np.int64]:
+    """Returns edges that follow from the flow."""
+    row_of_place = np.full(len(syntax.statements), -1, dtype=np.int64)
+    row_of_place[places] = np.arange(len(places))
+    by_place = np.array(flows.edges(syntax.statements), dtype=np.int64).reshape(-1, 3)
+    by_row = np.column_stack([row_of_place[by_place[:, 0]], row_of_place[by_place[:, 1]], by_place[:, 2]])
+    return np.asarray(by_row[np.lexsort(by_row.T[::-1])])
 
 
 class Functions(list["Data"]):
@@ -336,24 +275,25 @@ def read_functions(
         folder: The folder, or one file.
         language: The grammar, as for ``graph``.
         edges: Which edges the graphs have, as for ``graph``.
-        embed: Makes features from normalised texts: the hashed ones, or a ``StatementEncoder``.
+        embed: Makes features from normalised texts. Defaults to hashed tokens; a ``StatementEncoder`` is another.
         suffixes: How names of files end that are read.
 
     Raises:
         DatasetError: There is no such folder, or no such file in it.
     """
     files, skipped = source_files(Path(folder), suffixes)
-    found = Functions(skipped=skipped)
+    graphs = Functions(skipped=skipped)
     for file in files:
-        read = read_file(file, language, edges)
-        if isinstance(read, str):
-            found.skipped[str(file)] = read
+        contents = read_file(file, language, edges)
+        if isinstance(contents, str):
+            graphs.skipped[str(file)] = contents
             continue
-        found.skipped |= {f"{file}:{line}": why for line, why in read.too_large}
-        for function in read.functions:
+        for large in contents.too_large:
+            graphs.skipped[f"{file}:{large.line}"] = large.why
+        for function in contents.functions:
             data: Any = function.to_data(embed)
             data.file = str(file)
-            found.append(data)
-    for place, why in found.skipped.items():
+            graphs.append(data)
+    for place, why in graphs.skipped.items():
         _log.warning("%s skipped: %s", place, why)
-    return found
+    return graphs

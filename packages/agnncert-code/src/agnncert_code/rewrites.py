@@ -7,12 +7,14 @@ repeated assignment repeats a value, a swapped pair shares no variable. ``worst_
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
-from typing import Any
+from dataclasses import dataclass
+from itertools import count, pairwise
+from typing import NamedTuple
 
 from agnncert_code.budgets import Edits, counted_difference, difference
 from agnncert_code.syntax import Language, Statement, parse, parser
 from agnncert_code.tokens import is_name, tokens
+from agnncert_code.variables import Node
 
 Rewrite = Callable[[str, random.Random, Language], str | None]
 
@@ -27,98 +29,156 @@ _DEAD = (
 )
 
 
+@dataclass(frozen=True)
+class _Parsed:
+    """A text in UTF-8, and its statements."""
+
+    source: bytes
+    statements: list[Statement]
+
+    @classmethod
+    def of(cls, text: str, language: Language) -> "_Parsed":
+        return cls(text.encode("utf-8", "replace"), parse(text, language).statements)
+
+    def in_blocks(self) -> list[Statement]:
+        """Returns statements that stand in braces, so that another one may stand before or after them."""
+        blocks = set()
+        for place, statement in enumerate(self.statements):
+            start = statement.span[0]
+            if statement.kind == "block" and self.source[start : start + 1] == b"{":
+                blocks.add(place)
+        return [
+            statement
+            for statement in self.statements
+            if statement.text and statement.parent in blocks and statement.kind not in ("case", "unparsed")
+        ]
+
+    def neighbours(self) -> Iterator[tuple[Statement, Statement]]:
+        """Yields pairs of statements that stand in braces, one after the other."""
+        in_blocks = {id(statement) for statement in self.in_blocks()}
+        for block in self.statements:
+            inside = [self.statements[place] for place in block.children]
+            for first, second in pairwise(inside):
+                if id(first) in in_blocks and id(second) in in_blocks:
+                    yield first, second
+
+
+class _Change(NamedTuple):
+    """A stretch of a text, from its first byte to the one after its last, and what replaces it."""
+
+    start: int
+    end: int
+    new: str
+
+
 def insert_dead_code(text: str, rng: random.Random, language: Language = "cpp") -> str | None:
     """Puts a statement that is never reached, or does nothing, before one of a block."""
-    source, statements = text.encode("utf-8", "replace"), parse(text, language).statements
-    places = [s.span[0] for s in _in_blocks(statements, source)]
+    parsed = _Parsed.of(text, language)
+    places = [statement.span[0] for statement in parsed.in_blocks()]
     if not places:
         return None
-    names = sorted(set().union(*(s.sets for s in statements))) or ["x"]
+    names = sorted(set().union(*(statement.sets for statement in parsed.statements))) or ["x"]
     words = {"a": f"unused{rng.randrange(1000)}", "b": rng.choice(names), "r": rng.choice(("", "0"))}
     place = rng.choice(places)
-    return _spliced(source, [(place, place, rng.choice(_DEAD).format(**words) + " ")])
+    dead = rng.choice(_DEAD).format(**words)
+    return _spliced(parsed.source, [_Change(place, place, f"{dead} ")])
 
 
 def duplicate_statement(text: str, rng: random.Random, language: Language = "cpp") -> str | None:
     """Repeats an assignment that neither calls anything nor reads what it sets."""
-    source, statements = text.encode("utf-8", "replace"), parse(text, language).statements
-    fit = [
-        s
-        for s in _in_blocks(statements, source)
-        if s.kind == "simple" and _is_plain(s) and s.sets and not s.alters and not s.sets & s.reads
-    ]
-    fit = [s for s in fit if not _declares(s)]
-    if not fit:
+    parsed = _Parsed.of(text, language)
+    repeatable = [statement for statement in parsed.in_blocks() if _is_repeatable(statement)]
+    if not repeatable:
         return None
-    start, end = rng.choice(fit).span
-    return _spliced(source, [(end, end, " " + _piece(source, start, end))])
+    start, end = rng.choice(repeatable).span
+    return _spliced(parsed.source, [_Change(end, end, f" {_stretch(parsed.source, start, end)}")])
 
 
 def rename_variable(text: str, rng: random.Random, language: Language = "cpp") -> str | None:
     """Gives a variable that is declared here another name, wherever it is mentioned."""
     source = text.encode("utf-8", "replace")
     root = parser(language).parse(source).root_node
-    declared = {s for st in parse(text, language).statements if _declares(st) for s in st.sets}
-    places: dict[str, list[Any]] = {}
+    declared = set()
+    for statement in parse(text, language).statements:
+        if _declares(statement):
+            declared |= statement.sets
+    mentions: dict[str, list[Node]] = {}
     taken = set()
-    for node in _all(root):
+    for node in _all_nodes(root):
         if node.child_count == 0 and node.type.endswith("identifier"):
-            word = _piece(source, node.start_byte, node.end_byte)
+            word = _stretch(source, node.start_byte, node.end_byte)
             taken.add(word)
             if node.type == "identifier" and word in declared:
-                places.setdefault(word, []).append(node)
-    if not places:
+                mentions.setdefault(word, []).append(node)
+    if not mentions:
         return None
-    old = rng.choice(sorted(places))
-    new = next(name for k in range(len(taken) + 1) if (name := f"{old}_{k}") not in taken)
-    return _spliced(source, [(n.start_byte, n.end_byte, new) for n in places[old]])
+    old = rng.choice(sorted(mentions))
+    new = next(name for name in (f"{old}_{k}" for k in count()) if name not in taken)
+    return _spliced(source, [_Change(node.start_byte, node.end_byte, new) for node in mentions[old]])
 
 
 def swap_statements(text: str, rng: random.Random, language: Language = "cpp") -> str | None:
-    """Swaps two neighbours that share no variable; this costs no edit at all."""
-    source, statements = text.encode("utf-8", "replace"), parse(text, language).statements
-    pairs = [(a, b) for a, b in _neighbours(statements, source) if _independent(a, b)]
+    """Swaps two neighbours that share no variable. This costs no edit at all."""
+    parsed = _Parsed.of(text, language)
+    pairs = [(first, second) for first, second in parsed.neighbours() if _are_independent(first, second)]
     if not pairs:
         return None
-    a, b = rng.choice(pairs)
-    return _spliced(source, [(*a.span, _piece(source, *b.span)), (*b.span, _piece(source, *a.span))])
+    first, second = rng.choice(pairs)
+    changes = [
+        _Change(*first.span, _stretch(parsed.source, *second.span)),
+        _Change(*second.span, _stretch(parsed.source, *first.span)),
+    ]
+    return _spliced(parsed.source, changes)
 
 
 def split_declaration(text: str, rng: random.Random, language: Language = "cpp") -> str | None:
     """Makes ``int a, b;`` into ``int a; int b;``."""
     source = text.encode("utf-8", "replace")
-    found = []
-    for node in _all(parser(language).parse(source).root_node):
+    declarations = []
+    for node in _all_nodes(parser(language).parse(source).root_node):
         if node.type == "declaration" and node.parent.type == "compound_statement" and not node.has_error:
-            names = node.children_by_field_name("declarator")
-            if len(names) > 1:
-                found.append((node, names))
-    if not found:
+            declarators = node.children_by_field_name("declarator")
+            if len(declarators) > 1:
+                declarations.append((node, declarators))
+    if not declarations:
         return None
-    node, names = rng.choice(found)
-    kind = _piece(source, node.start_byte, names[0].start_byte).strip()
-    pieces = [f"{kind} {_piece(source, n.start_byte, n.end_byte)};" for n in names]
-    return _spliced(source, [(node.start_byte, node.end_byte, " ".join(pieces))])
+    node, declarators = rng.choice(declarations)
+    kind = _stretch(source, node.start_byte, declarators[0].start_byte).strip()
+    separate = [f"{kind} {_stretch(source, part.start_byte, part.end_byte)};" for part in declarators]
+    return _spliced(source, [_Change(node.start_byte, node.end_byte, " ".join(separate))])
 
 
 def merge_declarations(text: str, rng: random.Random, language: Language = "cpp") -> str | None:
     """Makes ``int a; int b;`` into ``int a, b;``."""
     source = text.encode("utf-8", "replace")
-    found = []
-    for node in _all(parser(language).parse(source).root_node):
-        other = node.next_sibling if node.type == "declaration" else None
-        if other is None or other.type != "declaration" or node.parent.type != "compound_statement":
-            continue
-        kinds = [tokens(_piece(source, n.start_byte, n.child_by_field_name("declarator").start_byte))
-                 for n in (node, other) if n.child_by_field_name("declarator") is not None]  # fmt: skip
-        if len(kinds) == 2 and kinds[0] == kinds[1] and not (node.has_error or other.has_error):
-            found.append((node, other))
-    if not found:
+    pairs = []
+    for node in _all_nodes(parser(language).parse(source).root_node):
+        if node.type == "declaration" and node.parent.type == "compound_statement":
+            other = node.next_sibling
+            if other is not None and _are_mergeable(source, node, other):
+                pairs.append((node, other))
+    if not pairs:
         return None
-    node, other = rng.choice(found)
-    head = _piece(source, node.start_byte, node.end_byte).rstrip().removesuffix(";")
-    tail = _piece(source, other.child_by_field_name("declarator").start_byte, other.end_byte)
-    return _spliced(source, [(node.start_byte, other.end_byte, f"{head}, {tail}")])
+    node, other = rng.choice(pairs)
+    head = _stretch(source, node.start_byte, node.end_byte).rstrip().removesuffix(";")
+    tail = _stretch(source, other.child_by_field_name("declarator").start_byte, other.end_byte)
+    return _spliced(source, [_Change(node.start_byte, other.end_byte, f"{head}, {tail}")])
+
+
+def _are_mergeable(source: bytes, node: Node, other: Node) -> bool:
+    """Returns whether a declaration and what follows it declare variables of one type."""
+    if other.type != "declaration" or node.has_error or other.has_error:
+        return False
+    kind = _declared_type(source, node)
+    return kind is not None and kind == _declared_type(source, other)
+
+
+def _declared_type(source: bytes, node: Node) -> list[str] | None:
+    """Returns the tokens before the first name of a declaration; ``None`` if it declares nothing."""
+    declarator = node.child_by_field_name("declarator")
+    if declarator is None:
+        return None
+    return tokens(_stretch(source, node.start_byte, declarator.start_byte))
 
 
 REWRITES: Mapping[str, Rewrite] = {
@@ -132,19 +192,30 @@ REWRITES: Mapping[str, Rewrite] = {
 
 
 def rewritten(text: str, seed: int = 0, language: Language = "cpp", tries: int = 20) -> Iterator[tuple[str, str]]:
-    """Random rewrites of a text: what was done, and the new text. Only texts that parse as well as the old one."""
+    """Yields random rewrites of a text: what was done, and the new text.
+
+    A text that parses gives only texts that parse.
+
+    Args:
+        text: The function.
+        seed: Seed of the random choices.
+        language: The grammar.
+        tries: Rewrites that are tried.
+    """
     rng = random.Random(seed)
-    whole = not parse(text, language).partial
+    is_whole = not parse(text, language).partial
     for _ in range(tries):
         name = rng.choice(list(REWRITES))
         new = REWRITES[name](text, rng, language)
-        if new is not None and new != text and not (whole and parse(new, language).partial):
-            yield name, new
+        if new is None or new == text or (is_whole and parse(new, language).partial):
+            continue
+        yield name, new
 
 
-def greedy_rewrite(
+def greedy_rewrite(  # noqa: PLR0913 - every setting is a keyword
     text: str,
     margin: Callable[[str], float],
+    *,
     inserted: int = 0,
     deleted: int = 0,
     replaced: int = 0,
@@ -157,7 +228,7 @@ def greedy_rewrite(
 
     Args:
         text: The function.
-        margin: How far a text is from another verdict, for example the votes for the label minus those against; the
+        margin: How far a text is from another verdict, for example the votes for the label minus those against. The
             search ends when it is negative.
         inserted: Statements that may be inserted in total.
         deleted: Statements that may be deleted.
@@ -170,20 +241,28 @@ def greedy_rewrite(
     Returns:
         The best text found, and its difference from the original.
     """
-    best, score, spent = text, margin(text), Edits((), ())
+    best = _Attempt(margin(text), 0, text, Edits((), ()))
     for step in range(rounds):
-        found = []
-        for _, new in rewritten(best, seed + step, language, tries):
-            cost = difference(text, new, language)
-            if cost.within(inserted, deleted, replaced):
-                found.append((margin(new), cost.count, new, cost))
-        if score < 0 or not found:
+        attempts = []
+        for _, new in rewritten(best.text, seed + step, language, tries):
+            edits = difference(text, new, language)
+            if edits.within(inserted, deleted, replaced):
+                attempts.append(_Attempt(margin(new), edits.count, new, edits))
+        if best.margin < 0 or not attempts:
             break
-        lowest = min(found, key=lambda item: item[:3])
-        if lowest[0] > score:
-            continue
-        score, _, best, spent = lowest
-    return best, spent
+        lowest = min(attempts, key=lambda attempt: attempt[:3])
+        if lowest.margin <= best.margin:
+            best = lowest
+    return best.text, best.edits
+
+
+class _Attempt(NamedTuple):
+    """A rewritten text, how far it is from another verdict, and its difference from the original."""
+
+    margin: float
+    num_edits: int
+    text: str
+    edits: Edits
 
 
 def worst_edits(
@@ -191,14 +270,15 @@ def worst_edits(
     vote: Callable[[str], int],
     label: int,
     rival: str,
+    *,
     inserted: int = 0,
     deleted: int = 0,
     replaced: int = 0,
     language: Language = "cpp",
 ) -> tuple[str, Edits] | None:
-    """The edits that do most to a vote of single statements, whatever they do to what a function computes.
+    """Finds the edits that do most to a vote of single statements, whatever they do to what a function computes.
 
-    Where every statement casts one vote, edits add up, so that nothing beats the obvious: delete statements that
+    Where every statement has one vote, edits add up, so that nothing beats the obvious: delete statements that
     speak for the label, and insert one that speaks against it, again and again. Only simple statements that stand in
     braces are deleted, so that the rest of the text stays as it was.
 
@@ -221,46 +301,43 @@ def worst_edits(
         >>> worst_edits("void f() { check(n); g(n); }", says, 0, "h();", inserted=1, deleted=1)[0]
         'void f() {  h(); g(n); }'
     """
-    source, statements = text.encode("utf-8", "replace"), parse(text, language).statements
-    places = _in_blocks(statements, source)
-    if not places:
+    parsed = _Parsed.of(text, language)
+    in_blocks = parsed.in_blocks()
+    if not in_blocks:
         return None
-    loyal = [s for s in places if s.kind == "simple" and vote(s.text) == label]
-    gone = loyal[: deleted + replaced]
-    changes = [(*s.span, "") for s in gone]
-    anchor = next((s for s in places if all(s is not other for other in gone)), None)
-    place = gone[0].span[1] if anchor is None else anchor.span[0]
-    changes.append((place, place, f"{rival} " * (inserted + replaced)))
-    new = _spliced(source, changes)
-    return new, counted_difference(statements, parse(new, language).statements)
-
-
-def _in_blocks(statements: list[Statement], source: bytes) -> list[Statement]:
-    """Statements that stand in braces, so that another one may stand before or after them."""
-    blocks = {k for k, s in enumerate(statements) if s.kind == "block" and source[s.span[0] : s.span[0] + 1] == b"{"}
-    return [s for s in statements if s.text and s.parent in blocks and s.kind not in ("case", "unparsed")]
-
-
-def _neighbours(statements: list[Statement], source: bytes) -> Iterator[tuple[Statement, Statement]]:
-    fit = {id(s) for s in _in_blocks(statements, source)}
-    for block in statements:
-        inside = [statements[k] for k in block.children]
-        for a, b in pairwise(inside):
-            if id(a) in fit and id(b) in fit:
-                yield a, b
+    loyal = [statement for statement in in_blocks if statement.kind == "simple" and vote(statement.text) == label]
+    removed = loyal[: deleted + replaced]
+    kept = [statement for statement in in_blocks if all(statement is not other for other in removed)]
+    place = kept[0].span[0] if kept else removed[0].span[1]
+    changes = [_Change(*statement.span, "") for statement in removed]
+    changes.append(_Change(place, place, f"{rival} " * (inserted + replaced)))
+    new = _spliced(parsed.source, changes)
+    return new, counted_difference(parsed.statements, parse(new, language).statements)
 
 
 def _is_plain(statement: Statement) -> bool:
-    """Whether a statement just computes: no call, no macro, no allocation."""
-    return "(" not in statement.text and statement.text.endswith(";") and not statement.text.startswith("#")
+    """Returns whether a statement just computes: no call, no macro, no allocation."""
+    if statement.kind != "simple" or "(" in statement.text:
+        return False
+    return statement.text.endswith(";") and not statement.text.startswith("#")
 
 
-def _independent(a: Statement, b: Statement) -> bool:
-    if a.kind != "simple" or b.kind != "simple" or not (_is_plain(a) and _is_plain(b)):
+def _is_repeatable(statement: Statement) -> bool:
+    """Returns whether a statement assigns a value that does not depend on what it sets."""
+    if not _is_plain(statement) or _declares(statement):
         return False
-    if (_touches_memory(a) and b.alters) or (_touches_memory(b) and a.alters):
+    return bool(statement.sets) and not statement.alters and not statement.sets & statement.reads
+
+
+def _are_independent(first: Statement, second: Statement) -> bool:
+    """Returns whether two statements compute the same in either order."""
+    if not (_is_plain(first) and _is_plain(second)):
         return False
-    return not (a.sets | a.alters) & (b.sets | b.alters | b.reads) and not (b.sets | b.alters) & a.reads
+    if (_touches_memory(first) and second.alters) or (_touches_memory(second) and first.alters):
+        return False
+    changed_first = first.sets | first.alters
+    changed_second = second.sets | second.alters
+    return not changed_first & (changed_second | second.reads) and not changed_second & first.reads
 
 
 def _touches_memory(statement: Statement) -> bool:
@@ -268,13 +345,15 @@ def _touches_memory(statement: Statement) -> bool:
 
 
 def _declares(statement: Statement) -> bool:
-    """Whether a statement begins with two words, as declarations and parameters do, and sets something."""
+    """Returns whether a statement begins with two words, as declarations and parameters do, and sets something."""
     words = statement.text.replace("* ", "").split(" ")[:2]
-    named = len(words) == 2 and words[1].isidentifier() and statement.kind == "simple"
-    return bool(statement.sets) and named and (is_name(words[0]) or words[0].isidentifier())
+    if not statement.sets or statement.kind != "simple" or len(words) < 2:
+        return False
+    return words[1].isidentifier() and (is_name(words[0]) or words[0].isidentifier())
 
 
-def _all(root: Any) -> Iterator[Any]:
+def _all_nodes(root: Node) -> Iterator[Node]:
+    """Yields a node of tree-sitter and all nodes inside, in the order of the text."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -282,12 +361,12 @@ def _all(root: Any) -> Iterator[Any]:
         stack += reversed(node.children)
 
 
-def _piece(source: bytes, start: int, end: int) -> str:
+def _stretch(source: bytes, start: int, end: int) -> str:
     return source[start:end].decode("utf-8", "replace")
 
 
-def _spliced(source: bytes, changes: list[tuple[int, int, str]]) -> str:
-    """The text with some stretches replaced."""
+def _spliced(source: bytes, changes: list[_Change]) -> str:
+    """Returns the text with some stretches replaced."""
     for start, end, new in sorted(changes, reverse=True):
         source = source[:start] + new.encode() + source[end:]
     return source.decode("utf-8", "replace")

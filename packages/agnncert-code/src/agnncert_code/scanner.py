@@ -38,8 +38,9 @@ from agnncert_code.detector import Detector, load_detector
 from agnncert_code.features import features
 from agnncert_code.findings import Scan, ScannedFunction, StatementVote, fingerprint
 from agnncert_code.page import write_scan_page
-from agnncert_code.reading import Edges, Embed, FunctionGraph, SourceFile, read_file, source_files
+from agnncert_code.reading import Edges, Embed, FunctionGraph, SourceFile, read_file
 from agnncert_code.sarif import write_sarif
+from agnncert_code.source_files import source_files
 from agnncert_code.syntax import Language
 
 MOST_STATEMENTS = 60_000  # of one part: a few hundred megabytes
@@ -133,7 +134,7 @@ def scan_with(
         if isinstance(read, str):
             told[place] = read
         else:
-            told |= {f"{place}:{line}": why for line, why in read.too_large}
+            told |= {f"{place}:{large.line}": large.why for large in read.too_large}
             partial_files += [place] if read.partial else []
             waiting += [_Read(place, graph, text) for graph, text in zip(read.functions, read.texts, strict=True)]
         if waiting and (done == len(files) or sum(len(one.graph.ids) for one in waiting) >= MOST_STATEMENTS):

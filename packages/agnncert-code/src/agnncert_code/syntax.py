@@ -11,19 +11,36 @@ of kind ``unparsed``, and the result is marked as partial.
 import re
 import warnings
 from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agnncert.errors import AgnncertError, missing
 from agnncert_code.tokens import is_name, normalised
+from agnncert_code.variables import Node, Variables, declared_name, node_text
 
 Language = Literal["cpp", "c"]
 Kind = Literal[
-    "simple", "block", "head", "if", "loop", "do", "switch", "case", "label", "jump", "goto", "break", "continue",
-    "try", "catch", "throw", "unparsed",
-]  # fmt: skip
+    "simple",
+    "block",
+    "head",
+    "if",
+    "loop",
+    "do",
+    "switch",
+    "case",
+    "label",
+    "jump",
+    "goto",
+    "break",
+    "continue",
+    "try",
+    "catch",
+    "throw",
+    "unparsed",
+]
 
 
 @dataclass(slots=True)
@@ -39,9 +56,7 @@ class Statement:
         role: Which part of its parent it is: one of ``body``, ``else``, ``catch``.
         children: Positions of what lies inside, in the order of the text.
         name: Of a label or of the label that a goto names; "default" of a default label; of the function, for heads.
-        sets: Variables whose value it replaces.
-        alters: Variables that it may change in part: elements, fields, what is pointed to.
-        reads: Variables that it mentions otherwise.
+        variables: Variables that it sets, alters and reads.
     """
 
     kind: Kind
@@ -52,14 +67,32 @@ class Statement:
     role: str
     children: list[int] = field(default_factory=list)
     name: str = ""
-    sets: set[str] = field(default_factory=set)
-    alters: set[str] = field(default_factory=set)
-    reads: set[str] = field(default_factory=set)
+    variables: Variables = field(default_factory=Variables)
+
+    @property
+    def sets(self) -> set[str]:
+        """Variables whose value it replaces."""
+        return self.variables.sets
+
+    @property
+    def alters(self) -> set[str]:
+        """Variables that it may change in part: elements, fields, what is pointed to."""
+        return self.variables.alters
+
+    @property
+    def reads(self) -> set[str]:
+        """Variables that it mentions otherwise."""
+        return self.variables.reads
 
 
 @dataclass(frozen=True)
 class Syntax:
-    """The statements of a text, in its order, each after the one that encloses it; whether parts did not parse."""
+    """The statements of a text.
+
+    Attributes:
+        statements: The statements in the order of the text, each after the one that encloses it.
+        partial: Whether parts of the text did not parse.
+    """
 
     statements: list[Statement]
     partial: bool
@@ -67,7 +100,7 @@ class Syntax:
 
 @lru_cache(maxsize=2)
 def parser(language: Language) -> Any:
-    """tree-sitter's parser for ``"cpp"`` or ``"c"``."""
+    """Returns tree-sitter's parser for ``"cpp"`` or ``"c"``."""
     if language not in ("cpp", "c"):
         raise AgnncertError(f'no grammar is called "{language}": expected "cpp" (reads most C too) or "c".')
     try:
@@ -80,7 +113,7 @@ def parser(language: Language) -> Any:
 
 
 def parse(text: str, language: Language = "cpp") -> Syntax:
-    """The statements of a whole text.
+    """Returns the statements of a whole text.
 
     Example:
         >>> [s.text for s in parse("int f(int a) { if (a) return 1; return 0; }").statements if s.text]
@@ -90,308 +123,362 @@ def parse(text: str, language: Language = "cpp") -> Syntax:
     return statements_of(parser(language).parse(source).root_node, source)
 
 
-def parsed_within(source: bytes, language: Language, seconds: float) -> Any:
-    """The root of tree-sitter's tree; ``None`` if that takes longer, as for text that is made to be slow to parse.
+def parsed_within(source: bytes, language: Language, seconds: float) -> Node | None:
+    """Returns the root of tree-sitter's tree; ``None`` if that takes longer, as for text made to be slow to parse.
 
     Versions of tree-sitter that cannot be given a limit take as long as they take.
     """
-    found = parser(language)
+    limited = parser(language)
     try:
-        _set_limit(found, seconds)
-        tree = found.parse(source)
+        _set_limit(limited, seconds)
+        tree = limited.parse(source)
     except ValueError:  # how it tells that the time was up
         tree = None
     finally:
-        _set_limit(found, 0)
+        _set_limit(limited, 0)
     if tree is None:
-        found.reset()  # else the next text would be taken for the rest of this one
-    return None if tree is None else tree.root_node
+        limited.reset()  # else the next text would be taken for the rest of this one
+        return None
+    return tree.root_node
 
 
-def _set_limit(found: Any, seconds: float) -> None:
+def _set_limit(limited: Any, seconds: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its successor works on callbacks only, whose nodes have no text
-        if hasattr(found, "timeout_micros"):
-            found.timeout_micros = int(1e6 * seconds)
-
-
-def function_nodes(root: Any) -> list[Any]:
-    """The outermost function definitions below a node of tree-sitter, in the order of the text."""
-    found, stack = [], [root]
-    while stack:
-        node = stack.pop()
-        if node.type == "function_definition" and node.child_by_field_name("body") is not None:
-            found.append(node)
-        elif node.type in _HOLDS_FUNCTIONS:
-            stack += reversed(node.children)
-    return found
+        if hasattr(limited, "timeout_micros"):
+            limited.timeout_micros = int(1e6 * seconds)
 
 
 _HOLDS_FUNCTIONS = {
-    "translation_unit", "namespace_definition", "linkage_specification", "declaration_list", "template_declaration",
-    "class_specifier", "struct_specifier", "union_specifier", "field_declaration_list", "declaration", "ERROR",
-    "preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif", "preproc_elifdef",
-}  # fmt: skip
+    "translation_unit",
+    "namespace_definition",
+    "linkage_specification",
+    "declaration_list",
+    "template_declaration",
+    "class_specifier",
+    "struct_specifier",
+    "union_specifier",
+    "field_declaration_list",
+    "declaration",
+    "ERROR",
+    "preproc_if",
+    "preproc_ifdef",
+    "preproc_else",
+    "preproc_elif",
+    "preproc_elifdef",
+}
+
+
+def function_nodes(root: Node) -> list[Node]:
+    """Returns the outermost function definitions below a node of tree-sitter, in the order of the text."""
+    nodes = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type == "function_definition" and node.child_by_field_name("body") is not None:
+            nodes.append(node)
+        elif node.type in _HOLDS_FUNCTIONS:
+            stack += reversed(node.children)
+    return nodes
 
 
 def ends_of_lines(source: bytes) -> list[int]:
-    """Where each line of a file ends, in bytes."""
+    """Returns where each line of a file ends, in bytes."""
     return [match.start() for match in re.finditer(b"\n", source)]
 
 
-def statements_of(root: Any, source: bytes, line_ends: list[int] | None = None) -> Syntax:
-    """The statements below one node of tree-sitter, by one walk without recursion, so that no nesting is too deep.
+def statements_of(root: Node, source: bytes, line_ends: list[int] | None = None) -> Syntax:
+    """Returns the statements below one node of tree-sitter, by one walk without recursion: no nesting is too deep.
 
     Args:
         root: The node.
         source: The text of the whole file.
-        line_ends: Where its lines end; pass it when a file is asked for many nodes, else it is searched each time.
+        line_ends: Where its lines end. Pass it when a file is asked for many nodes, else it is searched each time.
     """
     walk = _Walk(source, ends_of_lines(source) if line_ends is None else line_ends)
-    stack = [(root, -1, "body")]
+    stack = [_Pending(root, -1, "body")]
     while stack:
-        node, parent, role = stack.pop()
-        stack += reversed(walk.enter(node, parent, role))
+        stack += reversed(walk.enter(stack.pop()))
     return Syntax(walk.statements, root.has_error)
 
 
-Pending = list[tuple[Any, int, str]]
+class _Pending(NamedTuple):
+    """A node that is to be entered: the position of its parent, and which part of the parent it is."""
+
+    node: Node
+    parent: int
+    role: str
+
 
 _PUNCTUATION = {"{", "}", "(", ")", ",", ";"}  # left over on their own, they say nothing
 
 _BLOCKS = {"compound_statement", "translation_unit", "declaration_list", "else_clause", "preproc_else"}
-_BODIED: dict[str, Kind] = {
-    "while_statement": "loop", "for_statement": "loop", "for_range_loop": "loop", "do_statement": "do",
-    "switch_statement": "switch", "catch_clause": "catch", "namespace_definition": "simple",
+_WITH_BODY: dict[str, Kind] = {
+    "while_statement": "loop",
+    "for_statement": "loop",
+    "for_range_loop": "loop",
+    "do_statement": "do",
+    "switch_statement": "switch",
+    "catch_clause": "catch",
+    "namespace_definition": "simple",
     "linkage_specification": "simple",
-}  # fmt: skip
+}
 _CONDITIONAL = {"preproc_if", "preproc_ifdef", "preproc_elif", "preproc_elifdef"}
 _JUMPS: dict[str, Kind] = {
-    "return_statement": "jump", "co_return_statement": "jump", "break_statement": "break",
-    "continue_statement": "continue", "throw_statement": "throw",
-}  # fmt: skip
-_STATEMENTS = _BLOCKS | _CONDITIONAL | set(_BODIED) | set(_JUMPS) | {
-    "expression_statement", "declaration", "function_definition", "if_statement", "case_statement", "goto_statement",
-    "labeled_statement", "try_statement", "template_declaration", "type_definition", "preproc_def", "preproc_include",
-    "preproc_function_def", "preproc_call", "using_declaration", "alias_declaration", "static_assert_declaration",
+    "return_statement": "jump",
+    "co_return_statement": "jump",
+    "break_statement": "break",
+    "continue_statement": "continue",
+    "throw_statement": "throw",
+}
+_OTHER_STATEMENTS = {
+    "expression_statement",
+    "declaration",
+    "function_definition",
+    "if_statement",
+    "case_statement",
+    "goto_statement",
+    "labeled_statement",
+    "try_statement",
+    "template_declaration",
+    "type_definition",
+    "preproc_def",
+    "preproc_include",
+    "preproc_function_def",
+    "preproc_call",
+    "using_declaration",
+    "alias_declaration",
+    "static_assert_declaration",
     "parameter_declaration",
-}  # fmt: skip
+}
+_STATEMENTS = _BLOCKS | _CONDITIONAL | set(_WITH_BODY) | set(_JUMPS) | _OTHER_STATEMENTS
 
 
 class _Walk:
-    """Collects statements; ``enter`` takes one node of tree-sitter and returns what is to be entered inside it."""
+    """Collects statements. ``enter`` takes one node of tree-sitter and returns what is to be entered inside it."""
 
     def __init__(self, source: bytes, line_ends: list[int]) -> None:
         self.source = source
         self.statements: list[Statement] = []
         self.line_ends = line_ends
 
-    def enter(self, node: Any, parent: int, role: str) -> Pending:
-        kind = node.type
-        if kind in _BLOCKS:
-            return self.inside(node.children, self.add("block", [], node, parent, role))
-        if kind == "ERROR":
-            return self.error(node, parent, role)
-        if kind == "function_definition":
-            if self.is_inside(parent) and node.child_by_field_name("type") is None:
-                return self.macro(node, parent, role)
-            return self.function(node, node.child_by_field_name("body"), parent, role)
-        if kind == "declaration" and (body := _empty_body(node)) is not None:
-            return self.function(node, body, parent, role)
-        if kind == "if_statement":
-            return self.bodied(node, parent, role, "if", {"consequence": "body", "alternative": "else"})
-        if kind in _BODIED:
-            return self.bodied(node, parent, role, _BODIED[kind], {"body": "body"})
-        if kind in _CONDITIONAL:
-            return self.conditional(node, parent, role)
-        if kind == "case_statement" or kind == "labeled_statement":
-            return self.labelled(node, parent, role)
-        if kind == "try_statement":
-            place = self.add("try", [], node, parent, role)
-            return [(n, place, "catch" if n.type == "catch_clause" else "body") for n in _meaningful(node.children)]
-        if kind == "template_declaration" and node.children[-1].type == "function_definition":
-            place = self.add("simple", node.children[:-1], node, parent, role)
-            return [(node.children[-1], place, "body")]
-        self.simple(node, parent, role)
-        return []
+    def enter(self, pending: _Pending) -> list[_Pending]:
+        enter = _ENTER.get(pending.node.type, _Walk.enter_simple)
+        return enter(self, pending)
 
-    def simple(self, node: Any, parent: int, role: str) -> None:
-        place = self.add(_JUMPS.get(node.type, "simple"), [node], node, parent, role)
+    def enter_block(self, pending: _Pending) -> list[_Pending]:
+        place = self.add_block("block", pending)
+        return _inside(pending.node.children, place)
+
+    def enter_simple(self, pending: _Pending) -> list[_Pending]:
+        node = pending.node
+        place = self.add(_JUMPS.get(node.type, "simple"), [node], pending)
         if node.type == "goto_statement" and place >= 0:
             self.statements[place].kind = "goto"
-            self.statements[place].name = _text(node.child_by_field_name("label"))
+            self.statements[place].name = node_text(node.child_by_field_name("label"))
+        return []
 
-    def bodied(self, node: Any, parent: int, role: str, kind: Kind, parts: dict[str, str]) -> Pending:
-        inner = {n.id: part for name, part in parts.items() if (n := node.child_by_field_name(name)) is not None}
-        own = [n for n in node.children if n.id not in inner]
-        place = self.add(kind, own, node, parent, role)
-        if node.type == "for_range_loop" and (name := _declared(node.child_by_field_name("declarator"))):
+    def enter_if(self, pending: _Pending) -> list[_Pending]:
+        return self.add_with_parts("if", pending, {"consequence": "body", "alternative": "else"})
+
+    def enter_with_body(self, pending: _Pending) -> list[_Pending]:
+        return self.add_with_parts(_WITH_BODY[pending.node.type], pending, {"body": "body"})
+
+    def enter_conditional(self, pending: _Pending) -> list[_Pending]:
+        """Enters ``#if`` and its kin as an ``if``: whether the compiler sees the body is decided elsewhere."""
+        node = pending.node
+        head = [node.children[0]]
+        for name in ("condition", "name"):
+            part = node.child_by_field_name(name)
+            if part:
+                head.append(part)
+        in_head = {part.id for part in head}
+        alternative = node.child_by_field_name("alternative")
+        place = self.add("if", head, pending)
+        inside = []
+        for part in _meaningful(node.children):
+            if part.id not in in_head:
+                is_alternative = alternative is not None and part.id == alternative.id
+                inside.append(_Pending(part, place, "else" if is_alternative else "body"))
+        return inside
+
+    def enter_labelled(self, pending: _Pending) -> list[_Pending]:
+        """Enters a label, or a case, and what follows it."""
+        node = pending.node
+        colon = next((k for k, part in enumerate(node.children) if part.type == ":"), len(node.children) - 1)
+        head = node.children[: colon + 1]
+        is_case = node.type == "case_statement"
+        place = self.add("case" if is_case else "label", head, pending)
+        if head[0].type == "default":
+            self.statements[place].name = "default"
+        elif not is_case:
+            self.statements[place].name = node_text(head[0])
+        return _inside(node.children[colon + 1 :], place)
+
+    def enter_try(self, pending: _Pending) -> list[_Pending]:
+        place = self.add_block("try", pending)
+        parts = _meaningful(pending.node.children)
+        return [_Pending(part, place, "catch" if part.type == "catch_clause" else "body") for part in parts]
+
+    def enter_template(self, pending: _Pending) -> list[_Pending]:
+        *head, last = pending.node.children
+        if last.type != "function_definition":
+            return self.enter_simple(pending)
+        place = self.add("simple", head, pending)
+        return [_Pending(last, place, "body")]
+
+    def enter_declaration(self, pending: _Pending) -> list[_Pending]:
+        body = _empty_body(pending.node)
+        if body is None:
+            return self.enter_simple(pending)
+        return self.add_function(pending, body)
+
+    def enter_definition(self, pending: _Pending) -> list[_Pending]:
+        node = pending.node
+        if self.is_in_function(pending.parent) and node.child_by_field_name("type") is None:
+            return self.add_macro(pending)
+        return self.add_function(pending, node.child_by_field_name("body"))
+
+    def enter_error(self, pending: _Pending) -> list[_Pending]:
+        """Enters what could not be parsed: statements in it, and what is left over as one statement."""
+        children = pending.node.children
+        loose = [
+            node
+            for node in children
+            if node.type != "comment" and node.type not in _STATEMENTS and node.type not in _PUNCTUATION
+        ]
+        place = self.add("unparsed", loose, pending) if loose else self.add_block("block", pending)
+        return [_Pending(node, place, "body") for node in children if node.type in _STATEMENTS]
+
+    def add_with_parts(self, kind: Kind, pending: _Pending, roles: dict[str, str]) -> list[_Pending]:
+        """Notes a statement, and returns its parts, whose roles are stated by the names of their fields."""
+        node = pending.node
+        role_of = {}
+        for name, role in roles.items():
+            part = node.child_by_field_name(name)
+            if part is not None:
+                role_of[part.id] = role
+        place = self.add(kind, [part for part in node.children if part.id not in role_of], pending)
+        if node.type == "for_range_loop":
+            self._note_loop_variable(node, place)
+        return [_Pending(part, place, role_of[part.id]) for part in node.children if part.id in role_of]
+
+    def _note_loop_variable(self, node: Node, place: int) -> None:
+        name = declared_name(node.child_by_field_name("declarator"))
+        if name:
             self.statements[place].sets.add(name)
             self.statements[place].reads.discard(name)
-        return [(n, place, inner[n.id]) for n in node.children if n.id in inner]
 
-    def conditional(self, node: Any, parent: int, role: str) -> Pending:
-        """``#if`` and its kin, as an ``if``: whether the compiler sees the body is decided elsewhere."""
-        head = [node.children[0]] + [n for f in ("condition", "name") if (n := node.child_by_field_name(f))]
-        known = {n.id for n in head}
-        other = node.child_by_field_name("alternative")
-        place = self.add("if", head, node, parent, role)
-        rest = [n for n in _meaningful(node.children) if n.id not in known]
-        return [(n, place, "else" if other is not None and n.id == other.id else "body") for n in rest]
-
-    def labelled(self, node: Any, parent: int, role: str) -> Pending:
-        colon = next((k for k, n in enumerate(node.children) if n.type == ":"), len(node.children) - 1)
-        head, rest = node.children[: colon + 1], node.children[colon + 1 :]
-        kind: Kind = "case" if node.type == "case_statement" else "label"
-        place = self.add(kind, head, node, parent, role)
-        first = head[0]
-        self.statements[place].name = "default" if first.type == "default" else _text(first) if kind == "label" else ""
-        return self.inside(rest, place)
-
-    def macro(self, node: Any, parent: int, role: str) -> Pending:
-        """``for_each(a, b) { … }``, which looks like a function inside a function."""
-        inside = self.bodied(node, parent, role, "loop", {"body": "body"})
+    def add_macro(self, pending: _Pending) -> list[_Pending]:
+        """Notes ``for_each(a, b) { … }``, which looks like a function inside a function."""
+        inside = self.add_with_parts("loop", pending, {"body": "body"})
         head = self.statements[-1]
         head.reads.update(word for word in head.text.split(" ") if is_name(word))
         return inside
 
-    def function(self, node: Any, body: Any, parent: int, role: str) -> Pending:
-        declarator = node.child_by_field_name("declarator")
-        while declarator is not None and declarator.type != "function_declarator":
-            declarator = declarator.child_by_field_name("declarator")
+    def add_function(self, pending: _Pending, body: Node | None) -> list[_Pending]:
+        """Notes the head of a function, and returns its parameters and its body."""
+        node = pending.node
+        declarator = _function_declarator(node)
         parameters = None if declarator is None else declarator.child_by_field_name("parameters")
-        inner = [n for n in (parameters, body) if n is not None]
-        old_style = [n for n in node.children if n.type == "declaration"]  # int f(a) int a; { … }
-        cuts = sorted([*inner, *old_style], key=lambda n: int(n.start_byte))
-        place = self.add("head", [], node, parent, role, text=self.without(node, cuts, body))
+        old_style = [part for part in node.children if part.type == "declaration"]  # int f(a) int a; { … }
+        cuts = [part for part in (parameters, *old_style, body) if part is not None]
+        place = self._append("head", self.text_without(node, cuts, body), pending)
         if declarator is not None:
-            self.statements[place].name = _text(declarator.child_by_field_name("declarator"))
-        taken = [] if parameters is None else [n for n in parameters.children if n.is_named or n.type == "..."]
-        rest = [n for n in (*old_style, body) if n is not None and n.type != "initializer_list"]
-        return [(n, place, "body") for n in [*taken, *rest] if n.type != "comment"]
+            self.statements[place].name = node_text(declarator.child_by_field_name("declarator"))
+        inside = []
+        if parameters is not None:
+            inside += [part for part in parameters.children if part.is_named or part.type == "..."]
+        inside += old_style
+        if body is not None and body.type != "initializer_list":
+            inside.append(body)
+        return [_Pending(part, place, "body") for part in inside if part.type != "comment"]
 
-    def is_inside(self, parent: int) -> bool:
-        """Whether what has this parent lies in a function."""
+    def is_in_function(self, parent: int) -> bool:
+        """Returns whether what has this parent lies in a function."""
         while parent >= 0 and self.statements[parent].kind != "head":
             parent = self.statements[parent].parent
         return parent >= 0
 
-    def error(self, node: Any, parent: int, role: str) -> Pending:
-        inner = [n for n in node.children if n.type in _STATEMENTS]
-        loose = [n for n in _meaningful(node.children, named=False) if n.type not in _STATEMENTS]
-        loose = [n for n in loose if n.type not in _PUNCTUATION]
-        place = self.add("unparsed" if loose else "block", loose, node, parent, role)
-        return [(n, place, "body") for n in inner]
-
-    def inside(self, children: list[Any], place: int) -> Pending:
-        return [(n, place, "body") for n in _meaningful(children)]
-
-    def without(self, node: Any, cuts: list[Any], last: Any) -> str:
-        """The text of a node without some of the nodes inside it, up to the last of them."""
-        pieces, start = [], node.start_byte
-        for cut in cuts:
-            pieces.append(self.source[start : cut.start_byte])
+    def text_without(self, node: Node, cuts: Iterable[Node], last: Node | None) -> str:
+        """Returns the text of a node without some of the nodes inside it, up to the end of the last one."""
+        parts = []
+        start = node.start_byte
+        for cut in sorted(cuts, key=lambda inner: int(inner.start_byte)):
+            parts.append(self.source[start : cut.start_byte])
             start = cut.end_byte
-        pieces.append(self.source[start : node.end_byte if last is None else last.end_byte])
-        return normalised(b" ".join(pieces).decode("utf-8", "replace"))
+        parts.append(self.source[start : node.end_byte if last is None else last.end_byte])
+        return _joined(parts)
 
-    def add(self, kind: Kind, own: list[Any], node: Any, parent: int, role: str, text: str = "") -> int:
-        """Notes a statement that owns these nodes, and returns its place; a lone semicolon is none and has -1."""
-        if own:
-            pieces = [self.source[n.start_byte : n.end_byte] for n in own]
-            text = normalised(b" ".join(pieces).decode("utf-8", "replace"))
-            if text == ";" or (not text and kind == "simple"):
-                return -1
+    def add(self, kind: Kind, own: list[Node], pending: _Pending) -> int:
+        """Notes a statement that owns some nodes, and returns its position. A lone semicolon is none and has -1."""
+        text = _joined(self.source[node.start_byte : node.end_byte] for node in own)
+        if own and (text == ";" or (not text and kind == "simple")):
+            return -1
+        place = self._append(kind, text, pending)
+        for node in own:
+            self.statements[place].variables.note(node)
+        return place
+
+    def add_block(self, kind: Kind, pending: _Pending) -> int:
+        """Notes something that has no text of its own, and returns its position."""
+        return self._append(kind, "", pending)
+
+    def _append(self, kind: Kind, text: str, pending: _Pending) -> int:
+        node, parent, role = pending
         line = bisect_left(self.line_ends, node.start_byte) + 1  # start_point crashes in tree-sitter 0.26.0
-        statement = Statement(kind, text, line, (node.start_byte, node.end_byte), parent, role)
         place = len(self.statements)
-        self.statements.append(statement)
+        self.statements.append(Statement(kind, text, line, (node.start_byte, node.end_byte), parent, role))
         if parent >= 0:
             self.statements[parent].children.append(place)
-        for piece in own:
-            note_variables(piece, statement)
         return place
 
 
-def _meaningful(children: list[Any], named: bool = True) -> list[Any]:
-    return [n for n in children if (n.is_named or not named) and n.type != "comment"]
+_ENTER: dict[str, Callable[[_Walk, _Pending], list[_Pending]]] = {
+    **dict.fromkeys(_BLOCKS, _Walk.enter_block),
+    **dict.fromkeys(_WITH_BODY, _Walk.enter_with_body),
+    **dict.fromkeys(_CONDITIONAL, _Walk.enter_conditional),
+    "ERROR": _Walk.enter_error,
+    "function_definition": _Walk.enter_definition,
+    "declaration": _Walk.enter_declaration,
+    "if_statement": _Walk.enter_if,
+    "case_statement": _Walk.enter_labelled,
+    "labeled_statement": _Walk.enter_labelled,
+    "try_statement": _Walk.enter_try,
+    "template_declaration": _Walk.enter_template,
+}
 
 
-def _empty_body(node: Any) -> Any:
-    """``int f(int a) {};`` parses as a variable with an initial value, but only as long as the braces are empty."""
+def _joined(parts: Iterable[bytes]) -> str:
+    return normalised(b" ".join(parts).decode("utf-8", "replace"))
+
+
+def _meaningful(nodes: Iterable[Node]) -> list[Node]:
+    return [node for node in nodes if node.is_named and node.type != "comment"]
+
+
+def _inside(nodes: Iterable[Node], place: int) -> list[_Pending]:
+    return [_Pending(node, place, "body") for node in _meaningful(nodes)]
+
+
+def _function_declarator(node: Node | None) -> Node | None:
+    """Returns the part of a declaration that has the name and the parameters of a function."""
+    while node is not None:
+        node = node.child_by_field_name("declarator")
+        if node is not None and node.type == "function_declarator":
+            return node
+    return None
+
+
+def _empty_body(node: Node) -> Node | None:
+    """Returns the braces of ``int f(int a) {};``.
+
+    It parses as a variable with an initial value, but only as long as the braces are empty.
+    """
     declarator = node.child_by_field_name("declarator")
     if declarator is None or declarator.type != "init_declarator":
         return None
-    value, inner = (declarator.child_by_field_name(name) for name in ("value", "declarator"))
-    while inner is not None and inner.type != "function_declarator":
-        inner = inner.child_by_field_name("declarator")
-    braces = value is not None and value.type == "initializer_list" and value.named_child_count == 0
-    return value if inner is not None and braces else None
-
-
-def _text(node: Any) -> str:
-    return "" if node is None else node.text.decode("utf-8", "replace")
-
-
-def note_variables(root: Any, statement: Statement) -> None:
-    """Notes which variables the code below ``root`` sets, alters in part, and reads."""
-    sets, alters, reads = statement.sets, statement.alters, statement.reads
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        kind = node.type
-        if kind == "identifier":
-            reads.add(node.text.decode("utf-8", "replace"))
-            continue
-        if kind in _DECLARING:
-            declarators = node.children_by_field_name("declarator")
-            sets.update(name for n in declarators if (name := _declared(n)) is not None)
-            names = {n.id for n in declarators if n.type != "init_declarator"}
-            stack += [n for n in node.named_children if n.id not in names]
-            stack += [size for n in declarators if (size := n.child_by_field_name("size")) is not None]
-            continue
-        if kind == "assignment_expression":
-            left = node.child_by_field_name("left")
-            operator = node.child_by_field_name("operator")
-            if left is not None and left.type == "identifier":
-                sets.add(_text(left))
-                if operator is not None and operator.type == "=":
-                    stack.append(node.child_by_field_name("right"))
-                    continue
-            elif left is not None and (name := _base(left)) is not None:
-                alters.add(name)
-        elif kind == "update_expression" or (kind == "pointer_expression" and node.children[0].type == "&"):
-            argument = node.child_by_field_name("argument")
-            if argument is not None and argument.type == "identifier" and kind == "update_expression":
-                sets.add(_text(argument))
-            elif argument is not None and (name := _base(argument)) is not None:
-                alters.add(name)
-        if node.child_count:
-            stack += node.named_children
-
-
-_DECLARING = {
-    "declaration", "init_declarator", "parameter_declaration", "optional_parameter_declaration",
-}  # fmt: skip
-
-
-def _declared(declarator: Any) -> str | None:
-    """The name that a declarator declares; none for functions."""
-    while declarator is not None and declarator.type != "identifier":
-        if declarator.type == "function_declarator" or not declarator.child_count:
-            return None
-        inner = declarator.child_by_field_name("declarator")
-        declarator = (
-            inner if inner is not None else declarator.named_children[-1] if declarator.named_children else None
-        )
-    return None if declarator is None else _text(declarator)
-
-
-def _base(node: Any) -> str | None:
-    """The variable that an expression such as ``a[i].b`` or ``*p`` goes through."""
-    while node is not None and node.type != "identifier":
-        inner = node.child_by_field_name("argument")
-        if inner is None and node.type == "parenthesized_expression" and node.named_children:
-            inner = node.named_children[0]
-        node = inner
-    return None if node is None else _text(node)
+    value = declarator.child_by_field_name("value")
+    if value is None or value.type != "initializer_list" or value.named_child_count:
+        return None
+    return value if _function_declarator(declarator) is not None else None

@@ -23,20 +23,23 @@ _TOKEN = re.compile(
 _IGNORED = ("//", "/*", "\\\n", "\\\r")
 _WORD = re.compile(r"[^\W\d][\w$]*")
 
-KEYWORDS = frozenset({
-    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
-    "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else",
-    "enum", "explicit", "export", "extern", "false", "final", "float", "for", "friend", "goto", "if", "inline",
-    "int", "long", "mutable", "namespace", "new", "noexcept", "not", "NULL", "nullptr", "operator", "or",
-    "override", "private", "protected", "public", "register", "reinterpret_cast", "restrict", "return", "short",
-    "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "throw",
-    "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
-    "wchar_t", "while", "__attribute__", "__inline", "__restrict",
-})  # fmt: skip
+_TYPES = ("auto", "bool", "char", "double", "float", "int", "long", "short", "signed", "unsigned", "void", "wchar_t")
+_QUALIFIERS = ("const", "constexpr", "extern", "inline", "mutable", "register", "restrict", "static", "volatile")
+_CONTROL = ("break", "case", "continue", "default", "do", "else", "for", "goto", "if", "return", "switch", "while")
+_EXCEPTIONS = ("catch", "noexcept", "throw", "try")
+_KINDS = ("class", "enum", "namespace", "struct", "typedef", "typename", "union", "using", "template")
+_VALUES = ("NULL", "false", "nullptr", "this", "true")
+_OPERATORS = ("alignof", "and", "decltype", "delete", "new", "not", "operator", "or", "sizeof", "typeid")
+_CASTS = ("const_cast", "dynamic_cast", "reinterpret_cast", "static_cast")
+_MEMBERS = ("explicit", "final", "friend", "override", "private", "protected", "public", "virtual")
+_OTHERS = ("alignas", "asm", "export", "static_assert", "__attribute__", "__inline", "__restrict")
+KEYWORDS = frozenset(
+    {*_TYPES, *_QUALIFIERS, *_CONTROL, *_EXCEPTIONS, *_KINDS, *_VALUES, *_OPERATORS, *_CASTS, *_MEMBERS, *_OTHERS}
+)
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of a piece of C or C++, comments and joined lines left out.
+    """Returns the tokens of a piece of C or C++, comments and joined lines left out.
 
     Example:
         >>> tokens("x->n += f(1.5e-3, 'a'); // why")
@@ -47,7 +50,9 @@ def tokens(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def normalised(text: str) -> str:
-    """The text with one space between tokens and without comments; two statements are equal if these texts are.
+    """Returns the text with one space between tokens and without comments.
+
+    Two statements are equal if these texts are.
 
     Example:
         >>> normalised("if(a  /* b */ <\\tb)")
@@ -57,7 +62,7 @@ def normalised(text: str) -> str:
 
 
 def is_name(token: str) -> bool:
-    """Whether a token is an identifier: a word that is no keyword.
+    """Returns whether a token is an identifier: a word that is no keyword.
 
     Example:
         >>> [is_name(token) for token in ("buf", "while", "7")]
@@ -67,7 +72,7 @@ def is_name(token: str) -> bool:
 
 
 def numbered(texts: Iterable[str]) -> list[str]:
-    """Ids: each text with its running number among equal texts.
+    """Returns ids: each text with its running number among equal texts.
 
     The ids of a list depend on how often each text occurs, not on where: a text that occurs m times has the ids
     numbered 1 to m. So one text more or less is one id more or less, wherever it stands.

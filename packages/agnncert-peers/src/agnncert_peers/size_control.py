@@ -27,7 +27,7 @@ import torch
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError
-from agnncert.graphs.targets import graph_classes
+from agnncert.graphs.labels import graph_classes
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, target_weights
 from agnncert.report.summary import BY_SIZE
