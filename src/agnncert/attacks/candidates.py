@@ -96,7 +96,9 @@ class NodeMoves:
     """Edits against target nodes."""
 
     def __init__(self, problem: VoteProblem, features: AdversarialFeatures) -> None:
-        self.problem, self.features, self.division = problem, features, problem.built_in()
+        self.problem = problem
+        self.features = features
+        self.division = problem.built_in()
         self.edge_values = problem.extreme_edge_values()
         self.neighbours = problem.neighbours
         self._subgraphs = NodeSubgraphs(problem)
@@ -118,20 +120,32 @@ class NodeMoves:
             yield from self._injections(row, rivals, budget)
         if budget.delete_edges:
             yield from self._deletions(row)
-        for group in self.neighbours.groups(row) if budget.change_edges else ():
+        if budget.change_edges:
+            yield from self._changed_edges(row)
+        if budget.delete_nodes or budget.change_features:
+            yield from self._changed_nodes(row, rivals, budget)
+        if budget.target_features:
+            yield from self._target_features(row, rivals)
+
+    def _changed_edges(self, row: int) -> Iterator[Candidate]:
+        for group in self.neighbours.groups(row):
             for u, value in itertools.product(self.neighbours.senders(group, row), self.edge_values):
                 yield Edit("change_edges", change_edges=((u, row, value),)), [group]
-        for u, groups in self._influential(row) if budget.delete_nodes or budget.change_features else ():
+
+    def _changed_nodes(self, row: int, rivals: Sequence[int], budget: Budget) -> Iterator[Candidate]:
+        for u, groups in self._influential(row):
             if budget.delete_nodes:
                 yield Edit("delete_nodes", delete_nodes=(u,)), groups
             if budget.change_features:
                 for features in self.features.best_for(rivals, 2):
                     yield Edit("change_features", change_features=((u, features),)), groups
-        if budget.target_features:
-            gated, everywhere = self._subgraphs.gated, list(range(self.division.num_groups))
-            groups = [self._subgraphs.group_of[row]] if gated else everywhere
-            for features in self.features.best_for(rivals, 2):
-                yield Edit("target_features", change_features=((row, features),)), groups
+
+    def _target_features(self, row: int, rivals: Sequence[int]) -> Iterator[Candidate]:
+        groups = list(range(self.division.num_groups))
+        if self._subgraphs.gated:
+            groups = [self._subgraphs.group_of[row]]
+        for features in self.features.best_for(rivals, 2):
+            yield Edit("target_features", change_features=((row, features),)), groups
 
     def _new_neighbours(self, row: int, rivals: Sequence[int]) -> Iterator[Candidate]:
         joined = {row, *(u for group in self.neighbours.groups(row) for u in self.neighbours.senders(group, row))}
@@ -191,25 +205,16 @@ class NodeMoves:
         pair of ids. Nodes are injected one by one, each with the id whose edges gain the most in groups that no earlier
         node has changed.
         """
-        # By the group whose vote it moves, and the node it is joined to: the target, or a neighbour.
-        best = _best_by(lambda attempt: (next(iter(attempt.votes)), attempt.edit.add_edges[0][1]), new)
-        direct = {group: priced for (group, joined), priced in best.items() if joined == row}
-        through = {key: priced for key, priced in best.items() if key[1] != row and priced[0] > 0}
-        neighbours, unused = sorted({u for _, u in through}), self._unused
+        links = _Links.of(row, new)
+        unused = self._unused
         # Group of every id's pair with the target, then with the neighbours, shape [num_ids, 1 + neighbours].
-        groups = pair_groups(division, unused.ids, self.problem.graph.node_key[[row, *neighbours]])
-        worth = np.full(division.num_groups, -1.0)  # of an edge to the target, by group; below zero: nothing to gain
-        for group, (gain, _) in direct.items():
-            worth[group] = gain
+        groups = pair_groups(division, unused.ids, self.problem.graph.node_key[[row, *links.neighbours]])
+        worth = links.worth(division.num_groups)
         used: list[int] = []
         for turn in range(count):
             pick = turn
             if unused.any_order:
-                value = worth[groups[:, 0]]
-                for (group, neighbour), (gain, _) in through.items():
-                    if worth[group] >= 0:
-                        falls_there = groups[:, 1 + neighbours.index(neighbour)] == group
-                        value += gain * (falls_there & (groups[:, 0] != group))
+                value = links.value_of_ids(groups, worth)
                 value[used] = -2
                 pick = int(value.argmax())
             first = int(groups[pick, 0])
@@ -218,23 +223,77 @@ class NodeMoves:
                     return
                 continue
             used.append(pick)
-            parts = {first: direct[first][1]}
-            for neighbour, group in zip(neighbours, groups[pick, 1:].tolist(), strict=True):
-                if (group, neighbour) in through and worth[group] >= 0 and group not in parts and len(parts) < most:
-                    tried = through[group, neighbour][1]
-                    if tried.edit.injected == parts[first].edit.injected:
-                        parts[group] = tried
+            parts = links.edges_of(groups[pick].tolist(), worth, most)
             worth[list(parts)] = -1
             edges = tuple(pair for part in parts.values() for pair in part.edit.add_edges)
             votes = {group: part.votes[group] for group, part in parts.items()}
             yield TriedEdit(replace(parts[first].edit, add_edges=edges, injected_id=int(unused.ids[pick])), votes)
 
 
+@dataclass(frozen=True)
+class _Links:
+    """The best edges of injected nodes against one target (edge-centric).
+
+    Attributes:
+        direct: Those to the target, by the group whose vote they move.
+        through: Those to a neighbour of the target that gain something, by that group and the neighbour.
+        neighbours: These neighbours, ascending.
+    """
+
+    direct: dict[int, Priced]
+    through: dict[tuple[int, int], Priced]
+    neighbours: list[int]
+
+    @classmethod
+    def of(cls, row: int, new: Sequence[Priced]) -> "_Links":
+        """Sorts the tried edits of injected nodes."""
+        best = _best_by(lambda attempt: (next(iter(attempt.votes)), attempt.edit.add_edges[0][1]), new)
+        direct = {group: priced for (group, joined), priced in best.items() if joined == row}
+        through = {key: priced for key, priced in best.items() if key[1] != row and priced[0] > 0}
+        return cls(direct, through, sorted({neighbour for _, neighbour in through}))
+
+    def worth(self, num_groups: int) -> FloatArray:
+        """Returns what an edge to the target gains, by group; below zero where there is nothing to gain."""
+        worth = np.full(num_groups, -1.0)
+        for group, (gain, _) in self.direct.items():
+            worth[group] = gain
+        return worth
+
+    def value_of_ids(self, groups: IntArray, worth: FloatArray) -> FloatArray:
+        """Returns what a node under each id gains with all its edges, shape ``[num_ids]``."""
+        value: FloatArray = worth[groups[:, 0]]
+        for (group, neighbour), (gain, _) in self.through.items():
+            if worth[group] >= 0:
+                falls_there = groups[:, 1 + self.neighbours.index(neighbour)] == group
+                value += gain * (falls_there & (groups[:, 0] != group))
+        return value
+
+    def edges_of(self, groups: Sequence[int], worth: FloatArray, most: float) -> dict[int, TriedEdit]:
+        """Returns the edges of one injected node by the group whose vote they move, at most ``most``.
+
+        Args:
+            groups: Group of its pair with the target, then with the neighbours.
+            worth: As returned by ``worth``, and below zero for groups that an earlier node has changed.
+            most: Edges that the node may have.
+        """
+        first = groups[0]
+        parts = {first: self.direct[first][1]}
+        for neighbour, group in zip(self.neighbours, groups[1:], strict=True):
+            is_useful = (group, neighbour) in self.through and worth[group] >= 0
+            if is_useful and group not in parts and len(parts) < most:
+                tried = self.through[group, neighbour][1]
+                if tried.edit.injected == parts[first].edit.injected:
+                    parts[group] = tried
+        return parts
+
+
 class GraphMoves:
     """Edits against target graphs."""
 
     def __init__(self, problem: VoteProblem, features: AdversarialFeatures, seed: int = 0) -> None:
-        self.problem, self.features, self.division = problem, features, problem.built_in()
+        self.problem = problem
+        self.features = features
+        self.division = problem.built_in()
         self.edge_values = problem.extreme_edge_values()
         self.seed = seed
         self._subgraphs: dict[int, GraphSubgraphs] = {}
@@ -251,11 +310,19 @@ class GraphMoves:
 
     def candidates(self, row: int, rivals: Sequence[int], budget: Budget) -> Iterator[Candidate]:
         """Edits to try, of the kinds that the budget allows; injected nodes have no id yet."""
-        subgraphs, random = self.subgraphs(row), np.random.default_rng([self.seed, row])
+        subgraphs = self.subgraphs(row)
+        random = np.random.default_rng([self.seed, row])
         if budget.add_edges:
             yield from self._new_edges(subgraphs, random)
         if budget.inject_nodes:
             yield from self._injections(subgraphs, rivals, budget)
+        yield from self._changed_pairs(subgraphs, budget, random)
+        yield from self._changed_nodes(subgraphs, rivals, budget, random)
+
+    def _changed_pairs(
+        self, subgraphs: GraphSubgraphs, budget: Budget, random: np.random.Generator
+    ) -> Iterator[Candidate]:
+        values = self.edge_values if budget.change_edges else []
         for group, edges in enumerate(subgraphs.edges):
             pairs = sorted({(min(u, v), max(u, v)) for u, v, _ in edges})
             if budget.delete_edges and 1 < len(pairs) <= EDGES_DELETED_AT_ONCE:
@@ -263,8 +330,12 @@ class GraphMoves:
             for pair in _some(pairs, PAIRS_PER_GROUP, random):
                 if budget.delete_edges:
                     yield Edit("delete_edges", delete_edges=(pair,)), [group]
-                for value in self.edge_values if budget.change_edges else ():
+                for value in values:
                     yield Edit("change_edges", change_edges=((*pair, value),)), [group]
+
+    def _changed_nodes(
+        self, subgraphs: GraphSubgraphs, rivals: Sequence[int], budget: Budget, random: np.random.Generator
+    ) -> Iterator[Candidate]:
         nodes = _some(range(subgraphs.graph.num_nodes), NODES_TO_CHANGE, random)
         groups_of = {u: groups for u in nodes if (groups := subgraphs.groups_of(u))}
         if budget.delete_nodes and subgraphs.graph.num_nodes > 1:
@@ -340,33 +411,34 @@ class GraphMoves:
                 left[wanted] = 0
 
 
-def with_ids(
-    moves: NodeMoves | GraphMoves,
-    row: int,
-    tried: Sequence[TriedEdit],
-    before: Sequence[int],
-    label: int,
-    rival: int,
-    budget: Budget,
-) -> list[TriedEdit]:
-    """The edits; injected nodes get the ids with the largest gain for ``rival``."""
-    others = [attempt for attempt in tried if attempt.edit.injected is None]
-    new = [(attempt.gain(before, label, rival), attempt) for attempt in tried if attempt.edit.injected is not None]
+def with_ids(moves: NodeMoves | GraphMoves, row: int, priced: Sequence[Priced], budget: Budget) -> list[TriedEdit]:
+    """Returns the edits against one target; injected nodes get the ids with the largest gain.
+
+    Args:
+        moves: Where the edits come from.
+        row: Row of the target.
+        priced: The edits with what each gains.
+        budget: What the attacker may do.
+    """
+    edits = [attempt for _, attempt in priced if attempt.edit.injected is None]
+    new = [(gain, attempt) for gain, attempt in priced if attempt.edit.injected is not None]
     if not new:
-        return others
-    division, unused = moves.division, moves.unused_ids(row)
+        return edits
+    division = moves.division
     count = int(min(budget.inject_nodes, division.num_groups))
     if isinstance(division, EdgeCentric):
-        return [*others, *moves.ids_by_pair(row, new, division, budget.edges_per_injected, count)]
+        return [*edits, *moves.ids_by_pair(row, new, division, budget.edges_per_injected, count)]
+    unused = moves.unused_ids(row)
     best = _best_by(lambda attempt: attempt.edit.injected_group, new)
     among = len(unused.ids) if unused.any_order else count
     for new_id, group in zip(unused.ids[:among].tolist(), unused.node_groups(division)[:among].tolist(), strict=True):
-        if group in best:
-            chosen = best[group][1]
-            others.append(TriedEdit(replace(chosen.edit, injected_id=new_id), chosen.votes))
-            if unused.any_order:  # one node for each group
-                del best[group]
-    return others
+        if group not in best:
+            continue
+        _, attempt = best[group]
+        edits.append(TriedEdit(replace(attempt.edit, injected_id=new_id), attempt.votes))
+        if unused.any_order:  # one node for each group
+            del best[group]
+    return edits
 
 
 def without_gaps(edits: Sequence[Edit], unused: UnusedIds) -> list[Edit]:

@@ -234,7 +234,7 @@ class VoteQueue:
         self._num_rows = 0
 
     def add(self, subgraphs: NodeSubgraphs | GraphSubgraphs, group: int, target: int, edit: Edit) -> int:
-        """Queues one subgraph and returns the position of its vote in ``cast``."""
+        """Queues one subgraph and returns the position of its vote in ``votes``."""
         subgraph = subgraphs.edited(group, target, edit)
         self._votes.append(ABSTAIN)
         if subgraph is not None:
@@ -244,10 +244,11 @@ class VoteQueue:
             self._num_rows += len(subgraph.nodes)
         return len(self._votes) - 1
 
-    def cast(self) -> list[int]:
-        """All votes, in the order in which subgraphs were added."""
+    def votes(self) -> list[int]:
+        """Returns all votes, in the order in which subgraphs were added, and begins anew."""
         self._run()
-        votes, self._votes = self._votes, []
+        votes = self._votes
+        self._votes = []
         return votes
 
     @torch.no_grad()

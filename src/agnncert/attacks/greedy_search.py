@@ -99,7 +99,7 @@ class _Search:
                     for edit, groups in self.moves.candidates(row, against, budget)
                 ]
             )
-        votes = self.queue.cast()
+        votes = self.queue.votes()
         return [
             [TriedEdit(edit, {group: votes[place] for group, place in places.items()}) for edit, places in edits]
             for edits in queued
@@ -115,7 +115,8 @@ class _Search:
         ids = self.problem.ids(row)
         ranked = []
         for rival in rivals:
-            usable = with_ids(self.moves, row, tried, votes, label, rival, budget)
+            priced = [(attempt.gain(votes, label, rival), attempt) for attempt in tried]
+            usable = with_ids(self.moves, row, priced, budget)
             edits, gain = _choose(usable, votes, label, rival, budget)
             edits = without_gaps(_leave_a_node(edits, len(ids)), self.moves.unused_ids(row))
             ranked.append((gain - gaps[rival], perturbation_of(edits, ids, self.moves.features.lists)))

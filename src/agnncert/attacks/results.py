@@ -24,7 +24,7 @@ class AttackResult:
         label_before: Label on the graph as given.
         label_after: Label on the attacked graph.
         moved: How far the attack came: for a division, votes of the target that differ between the two graphs. For any
-            other defence it is what the label lost of its lead over the best other class.
+            other defence it is the share that the label lost of its lead over the best other class.
         unit: What ``moved`` counts, in words. Defaults to "votes moved".
         tried: Number of attacked graphs on which the label was computed.
     """

@@ -72,9 +72,10 @@ class ScoreProblem(Problem):
         return int(outcome[-1])
 
     def moved(self, before: Outcome, after: Outcome) -> float:
-        """Returns what the label lost of its lead over the best other class."""
+        """Returns which share of its lead over the best other class the label lost; negative if the lead grew."""
         label = self.winner(before)
-        return float(self._lead(before, label) - self._lead(after, label))
+        lead = self._lead(before, label)
+        return (lead - self._lead(after, label)) / max(1, lead)
 
     def _lead(self, outcome: Outcome, label: int) -> int:
         scores = self.scores(outcome)
