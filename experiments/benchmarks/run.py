@@ -163,7 +163,8 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
     from agnncert.engine import naive
     from agnncert.engine.adapter import bind
     from agnncert.engine.union import union_of_subgraphs
-    from agnncert.graphs.canonical import canonical_set, one_graph
+    from agnncert.graphs.canonical import canonical_set
+    from agnncert.graphs.graph import one_graph
 
     joined = canonical_set(graphs)
     call = bind(model, joined, "graph")

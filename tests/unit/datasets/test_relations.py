@@ -79,7 +79,7 @@ def test_such_a_graph_is_trained_certified_and_attacked() -> None:
     report = ac.attack(model, data, budget=ac.Budget(delete_edges=1), certificate=certificate, kind="exhaustive")
     assert [result.target for result in report.results] == ["user:ann", "user:bob", "user:7"]
     for result in report.results:
-        assert result.votes_moved > 0  # each has an edge to lose
+        assert result.moved > 0  # each has an edge to lose
         again = ac.certify(model, result.perturbation.apply(data), ac.PerEdge(), targets=[0, 1, 2])
         assert again[result.target].label == result.label_after
     assert report.violations == ()

@@ -193,12 +193,16 @@ class Interception(Smoothing):
         return {"edge_index": part.edge_index, "x": x, **part.edge_values}
 
     def _sampler(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, naive: bool) -> InterceptionSampler:
-        if call.task == "graph":
+        self._require_nodes(graph)
+        return InterceptionSampler(call, graph, rows, self.noise(1), naive)
+
+    def _require_nodes(self, graph: CanonicalGraph) -> None:
+        """Refuses graph classification."""
+        if graph.task == "graph":
             raise SettingsError(
                 "Interception is for node classification: every node of a graph takes part in its readout. "
                 "Pass one graph and target nodes."
             )
-        return InterceptionSampler(call, graph, rows, self.noise(1), naive)
 
     def _check_model(self, report: AuditReport, engine: EngineName) -> None:
         if "nodes" not in report.fit_for:  # features must reach the target along edges, and in no other way
@@ -206,6 +210,7 @@ class Interception(Smoothing):
 
     def _probe(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray) -> None:
         """Probes whether features of nodes that are farther away than ``hops`` edges change a prediction."""
+        self._require_nodes(graph)
         source, head = graph.edge_index
         x, values = graph.x.to(call.dtype), call.edge_values(graph)
         clean = call(x, graph.edge_index, values)
