@@ -125,6 +125,9 @@ def test_commands_train_certify_verify_audit_and_report_it(installed, agnncert):
     assert agnncert("verify", "runs/toy", "--require", "data,model").status == 0
     certificate = ac.load_certificate("runs/toy/certificate.cert")
     assert certificate.claim.notes == ("NeighbourCount(weight=2)",)
+    attacked = agnncert("attack", "runs/toy", "--sizes", "1,9", "--sample", 6)
+    assert attacked.status == 0, attacked.err
+    assert "No certified label fell" in attacked.out
     assert "| division | neighbour-count |" in Path("runs/toy/MODEL_CARD.md").read_text()
     division = agnncert("certify", "runs/toy", "--division", "node", "--groups", 5, "--no-report")
     assert division.status == 0, division.err

@@ -305,6 +305,13 @@ def test_a_model_of_stacked_votes_is_not_called_undefended_on_the_whole_graph(ag
     assert ("Edges have no vote in this model." in proved) == (not votes)
 
 
+def test_a_run_of_stacked_votes_is_attacked_with_its_threshold(agnncert, payments, plain) -> None:
+    assert agnncert("certify", plain, "--set", "alerts=3", "--no-report").status == 0
+    answer = told(agnncert("attack", plain, "--sizes", "1,30", "--sample", 6, "--json"))
+    assert answer["violations"] == 0
+    assert sum(each["attacked_certified"] + each["attacked_others"] for each in answer["rounds"]) == 12
+
+
 def test_weights_of_stacked_votes_are_certified_without_their_run(agnncert, payments, plain) -> None:
     words = ("--set", "edge_feature=none", "--weights", plain / "weights.safetensors")  # weights.json describes it
     assert agnncert("certify", payments, *words, "--out", "runs/alone").status == 0
