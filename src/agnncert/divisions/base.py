@@ -59,8 +59,8 @@ class Division(ABC):
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """Returns the subgraph that the model classifies for vote ``index``.
 
-        In the node task all nodes stay, in their order, and ``abstain`` may mark nodes that cast no vote here. In the
-        graph task (``graph.task == "graph"``) nodes may be dropped; a subgraph without nodes casts no vote.
+        In the node task all nodes stay, in their order, and ``abstain`` may mark nodes that abstain here. In the
+        graph task (``graph.task == "graph"``) nodes may be dropped; a subgraph without nodes abstains.
         """
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Division(ABC):
     def knows_empty_groups(self) -> bool:
         """Whether it is known which groups are empty for a target, and that an empty one votes as without edges.
 
-        Then ``choose_voting_rule`` can choose a prior, and what empty groups cast.
+        Then ``choose_voting_rule`` can choose a prior, and how empty groups vote.
         """
         return self.family is not None and not self.gates_features and not self.edges_only
 

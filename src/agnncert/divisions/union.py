@@ -15,14 +15,14 @@ class DisjointUnion:
     """All subgraphs at once, as one disjoint union of ``p`` copies of nodes and ``m`` edges, ordered by subgraph.
 
     The index of a subgraph is its group in the node task, and ``graph * num_groups + group`` in the graph task. Copies
-    that would neither cast a vote of their own nor send a message are left out.
+    that would neither have a vote of their own nor send a message are left out.
 
     Attributes:
         subgraph_index: Subgraph of each copy, ascending, shape ``[p]``.
         node: Which node it is a copy of, shape ``[p]``.
         edge_index: Edges between copies, shape ``[2, m]``.
         edge: Which edge of the graph each one is, shape ``[m]``.
-        votes: Whether the copy casts a vote that may differ from the node's default, shape ``[p]``.
+        votes: Whether the copy has a vote that may differ from the node's default, shape ``[p]``.
         reached: Whether the copy has an edge through which a change can reach it (graph task: whether its subgraph can
             have an edge at all), shape ``[p]``.
         blank: Whether the copy's features are hidden, shape ``[p]``, or ``None`` if none are.

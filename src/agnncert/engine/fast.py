@@ -109,16 +109,16 @@ def own_division_table(
     for subgraphs in _packed(_subgraphs(graph, division, rows), limit):
         inputs = side_by_side(bound_model, [subgraph.graph for subgraph in subgraphs])
         batch = inputs.batch if on_graphs else None
-        found = predict(bound_model, tolerance, inputs.x, inputs.edge_index, inputs.values, batch)
+        predictions = predict(bound_model, tolerance, inputs.x, inputs.edge_index, inputs.values, batch)
         if on_graphs:
             for number, subgraph in enumerate(subgraphs):
-                table[subgraph.target, subgraph.groups] = found.vote[number]
-                stable[subgraph.target, subgraph.groups] = found.stable[number]
+                table[subgraph.target, subgraph.groups] = predictions.vote[number]
+                stable[subgraph.target, subgraph.groups] = predictions.stable[number]
             continue
         starts = torch.searchsorted(inputs.batch, torch.arange(len(subgraphs))).tolist()
         for subgraph, start in zip(subgraphs, starts, strict=True):
-            vote = found.vote[rows + start]
-            is_stable = found.stable[rows + start]
+            vote = predictions.vote[rows + start]
+            is_stable = predictions.stable[rows + start]
             if subgraph.graph.abstain is not None:
                 abstains = subgraph.graph.abstain.numpy()[rows]
                 vote = np.where(abstains, ABSTAIN, vote)

@@ -114,7 +114,7 @@ def graph_votes(
             continue  # nothing to read out: no vote
         x = subgraph.x.to(bound_model.dtype)
         batch = torch.zeros(subgraph.x.size(0), dtype=torch.int64)
-        found = predict(bound_model, tolerance, x, subgraph.edge_index, bound_model.edge_values(subgraph), batch)
-        votes[index] = found.vote[0]
-        stable[index] = found.stable[0]
+        prediction = predict(bound_model, tolerance, x, subgraph.edge_index, bound_model.edge_values(subgraph), batch)
+        votes[index] = prediction.vote[0]
+        stable[index] = prediction.stable[0]
     return Predictions(votes, stable)

@@ -108,21 +108,21 @@ def spot_check_pairs(
     return SpotCheck(np.flatnonzero((before.vote != vote) & before.stable), vote)
 
 
-def choose_votes(votes: Votes, number: float, random: np.random.Generator, own_groups: bool = False) -> IntArray:
+def choose_votes(votes: Votes, number: float, random: np.random.Generator, per_neighbour: bool = False) -> IntArray:
     """Chooses pairs (target, group) at random: half among the listed votes, which are few and matter most.
 
     Args:
         votes: The votes.
         number: How many pairs; ``math.inf`` for all.
         random: Source of randomness.
-        own_groups: Whether every neighbour has a group of its own. Then nearly all groups are empty for a target and
+        per_neighbour: Whether every neighbour has a group of its own. Then nearly all groups are empty for a target and
             say the same, so one of these for each target stands for all of them.
 
     Returns:
         Targets and groups in ascending order, shape ``[k, 2]``.
     """
-    if own_groups:
-        return _choose_among_own_groups(votes, number, random)
+    if per_neighbour:
+        return _choose_per_neighbour(votes, number, random)
     total = len(votes.default) * votes.num_groups
     if number >= total:
         return _pairs_of(np.arange(total), votes.num_groups)
@@ -141,16 +141,16 @@ def _pairs_of(number: IntArray, num_groups: int) -> IntArray:
     return np.stack([number // num_groups, number % num_groups], axis=1)
 
 
-def _choose_among_own_groups(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
+def _choose_per_neighbour(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
     """Chooses listed votes, and for some targets the vote of a group that is empty for them: one in four, if any."""
     listed = np.stack([votes.owner, votes.group.astype(np.int64)], axis=1)
     with_empty_group = np.flatnonzero(votes.num_unlisted)
     wanted = int(min(number, len(listed) + len(with_empty_group)))
     num_empty = min(wanted // 4, len(with_empty_group))
-    chosen = random.permutation(len(listed))[: wanted - num_empty]
-    targets = random.permutation(with_empty_group)[: wanted - len(chosen)]
+    some_listed = listed[random.permutation(len(listed))[: wanted - num_empty]]
+    targets = random.permutation(with_empty_group)[: wanted - len(some_listed)]
     empty = [(target, _empty_group(votes, target, random)) for target in targets.tolist()]
-    pairs = np.concatenate([listed[chosen], np.array(empty, dtype=np.int64).reshape(-1, 2)])
+    pairs = np.concatenate([some_listed, np.array(empty, dtype=np.int64).reshape(-1, 2)])
     return np.asarray(pairs[np.lexsort(pairs.T[::-1])])
 
 
@@ -163,7 +163,7 @@ def _empty_group(votes: Votes, target: int, random: np.random.Generator) -> int:
 
 
 def choose_few_subgraphs(
-    votes: Votes, on_graphs: bool, random: np.random.Generator, own_groups: bool = False, num_nodes: int = 0
+    votes: Votes, on_graphs: bool, random: np.random.Generator, per_neighbour: bool = False, num_nodes: int = 0
 ) -> IntArray:
     """Chooses some dozens of pairs (target, group), or more, whose votes can be computed in a few passes.
 
@@ -175,7 +175,7 @@ def choose_few_subgraphs(
         votes: The votes.
         on_graphs: Whether this is the graph task.
         random: Source of randomness.
-        own_groups: Whether every neighbour has a group of its own. A subgraph then has hardly any listed votes, and
+        per_neighbour: Whether every neighbour has a group of its own. A subgraph then has hardly any listed votes, and
             more of them are evaluated.
         num_nodes: Number of nodes of the graph, which limits how many more.
 
@@ -183,9 +183,9 @@ def choose_few_subgraphs(
         Targets and groups, shape ``[k, 2]``.
     """
     if on_graphs:
-        return choose_votes(votes, VOTES_OF_GRAPHS, random, own_groups)
+        return choose_votes(votes, VOTES_OF_GRAPHS, random, per_neighbour)
     most = FEW_SUBGRAPHS
-    if own_groups:
+    if per_neighbour:
         most = max(FEW_SUBGRAPHS, min(MANY_SUBGRAPHS, NODES_EVALUATED // max(1, num_nodes)))
     groups = _groups_with_votes(votes, most, random)
     others = random.choice(votes.num_targets, min(votes.num_targets, UNLISTED_TARGETS), replace=False)
@@ -242,8 +242,8 @@ def _votes_of_graphs(
     for target in np.unique(pairs[:, 0]).tolist():
         is_its = pairs[:, 0] == target
         groups = pairs[is_its, 1]
-        found = graph_votes(bound_model, one_graph(graph, target), division, None, num_groups, set(groups.tolist()))
-        vote[is_its] = found.vote[groups]
+        votes = graph_votes(bound_model, one_graph(graph, target), division, None, num_groups, set(groups.tolist()))
+        vote[is_its] = votes.vote[groups]
     return vote
 
 

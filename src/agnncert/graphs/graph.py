@@ -30,7 +30,7 @@ class CanonicalGraph:
         id_digests: sha256 of the exact ids, which keys do not determine; one entry for each joined graph.
         has_ids: Whether the data has a ``node_id``; one entry for each joined graph.
         batch: Graph of each node, ascending, shape ``[num_nodes]``; ``None`` unless graphs are joined.
-        abstain: In a subgraph: nodes that cast no vote, shape ``[num_nodes]``; ``None`` if all nodes vote.
+        abstain: In a subgraph: nodes that abstain, shape ``[num_nodes]``; ``None`` if all nodes vote.
     """
 
     x: Tensor

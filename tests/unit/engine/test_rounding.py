@@ -161,7 +161,7 @@ class Codes(nn.Module):
         return self.table(x.long().min(dim=1).values)
 
 
-def test_codes_are_not_shaken():
+def test_codes_get_no_noise():
     """A code that lost one unit of rounding would be read as the code below it, for which the vote is another one."""
     codes = torch.arange(1.0, NODES + 1)[:, None].repeat(1, 8)  # rows and columns move, in either direction
     edges = torch.randint(0, NODES, (2, 60), generator=torch.Generator().manual_seed(0))
@@ -175,7 +175,7 @@ def test_codes_are_not_shaken():
             assert (votes.default == np.arange(1, NODES + 1) % 2).all()
 
 
-def test_edge_values_are_shaken():
+def test_edge_values_get_noise():
     class Weighs(nn.Module):
         def forward(self, x, edge_index, edge_weight):
             total = torch.zeros(len(x)).index_add(0, edge_index[1], edge_weight)
@@ -210,7 +210,7 @@ def test_the_second_computation_sees_everything_in_reverse_and_still_sorted():
     assert stable.all()
 
 
-def test_a_shaken_model_is_a_copy_whose_weights_moved_a_little():
+def test_a_noisy_model_is_a_copy_whose_weights_moved_a_little():
     model = build("gcn", "node")
     model.register_buffer("codes", torch.tensor([3.0, 0.5, 2.0**30]))
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -262,7 +262,7 @@ def test_doubtful_votes_are_looked_at_more_often():
         calls.append(len(x))
         return plain(x, edge_index)
 
-    for big, expected in ((1.0, 2), (1e8, 2 + 4)):  # once plain, once shaken; in doubt shaken four times more
+    for big, expected in ((1.0, 2), (1e8, 2 + 4)):  # once plain, once with noise; in doubt with four noises more
         graph = canonical(wild_data(0, big))
         call = bind(model, graph, "node")
         calls.clear()
@@ -270,7 +270,7 @@ def test_doubtful_votes_are_looked_at_more_often():
         assert len(calls) == expected
 
 
-def test_a_vote_must_lead_by_twice_four_times_what_shaking_moves():
+def test_a_vote_must_lead_by_twice_four_times_what_noise_moves():
     """The claim says "four times the change observed"; two scores may both move by that."""
 
     class Cancels(nn.Module):
@@ -291,7 +291,7 @@ def test_a_vote_must_lead_by_twice_four_times_what_shaking_moves():
             assert predict(call, 0.0, *given)[1].tolist() == [stable] * 3, times
 
 
-def test_a_model_that_was_trained_since_it_was_bound_is_shaken_anew():
+def test_a_model_that_was_trained_since_it_was_bound_gets_noise_anew():
     graph = canonical(random_data(2))
     model = build("gcn", "node")
     call = bind(model, graph, "node")

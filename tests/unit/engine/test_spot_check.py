@@ -74,7 +74,7 @@ def voted_alone(request):
 
 def test_where_neighbours_have_groups_of_their_own_all_that_is_cast_is_cast_again(voted_alone):
     votes, call, graph, division, rows = voted_alone
-    everything = choose_votes(votes, math.inf, np.random.default_rng(0), own_groups=True)
+    everything = choose_votes(votes, math.inf, np.random.default_rng(0), per_neighbour=True)
     listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
     chosen = {(int(v), int(g)) for v, g in everything}
     assert listed <= chosen
@@ -90,7 +90,7 @@ def test_where_neighbours_have_groups_of_their_own_all_that_is_cast_is_cast_agai
 def test_some_of_them_are_mostly_votes_that_are_cast(voted_alone, number):
     votes, *_ = voted_alone
     listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
-    pairs = choose_votes(votes, number, np.random.default_rng(1), own_groups=True)
+    pairs = choose_votes(votes, number, np.random.default_rng(1), per_neighbour=True)
     number = min(number, len(listed) + int((votes.num_unlisted > 0).sum()))
     assert len(np.unique(pairs, axis=0)) == len(pairs) == number
     assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(len(listed), number - number // 4)
@@ -99,8 +99,8 @@ def test_some_of_them_are_mostly_votes_that_are_cast(voted_alone, number):
 def test_a_few_of_them_are_some_dozens_too(voted_alone):
     votes, _, graph, _, rows = voted_alone
     on_graphs = graph.task == "graph"
-    pairs = choose_few_subgraphs(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=len(rows))
+    pairs = choose_few_subgraphs(votes, on_graphs, np.random.default_rng(0), per_neighbour=True, num_nodes=len(rows))
     listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
     assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(24, len(listed))
-    few = choose_few_subgraphs(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=10**7)
+    few = choose_few_subgraphs(votes, on_graphs, np.random.default_rng(0), per_neighbour=True, num_nodes=10**7)
     assert on_graphs or len(np.unique(few[:, 1])) == 3

@@ -116,7 +116,7 @@ class Reach:
 class KeptFeatures(Features):
     """As ``Features``, of a matrix whose rows change: what was projected before is renewed for these rows alone.
 
-    How rows are shaken differs from ``certify``, and may: any shaking within some units of rounding serves the guard.
+    The noise of rows differs from that of ``certify``, and may: any within some units of rounding serves the guard.
     """
 
     def __init__(self, x: Tensor, sparse: SparseRows | None = None, noise: RoundingNoise | None = None) -> None:

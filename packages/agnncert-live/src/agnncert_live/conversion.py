@@ -169,7 +169,7 @@ def _numbers(store: Store, row: Array, most: int) -> Array:
 
 
 def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: Array, most: int) -> None:
-    """Decides close flags by the shaking that ``certify`` uses, which follows the numbers of rows."""
+    """Decides close flags with the rounding noise that ``certify`` uses, which follows the numbers of rows."""
     store, caster = core.store, core.caster
     votes, copies = core.counter.votes(order, group, most)
     close = store.close[copies]
@@ -178,7 +178,7 @@ def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: 
     if not close.any() and not alone.any():
         return
     if caster.call.edge_inputs or caster.rough or store.cells.on_graphs:
-        # Values of edges are shaken by their place among all; further looks are taken for whole chunks.
+        # The noise of edge values follows their position among all; further noises are tried for whole chunks.
         fresh, _ = compute_votes(
             caster.call, chosen.graph, store.cells.division, chosen.positions, "fast", caster.tolerance
         )

@@ -61,7 +61,7 @@ class Store:
         cast: Whether each copy has a vote (graph task: that of its cell).
         vote: The vote of each copy.
         stable: Whether it is beyond numerical doubt.
-        close: Whether another shaking of the numbers might decide that otherwise.
+        close: Whether another rounding noise might decide that otherwise.
         no_edge: What each node votes without edges; with ``no_edge_stable`` and ``no_edge_close``.
     """
 
