@@ -6,13 +6,17 @@ with a threshold on the length of a function, on functions that neither of them 
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
 
+from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.cli.folder import RunFolder, find_run
@@ -21,6 +25,7 @@ from agnncert.cli.settings import DefenceSettings
 from agnncert.cli.studies import load_run_data, settings_of_folder, stored_settings
 from agnncert.cli.user_code import is_module_spec, user_model
 from agnncert.datasets.catalog import default_root
+from agnncert.datasets.splits import GraphSet
 from agnncert.divisions.base import Division
 from agnncert.divisions.named import division_named, parse_division
 from agnncert.divisions.node import PerNeighbour
@@ -48,16 +53,16 @@ class Detector:
     Attributes:
         model: The trained module.
         division: A node-centric division: every statement is in one group and votes there.
-        rule: What empty groups vote for, and the prior.
+        voting_rule: What empty groups vote for, and the prior.
         edges: Which edges the graphs have.
         embed: Computes features from the texts of statements.
         class_names: Names of the classes.
         suspicious: The class that a scan looks for.
         name: Description for reports.
-        accuracy: Measured accuracy with this division and rule; None if unknown.
+        accuracy: Measured accuracy with this division and voting rule; None if unknown.
     """
 
-    model: Any
+    model: nn.Module | Callable[..., Tensor]
     division: Division
     voting_rule: VotingRule | None = None
     edges: Edges = "flow"
@@ -88,29 +93,27 @@ def fit_detector(
     """Fits a vote of statements to Big-Vul, measures its accuracy on the test part, and stores both in a folder.
 
     Args:
-        out: The folder; it must be empty, or hold an earlier detector, which is replaced.
+        out: The folder. It must be empty, or hold an earlier detector, which is replaced.
         root: Folder with the datasets. Defaults to the one that ``load_dataset`` uses.
-        size: Number of edited statements for which limits and prior are chosen; 0 for the best accuracy.
+        size: Number of edited statements for which limits and prior are chosen. 0 gives the best accuracy.
         seed: Seed of the split and of the drawn functions.
-        matched: Use ``big-vul-matched``, where both classes have equally long functions.
+        matched: Whether to use ``big-vul-matched``, where both classes have equally long functions.
 
     Raises:
         SettingsError: The folder holds something else.
         DatasetError: Big-Vul is not below ``root``.
     """
     out = Path(out)
-    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or is_statement_run(out))):
+    is_empty = not out.exists() or (out.is_dir() and not any(out.iterdir()))
+    if not is_empty and not is_statement_run(out):
         raise SettingsError(f"{out} is not empty and holds no vote of statements: choose another folder.")
     data = load_big_vul(Path(root or default_root()), seed, matched, embed=pieces)
     name = "big-vul-matched" if matched else "big-vul"
     fitted = fit_statements(data, size, seed=seed)
     detector = _statement_detector(out, fitted.model, fitted.voting_rule)
     (out / ACCURACY).unlink(missing_ok=True)
-    save_model(
-        fitted.model,
-        out / WEIGHTS,
-        {"data": name, "seed": seed, "size": size, "voting_rule": fitted.voting_rule.to_json()},
-    )
+    provenance = {"data": name, "seed": seed, "size": size, "voting_rule": fitted.voting_rule.to_json()}
+    save_model(fitted.model, out / WEIGHTS, provenance)
     _store(out, detector, measure_accuracy(detector, data, name))
     return load_detector(out)
 
@@ -126,51 +129,82 @@ def measure_run(run: str | Path, root: str | Path | None = None, model: str | No
     Raises:
         SettingsError: The run was trained on other data than the dataset has now.
     """
-    detector, place = load_detector(run, model=model), Path(run)
-    if is_statement_run(place):
-        made = load_description(place / WEIGHTS)["provenance"]
-        name = str(made["data"])
-        matched = name == "big-vul-matched"
-        data = load_big_vul(Path(root or default_root()), int(made["seed"]), matched, embed=pieces)
+    detector = load_detector(run, model=model)
+    folder = Path(run)
+    datasets = Path(root or default_root())
+    if is_statement_run(folder):
+        provenance = load_description(folder / WEIGHTS)["provenance"]
+        name = str(provenance["data"])
+        data = load_big_vul(datasets, int(provenance["seed"]), matched=name == "big-vul-matched", embed=pieces)
     else:
-        folder = RunFolder(place)
-        name, data = str(folder.data["name"]), load_run_data(folder, str(root or default_root()))
+        run_folder = RunFolder(folder)
+        name = str(run_folder.data["name"])
+        data = load_run_data(run_folder, str(datasets))
     accuracy = measure_accuracy(detector, data, name)
-    _store(place, detector, accuracy)
+    _store(folder, detector, accuracy)
     return accuracy
 
 
-def measure_accuracy(detector: Detector, data: Any, name: str = "") -> Accuracy:
-    """Accuracy of a detector, and of a threshold on the number of tokens, on the test part of labelled functions.
+def measure_accuracy(detector: Detector, data: GraphSet, name: str = "") -> Accuracy:
+    """Measures the accuracy of a detector, and of a threshold on the number of tokens, on labelled functions.
 
     Args:
-        detector: The detector; it must not have been fitted to the test part.
-        data: A ``GraphSet`` whose graphs have the features that the detector reads.
-        name: Name of the dataset.
+        detector: The detector. It must not have been fitted to the test part.
+        data: A ``GraphSet`` whose graphs have the features that the detector reads. Its test part is used.
+        name: Name of the dataset. Defaults to that of ``data``.
     """
-    truth, tokens = data.y.numpy() == detector.suspicious, np.array([_num_tokens(graph) for graph in data])
-    test, known = data.test.numpy(), np.concatenate([data.train.numpy(), data.val.numpy()])
-    label = certify(detector.model, data, detector.division, targets=data.test, voting_rule=detector.voting_rule).label
-    limits = np.unique(tokens[known])
-    limit = max(limits.tolist(), key=lambda limit: _rates(tokens[known] > limit, truth[known])[1])
-    found, by_length = _rates(label == detector.suspicious, truth[test]), _rates(tokens[test] > limit, truth[test])
-    return Accuracy(name or data.name, len(test), *found, *by_length, int(limit))
+    truth = data.y.numpy() == detector.suspicious
+    num_tokens = np.array([_num_tokens(graph) for graph in data])
+    test = data.test.numpy()
+    others = np.concatenate([data.train.numpy(), data.val.numpy()])
+    certificate = certify(detector.model, data, detector.division, targets=data.test, voting_rule=detector.voting_rule)
+    threshold = _best_threshold(num_tokens[others], truth[others])
+    of_detector = _Rates.of(certificate.label == detector.suspicious, truth[test])
+    of_length = _Rates.of(num_tokens[test] > threshold, truth[test])
+    return Accuracy(
+        data=name or data.name,
+        functions=len(test),
+        detector=of_detector.accuracy,
+        detector_balanced=of_detector.balanced,
+        length=of_length.accuracy,
+        length_balanced=of_length.balanced,
+        tokens=threshold,
+    )
 
 
-def _num_tokens(graph: Any) -> int:
-    return sum(len(split(name.split(" ", 1)[1])) for name in graph.node_id)
+def _num_tokens(graph: Data) -> int:
+    return sum(len(split(node_id.split(" ", 1)[1])) for node_id in graph.node_id)
 
 
-def _rates(called: Any, truth: Any) -> tuple[float, float]:
-    """Accuracy and balanced accuracy."""
-    right = called == truth
-    return float(right.mean()), float(np.mean([right[truth == each].mean() for each in np.unique(truth)]))
+def _best_threshold(num_tokens: IntArray, truth: BoolArray) -> int:
+    """Returns the number of tokens above which functions are best called vulnerable, by balanced accuracy."""
+
+    def balanced(threshold: int) -> float:
+        return _Rates.of(num_tokens > threshold, truth).balanced
+
+    return int(max(np.unique(num_tokens).tolist(), key=balanced))
+
+
+class _Rates(NamedTuple):
+    """Accuracy and balanced accuracy, the mean over both classes."""
+
+    accuracy: float
+    balanced: float
+
+    @classmethod
+    def of(cls, called: BoolArray, truth: BoolArray) -> "_Rates":
+        is_right = called == truth
+        of_classes = [is_right[truth == value].mean() for value in np.unique(truth)]
+        return cls(float(is_right.mean()), float(np.mean(of_classes)))
 
 
 def is_statement_run(folder: str | Path) -> bool:
-    """Whether a folder holds a vote of statements, as ``fit_detector`` stores it."""
+    """Returns whether a folder holds a vote of statements, as ``fit_detector`` stores it."""
     weights = Path(folder) / WEIGHTS
-    return weights.with_suffix(".json").is_file() and (load_description(weights)["model"] or {}).get("name") == NAME
+    if not weights.with_suffix(".json").is_file():
+        return False
+    config = load_description(weights)["model"] or {}
+    return config.get("name") == NAME
 
 
 def load_detector(run: str | Path, prior: tuple[int, ...] | None = None, model: str | None = None) -> Detector:
@@ -200,11 +234,17 @@ def _load_statements(folder: Path, prior: tuple[int, ...] | None) -> Detector:
     return _statement_detector(folder, load_function_model(folder / WEIGHTS), voting_rule)
 
 
-def _statement_detector(folder: Path, model: Any, voting_rule: VotingRule) -> Detector:
+def _statement_detector(folder: Path, model: nn.Module, voting_rule: VotingRule) -> Detector:
     return Detector(
-        model, PerNeighbour(), voting_rule, "none", pieces, (*CLASS_NAMES, NO_VOTE),
-        CLASS_NAMES.index(SUSPICIOUS), f"vote of statements in {folder}",
-    )  # fmt: skip
+        model,
+        PerNeighbour(),
+        voting_rule,
+        edges="none",
+        embed=pieces,
+        class_names=(*CLASS_NAMES, NO_VOTE),
+        suspicious=CLASS_NAMES.index(SUSPICIOUS),
+        name=f"vote of statements in {folder}",
+    )
 
 
 def _load_network(run: str | Path, prior: tuple[int, ...] | None, model: str | None) -> Detector:
@@ -214,7 +254,8 @@ def _load_network(run: str | Path, prior: tuple[int, ...] | None, model: str | N
             f"{run} is not the folder of a detector: make one with agnncert scan --fit --run {run} (a vote of "
             "statements), or with agnncert train big-vul (a network)."
         )
-    settings, about = settings_of_folder(folder, stored_settings(folder), None, model), folder.data
+    settings = settings_of_folder(folder, stored_settings(folder), None, model)
+    about = folder.data
     if about.get("name") not in EDGES:
         raise SettingsError(
             f"{folder} was trained on {about.get('name') or 'other data'}, whose graphs are no functions: fit a "
@@ -242,7 +283,7 @@ def _load_network(run: str | Path, prior: tuple[int, ...] | None, model: str | N
 def _voting(
     folder: RunFolder, settings: DefenceSettings, names: tuple[str, ...], prior: tuple[int, ...] | None
 ) -> tuple[Division, VotingRule | None]:
-    """Returns division and voting rule of the run's certificate, or of its training; a given prior comes first."""
+    """Returns division and voting rule of the run's certificate, or of its training. A given prior comes first."""
     if folder.certificate.is_file():
         certificate = load_certificate(folder.certificate)
         division = parse_division(certificate.claim.division)
@@ -260,21 +301,27 @@ def _voting(
     return division, voting_rule
 
 
-def _trained(folder: RunFolder, settings: DefenceSettings, about: dict[str, Any]) -> Any:
+def _trained(folder: RunFolder, settings: DefenceSettings, about: dict[str, Any]) -> nn.Module:
     if not folder.weights.is_file():
         raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
     if not is_module_spec(settings.model or ""):
         return load_function_model(folder.weights)
-    width, classes = int(about["features"]), int(about.get("classes") or 2)
-    known = dict.fromkeys(("in_channels", "num_features", "num_node_features"), width)
-    known |= dict.fromkeys(("out_channels", "num_classes"), classes)
-    given = {key: None if value == "none" else value for key, value in settings.set.items()}
+    num_features = int(about["features"])
+    num_classes = int(about.get("classes") or 2)
+    of_data = {
+        "in_channels": num_features,
+        "num_features": num_features,
+        "num_node_features": num_features,
+        "out_channels": num_classes,
+        "num_classes": num_classes,
+    }
+    of_user = {key: None if value == "none" else value for key, value in settings.set.items()}
     torch.manual_seed(settings.seed)
-    return load_weights(user_model(str(settings.model), known, given), folder.weights)
+    return load_weights(user_model(str(settings.model), of_data, of_user), folder.weights)
 
 
 def _key(folder: Path, detector: Detector) -> dict[str, Any]:
-    """What a measured accuracy belongs to: weights, division and voting rule."""
+    """Returns what a measured accuracy belongs to: weights, division and voting rule."""
     voting_rule = None if detector.voting_rule is None else detector.voting_rule.to_json()
     return {
         "weights": load_description(folder / WEIGHTS)["sha256"],
@@ -289,16 +336,17 @@ def _store(folder: Path, detector: Detector, accuracy: Accuracy) -> None:
 
 
 def _with_accuracy(detector: Detector, folder: Path) -> Detector:
-    """The detector with the accuracy that its folder states for the same weights, division and rule."""
+    """Returns the detector with the accuracy that its folder states for the same weights, division and rule."""
     file = folder / ACCURACY
     if not file.is_file():
         return detector
     try:
         stored = json.loads(file.read_text("utf-8"))
-        known = json.loads(json.dumps(_key(folder, detector)))
-        accuracy = Accuracy(**stored["accuracy"]) if all(stored[key] == known[key] for key in known) else None
-        if accuracy is not None:
-            accuracy.check()
+        key = json.loads(json.dumps(_key(folder, detector)))
+        if any(stored[name] != value for name, value in key.items()):
+            return detector
+        accuracy = Accuracy(**stored["accuracy"])
+        accuracy.check()
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise SettingsError(f"{file} is damaged: {error}. Delete it, or measure the run again.") from error
     return replace(detector, accuracy=accuracy)

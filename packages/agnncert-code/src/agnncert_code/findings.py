@@ -9,6 +9,25 @@ from typing import Any
 from agnncert.errors import missing
 from agnncert.proving.certificate import Certificate
 
+HARDLY = 0.05  # a lead in balanced accuracy below which a detector is hardly better than function length
+# Attributes of a function that are columns of a table, and those that are stored beside them.
+_TABULATED = ("file", "line", "name", "score", "edited", "inserted", "deleted", "statements", "partial")
+_STORED = (
+    "file",
+    "line",
+    "last_line",
+    "name",
+    "score",
+    "edited",
+    "inserted",
+    "deleted",
+    "statements",
+    "partial",
+    "fingerprint",
+    "certificate",
+    "target",
+)
+
 
 @dataclass(frozen=True)
 class StatementVote:
@@ -74,7 +93,7 @@ class ScannedFunction:
     spoke: tuple[StatementVote, ...] = field(default=(), repr=False)
 
     def against(self, suspicious: int) -> int:
-        """Votes for the strongest of the other classes; one that no vote can win may start far below zero."""
+        """Returns the votes for the strongest of the other classes. One that cannot win may start far below zero."""
         return max(votes for label, votes in enumerate(self.votes) if label != suspicious)
 
     @property
@@ -109,27 +128,29 @@ class Accuracy:
         """Raises ValueError if a stored accuracy is not made of shares, counts and a name."""
         shares = (self.detector, self.detector_balanced, self.length, self.length_balanced)
         counts = (self.functions, self.tokens)
-        if not (
-            all(isinstance(share, float | int) and 0 <= share <= 1 for share in shares)
-            and all(isinstance(count, int) and count >= 0 for count in counts)
-            and isinstance(self.data, str)
-            and self.data.isprintable()
-        ):
+        are_shares = all(isinstance(share, float | int) and 0 <= share <= 1 for share in shares)
+        are_counts = all(isinstance(count, int) and count >= 0 for count in counts)
+        is_name = isinstance(self.data, str) and self.data.isprintable()
+        if not (are_shares and are_counts and is_name):
             raise ValueError("expected shares from 0 to 1, whole numbers, and the name of a dataset")
 
     def __str__(self) -> str:
-        better = self.detector_balanced - self.length_balanced
-        comparison = "not better" if better <= 0 else "hardly better" if better < 0.05 else "better"
         return (
             f"Measured on the {self.functions:,} test functions of {self.data}: the detector is right for "
             f"{self.detector:.1%} (balanced accuracy {self.detector_balanced:.1%}); the length of a function alone, "
             f"with a threshold of {self.tokens:,} tokens, is right for {self.length:.1%} (balanced accuracy "
-            f"{self.length_balanced:.1%}). The detector is {comparison} than function length."
+            f"{self.length_balanced:.1%}). The detector is {self._comparison()} than function length."
         )
+
+    def _comparison(self) -> str:
+        lead = self.detector_balanced - self.length_balanced
+        if lead <= 0:
+            return "not better"
+        return "hardly better" if lead < HARDLY else "better"
 
 
 def accuracy_text(accuracy: Accuracy | None) -> str:
-    """The accuracy in words, also where it is unknown."""
+    """Returns the accuracy in words, also where it is unknown."""
     if accuracy is not None:
         return str(accuracy)
     return (
@@ -170,15 +191,18 @@ class Scan:
         return tuple(function for function in self.functions if function.label == self.suspicious)
 
     def withstanding(self, edits: float) -> tuple[ScannedFunction, ...]:
-        """The flagged functions whose verdict is certified against at least ``edits`` edited statements."""
+        """Returns the flagged functions whose verdict is certified against at least ``edits`` edited statements."""
         return tuple(function for function in self.flagged if function.edited >= edits)
 
     def name_of(self, label: int) -> str:
-        """What a class is called."""
+        """Returns what a class is called."""
         return self.class_names[label] if 0 <= label < len(self.class_names) else str(label)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but texts, votes of single statements and certificates, in JSON's terms; ``"inf"`` for any."""
+        """Returns everything but texts, votes of single statements and certificates, as JSON values.
+
+        Any number of edited statements is ``"inf"``.
+        """
         return {
             "folder": self.folder,
             "classes": list(self.class_names),
@@ -193,30 +217,31 @@ class Scan:
         }
 
     def _row(self, function: ScannedFunction) -> dict[str, Any]:
-        names = ("file", "line", "last_line", "name", "score", "edited", "inserted", "deleted", "statements", "partial")
-        row = {name: _plain(getattr(function, name)) for name in (*names, "fingerprint", "certificate", "target")}
+        row = {name: _plain(getattr(function, name)) for name in _STORED}
         return {**row, "label": self.name_of(function.label), "votes": list(function.votes)}
 
     def to_pandas(self) -> Any:
-        """A pandas table, one row per function, most suspicious first."""
+        """Returns a pandas table, one row per function, most suspicious first."""
         try:
             import pandas as pd
         except ModuleNotFoundError as error:
             raise missing(error.name, "to_pandas") from None
-        names = ("file", "line", "name", "score", "edited", "inserted", "deleted", "statements", "partial")
-        columns: dict[str, Any] = {name: [getattr(function, name) for function in self.functions] for name in names}
+        columns: dict[str, Any] = {}
+        for name in _TABULATED:
+            columns[name] = [getattr(function, name) for function in self.functions]
         columns["label"] = [self.name_of(function.label) for function in self.functions]
         for k in range(len(self.class_names)):
             columns[f"votes_{k}"] = [function.votes[k] for function in self.functions]
         return pd.DataFrame(columns)
 
     def __str__(self) -> str:
-        found = f"{len(self.flagged):,} of {len(self.functions):,} functions: {self.name_of(self.suspicious)}"
-        return "\n".join([found, *(f"  {f.place} {f.name} ({f.score:.0%})" for f in self.flagged[:10])])
+        head = f"{len(self.flagged):,} of {len(self.functions):,} functions: {self.name_of(self.suspicious)}"
+        lines = [f"  {function.place} {function.name} ({function.score:.0%})" for function in self.flagged[:10]]
+        return "\n".join([head, *lines])
 
 
 def fingerprint(ids: Sequence[str]) -> str:
-    """A hash of a function's statements, in any order.
+    """Returns a hash of a function's statements, in any order.
 
     Example:
         >>> fingerprint(["#1 a ;", "#1 b ;"]) == fingerprint(["#1 b ;", "#1 a ;"])
@@ -226,16 +251,18 @@ def fingerprint(ids: Sequence[str]) -> str:
 
 
 def amount(number: float) -> str:
-    """How many edited statements, as people read it.
+    """Returns how many edited statements, as people read it.
 
     Example:
         >>> [amount(number) for number in (3.0, math.inf, -1.0)]
         ['3', 'any', 'none']
     """
-    return "none" if number < 0 else "any" if math.isinf(number) else f"{int(number):,}"
+    if number < 0:
+        return "none"
+    return "any" if math.isinf(number) else f"{int(number):,}"
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return "inf" if math.isinf(value) else round(value, 4)
-    return value
+    if not isinstance(value, float):
+        return value
+    return "inf" if math.isinf(value) else round(value, 4)

@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from agnncert.report.html import fill_page
 from agnncert.storage import write_atomic
@@ -46,8 +45,8 @@ def write_scan_page(scan: Scan, path: str | Path, certificates: Sequence[str] = 
     """Writes a scan as one page that opens anywhere, without a network.
 
     Args:
-        scan: What to show; functions with their text are shown in full.
-        path: The file to write; its folder is made if it is missing.
+        scan: What to show. Functions with their text are shown in full.
+        path: The file to write. Its folder is made if it is missing.
         certificates: Where the certificates lie, for the command that verifies them.
         detector: What scored the functions.
     """
@@ -58,7 +57,7 @@ def write_scan_page(scan: Scan, path: str | Path, certificates: Sequence[str] = 
 
 
 def render_scan(scan: Scan, certificates: Sequence[str] = (), detector: str = "") -> str:
-    """The page as text."""
+    """Returns the page as text."""
     numbered = list(enumerate(scan.functions))
     values = dict(
         scan=scan,
@@ -78,51 +77,71 @@ def render_scan(scan: Scan, certificates: Sequence[str] = (), detector: str = ""
         visible=visible,
         verify=[f"agnncert verify {shlex.quote(place)}" for place in certificates],
     )
-    script, style = ((_HERE / name).read_text("utf-8") for name in ("scan.js", "scan.css"))
+    script = (_HERE / "scan.js").read_text("utf-8")
+    style = (_HERE / "scan.css").read_text("utf-8")
     return fill_page(_HERE / "scan.html.j2", values, script=script, style=style)
 
 
 def lines_of(function: ScannedFunction, suspicious: int) -> list[Line]:
-    """The text of a function line by line, with the votes of the statements that begin there."""
+    """Returns the text of a function line by line, with the votes of the statements that begin there."""
     by_line: dict[int, list[StatementVote]] = {}
-    for one in function.spoke:
-        by_line.setdefault(one.line, []).append(one)
+    for vote in function.spoke:
+        by_line.setdefault(vote.line, []).append(vote)
     texts = function.source.split("\n")[:MOST_LINES]
     return [_line(k, text, by_line.get(k, []), suspicious) for k, text in enumerate(texts, start=function.line)]
 
 
+_MARKS = {"for": "●", "against": "○", "open": "?", "": ""}
+
+
 def _line(number: int, text: str, votes: list[StatementVote], suspicious: int) -> Line:
-    sure = [one for one in votes if one.stable and one.vote >= 0]
-    count = sum(one.vote == suspicious for one in sure)
-    look = "for" if count else "against" if sure else "open" if votes else ""
-    mark = {"for": "●", "against": "○", "open": "?", "": ""}[look] + (f"{count}" if count > 1 else "")
-    return Line(number, visible(text), look, mark, "\n".join(_told(one, suspicious) for one in votes))
+    stable = [vote for vote in votes if vote.stable and vote.vote >= 0]
+    num_for = sum(vote.vote == suspicious for vote in stable)
+    look = ""
+    if num_for:
+        look = "for"
+    elif stable:
+        look = "against"
+    elif votes:
+        look = "open"
+    mark = _MARKS[look]
+    if num_for > 1:
+        mark += str(num_for)
+    title = "\n".join(f"{_said(vote, suspicious)}: {visible(vote.text)}" for vote in votes)
+    return Line(number, visible(text), look, mark, title)
 
 
-def _told(one: StatementVote, suspicious: int) -> str:
-    said = "too close to call" if not one.stable else "for" if one.vote == suspicious else "against"
-    said = "no vote" if one.vote < 0 else said
-    shared = f", one vote with {one.together - 1} other statements" if one.together > 1 else ""
-    return f"{said}{shared}: {visible(one.text)}"
+def _said(vote: StatementVote, suspicious: int) -> str:
+    """Returns what was voted where a statement stands, in words."""
+    if vote.vote < 0:
+        said = "no vote"
+    elif not vote.stable:
+        said = "too close to call"
+    else:
+        said = "for" if vote.vote == suspicious else "against"
+    if vote.together > 1:
+        said += f", one vote with {vote.together - 1} other statements"
+    return said
 
 
 def visible(text: str) -> str:
-    r"""Text in which characters that reorder, hide or erase other text are spelled out.
+    r"""Returns text in which characters that reorder, hide or erase other text are spelled out.
 
     Example:
         >>> visible("a\u202eb\x00\tc")
         'a⟨U+202E⟩b⟨U+0000⟩    c'
     """
-    text = text.expandtabs(4)
-    return "".join(c if unicodedata.category(c) not in ("Cc", "Cf", "Cs") else f"⟨U+{ord(c):04X}⟩" for c in text)
+    characters = []
+    for character in text.expandtabs(4):
+        is_plain = unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+        characters.append(character if is_plain else f"⟨U+{ord(character):04X}⟩")
+    return "".join(characters)
 
 
 def _prior(scan: Scan) -> str:
-    """Votes that classes start with, in words; empty if there are none."""
-    voting_rule: Any = scan.certificates[0].voting_rule if scan.certificates else None
-    given = (
-        []
-        if voting_rule is None
-        else [(scan.name_of(k), votes) for k, votes in enumerate(voting_rule.class_prior) if votes]
-    )
-    return ", ".join(f"“{name}” starts with {votes:,} votes" for name, votes in given)
+    """Returns votes that classes start with, in words; empty if there are none."""
+    voting_rule = scan.certificates[0].voting_rule if scan.certificates else None
+    if voting_rule is None:
+        return ""
+    starts = [(scan.name_of(label), votes) for label, votes in enumerate(voting_rule.class_prior) if votes]
+    return ", ".join(f"“{name}” starts with {votes:,} votes" for name, votes in starts)

@@ -19,7 +19,7 @@ _ROOT = "%SRCROOT%"
 
 
 def write_sarif(scan: Scan, path: str | Path) -> Path:
-    """Writes the flagged functions of a scan as SARIF; its folder is made if it is missing."""
+    """Writes the flagged functions of a scan as SARIF. Its folder is made if it is missing."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, json.dumps(sarif_log(scan), indent=2) + "\n")
@@ -27,7 +27,7 @@ def write_sarif(scan: Scan, path: str | Path) -> Path:
 
 
 def sarif_log(scan: Scan) -> dict[str, Any]:
-    """A SARIF log with one run: a result for every flagged function, a notification for what was skipped."""
+    """Returns a SARIF log with one run: a result for every flagged function, a notification for what was skipped."""
     results = [_result(scan, function) for function in scan.flagged[:MOST_RESULTS]]
     left_out = len(scan.flagged) - len(results)
     notes = [_notification(_without_line(place), why) for place, why in scan.skipped.items()]
@@ -74,15 +74,7 @@ def _driver(scan: Scan) -> dict[str, Any]:
 
 
 def _result(scan: Scan, function: ScannedFunction) -> dict[str, Any]:
-    name = scan.name_of(scan.suspicious)
-    for_it, others = function.votes[scan.suspicious], function.against(scan.suspicious)
-    text = (
-        f"{function.name or 'A function'} looks {name}: {for_it:,} votes to {others:,}. "
-        f"The verdict is certified against {edits_words(function.edited)}."
-    )
-    if function.partial:
-        text += " Parts of the function could not be parsed."
-    spoke = [one for one in function.spoke if one.vote == scan.suspicious and one.stable][:MOST_RELATED]
+    """Returns a flagged function as a result, which points at statements that voted for it."""
     location = _location(function.file, function.line, function.last_line)
     if function.name:
         location["logicalLocations"] = [{"name": function.name, "kind": "function"}]
@@ -90,7 +82,7 @@ def _result(scan: Scan, function: ScannedFunction) -> dict[str, Any]:
         "ruleId": RULE,
         "ruleIndex": 0,
         "level": "warning",
-        "message": {"text": text},
+        "message": {"text": _message(scan, function)},
         "locations": [location],
         "rank": round(100 * function.score, 2),
         "partialFingerprints": {"agnncertStatements/v1": function.fingerprint},
@@ -103,16 +95,38 @@ def _result(scan: Scan, function: ScannedFunction) -> dict[str, Any]:
             "target": function.target,
         },
     }
-    if spoke:
-        result["relatedLocations"] = [
-            {**_location(function.file, one.line), "id": k, "message": {"text": f"voted {name}: {one.text[:200]}"}}
-            for k, one in enumerate(spoke)
-        ]
+    related = _related_locations(scan, function)
+    if related:
+        result["relatedLocations"] = related
     return result
 
 
+def _message(scan: Scan, function: ScannedFunction) -> str:
+    name = scan.name_of(scan.suspicious)
+    votes = function.votes[scan.suspicious]
+    others = function.against(scan.suspicious)
+    text = (
+        f"{function.name or 'A function'} looks {name}: {votes:,} votes to {others:,}. "
+        f"The verdict is certified against {edits_words(function.edited)}."
+    )
+    if function.partial:
+        text += " Parts of the function could not be parsed."
+    return text
+
+
+def _related_locations(scan: Scan, function: ScannedFunction) -> list[dict[str, Any]]:
+    """Returns the first statements that voted for the suspicious class."""
+    name = scan.name_of(scan.suspicious)
+    for_it = [vote for vote in function.spoke if vote.vote == scan.suspicious and vote.stable]
+    locations = []
+    for k, vote in enumerate(for_it[:MOST_RELATED]):
+        message = {"text": f"voted {name}: {vote.text[:200]}"}
+        locations.append({**_location(function.file, vote.line), "id": k, "message": message})
+    return locations
+
+
 def edits_words(edited: float) -> str:
-    """A number of edited statements in words.
+    """Returns a number of edited statements in words.
 
     Example:
         >>> [edits_words(number) for number in (1.0, 3.0, math.inf, 0.0, -1.0)][:2]
@@ -120,7 +134,9 @@ def edits_words(edited: float) -> str:
     """
     if edited <= 0:
         return "no edited statement"
-    return f"{amount(edited)}{' number of' if math.isinf(edited) else ''} edited statement{'' if edited == 1 else 's'}"
+    if math.isinf(edited):
+        return "any number of edited statements"
+    return f"{amount(edited)} edited statement{'' if edited == 1 else 's'}"
 
 
 def _location(file: str, line: int, last_line: int | None = None) -> dict[str, Any]:
