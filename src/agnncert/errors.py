@@ -21,7 +21,7 @@ from difflib import SequenceMatcher
 
 
 class AgnncertError(Exception):
-    """Base of all errors of this library; the message names what was found and what to do."""
+    """Base of all errors of this library. The message names what was found and what to do."""
 
 
 class GraphError(AgnncertError):

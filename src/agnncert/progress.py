@@ -14,7 +14,7 @@ class Progress:
         what: What is being done.
         done: Units of work finished.
         total: Units of work in all.
-        seconds_left: Expected time until the end; NaN if unknown.
+        seconds_left: Expected time until the end, or NaN if unknown.
         detail: Something worth knowing, such as the loss.
     """
 

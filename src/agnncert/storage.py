@@ -249,7 +249,7 @@ def _canonical(header: dict[str, Any]) -> str:
 
 
 def _place_of_digest(blob: bytes, error: type[AgnncertError]) -> tuple[int, int]:
-    """Returns where the digest begins and ends; raises ``error`` if there is not exactly one."""
+    """Returns where the digest begins and ends, or raises ``error`` if there is not exactly one."""
     places = list(_DIGEST.finditer(blob, 0, _end_of_header(blob)))
     if len(places) != 1:
         raise error(f"a sealed file has one digest, this file has {len(places)}: it was altered.")

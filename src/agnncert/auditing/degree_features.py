@@ -55,7 +55,7 @@ def _totals(edge_index: Tensor, value: Tensor, num_nodes: int) -> list[Tensor]:
 
 
 def _following_columns(x: Tensor, totals: list[Tensor]) -> Iterator[int]:
-    """Yields the columns that follow one of the totals; several times if they follow several."""
+    """Yields the columns that follow one of the totals, several times if they follow several."""
     orders = torch.stack([torch.argsort(total) for total in totals])
     sample = orders[:, torch.linspace(0, len(x) - 1, SAMPLED).long()]
     for which, column in _monotone(x[sample]).tolist():  # columns that pass on a few nodes are compared on all

@@ -142,7 +142,7 @@ class Probe:
 
     @cached_property
     def double(self) -> DoublePrecision | None:
-        """The probe in double precision; ``None`` if the model cannot be evaluated so."""
+        """The probe in double precision, or ``None`` if the model cannot be evaluated so."""
         adapter = self._make_double()
         if adapter is None:
             return None
@@ -216,7 +216,7 @@ class Probe:
         return self.double is None or self.moved(change, here, there)
 
     def exceeds_rounding(self, difference: float) -> bool:
-        """Returns whether a difference is larger than rounding explains; ``deviation`` keeps the largest other."""
+        """Returns whether a difference is larger than rounding explains. ``deviation`` keeps the largest other."""
         if difference > UNITS_OF_ROUNDING * self._eps:
             return True
         self.deviation = max(self.deviation, difference)

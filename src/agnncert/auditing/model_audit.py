@@ -37,7 +37,7 @@ class AuditReport:
     Attributes:
         task: "node" or "graph".
         division: The division it was asked about, as printed.
-        findings: Everything that breaks the guarantee; empty when the model is fit.
+        findings: Everything that breaks the guarantee, or empty when the model is fit.
         deviation: Largest relative difference seen between two ways of computing the same logits.
         tolerance: What ``certify`` always allows for such differences, 32 units of rounding. It watches each vote for
             larger ones.
@@ -158,7 +158,7 @@ def audited(
     """Audits a model with arguments that were checked.
 
     Returns:
-        The report, and the model as it was called; ``None`` if no probe could call it.
+        The report, and the model as it was called, or ``None`` if no probe could call it.
     """
     findings = [*inspect_layers(model, task, division), *inspect_features(data)]
     is_known = not findings and by_construction(model)

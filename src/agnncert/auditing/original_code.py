@@ -224,7 +224,7 @@ def _is_ours(module: str) -> bool:
 
 
 def _module_of(function: types.FunctionType) -> types.ModuleType:
-    """Returns the module in which a function looks up names; raises _AlteredError if it is none that is followed."""
+    """Returns the module in which a function looks up names, or raises _AlteredError if it is none that is followed."""
     module = sys.modules.get(function.__globals__.get("__name__", ""))
     if module is None or vars(module) is not function.__globals__ or not _is_ours(module.__name__):
         raise _AlteredError(function)
@@ -240,7 +240,7 @@ def _wrapped_functions(function: types.FunctionType) -> Iterator[types.FunctionT
 
 @cache
 def _fingerprints_of_file(module: types.ModuleType) -> set[Any]:
-    """Returns the fingerprints of all code that the file of a module compiles to; none if it has no file."""
+    """Returns the fingerprints of all code that the file of a module compiles to, or none if it has no file."""
     loader: Any = module.__spec__.loader if module.__spec__ else None
     if not hasattr(loader, "get_code"):
         return set()

@@ -23,7 +23,7 @@ class ProbeGraph:
 
     Attributes:
         rows: Row of each node in the feature table, shape ``[n]``.
-        edge_index: Edges, shape ``[2, m]``; sorted by the positions of their ends, as canonical graphs are by ids.
+        edge_index: Edges, shape ``[2, m]``, sorted by the positions of their ends, as canonical graphs are by ids.
         values: Edge weights and attributes, by name.
         side: Which of two unconnected sides each node is on, shape ``[n]``.
         position: Node task: a number for each node, by which edges are sorted. Graph task: its graph, ascending.

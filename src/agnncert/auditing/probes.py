@@ -270,7 +270,7 @@ class Probes:
         return self.small.exceeds_rounding(relative_difference(fresh, self.small.evaluator.logits(other)))
 
     def _depends_on_order(self) -> bool:
-        """Returns whether outputs depend on the order of nodes; in the graph task, on that within each graph."""
+        """Returns whether outputs depend on the order of nodes or, in the graph task, on that within each graph."""
         graph = self.small.graph
         if self.task == "node":
             order = torch.randperm(graph.num_nodes, generator=self.generator)
@@ -329,7 +329,7 @@ class Probes:
                 yield "places" if self._positions_matter() else "numbers"
 
     def _moves(self, probe: Probe, change: ProbeGraph, here: Tensor, there: Tensor) -> bool:
-        """Returns whether outputs differ; in double precision at once if the graph is small."""
+        """Returns whether outputs differ, in double precision at once if the graph is small."""
         if probe.table is self.small.table:
             return probe.moved(change, here, there)
         return probe.differs(change, here, there)
@@ -377,7 +377,7 @@ class Probes:
         return self._moves(probe, graph.selected(kept), kept, torch.arange(len(kept)))
 
     def _plain_probes(self) -> Iterator[Probe]:
-        """Yields graphs without hubs, parallel edges, lone nodes: a path both ways, one one way, and the user's own."""
+        """Yields graphs without hubs, parallel edges or lone nodes: paths both ways and one way, and the user's own."""
         table = self.small.table
         for both_ways in (True, False):
             graph = self.builder.path(table, both_ways)

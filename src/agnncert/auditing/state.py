@@ -70,7 +70,7 @@ def state_of(model: object) -> dict[str, str]:
 
 
 def _text(value: Any) -> str | None:
-    """Returns a value without parts as text; ``None`` if it has parts."""
+    """Returns a value without parts as text, or ``None`` if it has parts."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, Tensor):
@@ -81,7 +81,7 @@ def _text(value: Any) -> str | None:
 
 
 def _generator_state(value: object) -> str | None:
-    """Returns the state of a generator of random numbers as text; ``None`` if it is something else."""
+    """Returns the state of a generator of random numbers as text, or ``None`` if it is something else."""
     if isinstance(value, torch.Generator):
         return _digest(value.get_state())
     if isinstance(value, random.Random):
@@ -104,7 +104,7 @@ def _tensor_facts(value: Tensor) -> str:
 
 
 def _digest(value: Any) -> str:
-    """Returns a short digest of the numbers of a tensor or array; of a tensor without numbers, its type and shape."""
+    """Returns a short digest of the numbers of a tensor or array, or the type and shape of a tensor without numbers."""
     if isinstance(value, Tensor):
         if value.is_meta or value.layout != torch.strided or type(value) not in (Tensor, torch.nn.Parameter):
             return f"{type(value).__name__} {tuple(value.shape)}"

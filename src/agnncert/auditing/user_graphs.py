@@ -84,7 +84,7 @@ def union_of_subgraphs(
 
 
 def one_subgraph(data: Data, division: Division | None, generator: torch.Generator) -> UserGraph | None:
-    """Returns all nodes of the user's graph with the edges of one group; ``None`` if the graph is large."""
+    """Returns all nodes of the user's graph with the edges of one group, or ``None`` if the graph is large."""
     checked = _checked(data, keeps_loops(division))
     count = checked.x.size(0)
     if count > _row_limit(checked.x.size(1), MOST_ROWS):
@@ -125,7 +125,7 @@ def batch_of_graphs(
 
 
 def num_features(data: Data | Sequence[Data]) -> int:
-    """Returns the number of features of a graph, or of the first of several graphs; 1 if there are no features."""
+    """Returns the number of features of a graph, or of the first of several graphs, or 1 if there are no features."""
     if not isinstance(data, Data):
         if not len(data):
             return 1
@@ -157,7 +157,7 @@ class _CheckedGraph:
 
 
 def _checked(data: Data, loops: bool) -> _CheckedGraph:
-    """Returns the graph as it is where that is allowed, else in canonical form; raises GraphError if it has none."""
+    """Returns the graph as it is where that is allowed, else in canonical form, or raises GraphError if it has none."""
     if _is_usable(data):
         graph = _CheckedGraph(data.x, data.edge_index, _edge_values(data))
     else:

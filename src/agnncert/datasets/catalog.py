@@ -18,7 +18,7 @@ class DatasetInfo:
         name: What to pass to ``load_dataset``.
         task: ``"node"`` or ``"graph"``.
         size: Number of nodes (node task) or of graphs (graph task).
-        edges: Undirected edges, each pair once; per graph on average in the graph task.
+        edges: Undirected edges, each pair once, per graph on average in the graph task.
         classes: Number of classes.
         features: Features per node.
         about: What nodes, edges and classes stand for.
@@ -79,7 +79,7 @@ DATASETS: dict[str, DatasetInfo] = {
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """Returns the entry of ``name``; raises DatasetError with the nearest name if there is none."""
+    """Returns the entry of ``name``, or raises DatasetError with the nearest name if there is none."""
     if name not in DATASETS:
         raise DatasetError(f'no dataset is called "{name}": {did_you_mean(name, DATASETS)}')
     return DATASETS[name]
@@ -96,8 +96,8 @@ class Source:
 
     Attributes:
         kind: How they are read: "npz", "planetoid", "tu", "fraud", or "" if an add-on reads them.
-        folder: Their folder below the root; they are in its subfolder ``raw``.
-        files: Their names; each may also be there with ``.gz`` after its name.
+        folder: Their folder below the root. They are in its subfolder ``raw``.
+        files: Their names. Each may also be there with ``.gz`` after its name.
         url: Address of a zip archive of them, or of one file, with ``{}`` for its name.
         remote: Their names at that address, if they differ.
     """

@@ -95,7 +95,7 @@ def check_files(paths: Iterable[Path]) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """Returns the bytes of a file without compression; of an npz file, all arrays by name."""
+    """Returns the bytes of a file without compression, or of an npz file all arrays by name."""
     if path.suffix == ".gz":
         return gzip.decompress(path.read_bytes())
     if path.suffix != ".npz":

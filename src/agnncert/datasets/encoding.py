@@ -174,7 +174,7 @@ class Encoding:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Returns the encoding that ``to_json`` wrote; raises DatasetError if the text is none."""
+        """Returns the encoding that ``to_json`` wrote, or raises DatasetError if the text is none."""
         try:
             stored = json.loads(text)
             if stored.pop("format") != FORMAT or set(stored) != {"nodes", "edges"}:
@@ -187,7 +187,7 @@ class Encoding:
 
 
 def encoding_of(data: object) -> Encoding | None:
-    """Returns the encoding of some data, which is text if the data was read from a folder on disk; None without one."""
+    """Returns the encoding of some data, or None without one. It is text in data that was read from disk."""
     encoding: Encoding | str | None = getattr(data, "encoding", None)
     return Encoding.from_json(encoding) if isinstance(encoding, str) else encoding
 
@@ -196,7 +196,7 @@ Encode = str | Mapping[str, str] | Encoding | os.PathLike[str] | None
 
 
 def encoding_named(encode: Encode) -> Encoding | dict[str, str] | None:
-    """Returns a ready encoding, or the kinds of columns that are stated; None for no encoding.
+    """Returns a ready encoding, or the kinds of columns that are stated, or None for no encoding.
 
     Kinds of columns that are not stated are found out.
 
@@ -241,7 +241,7 @@ def _read_encoding(path: str | os.PathLike[str]) -> Encoding:
 def fit_columns(
     table: Table, names: Sequence[str], kinds: Mapping[str, str], rows: npt.NDArray[np.int64]
 ) -> tuple[Column, ...]:
-    """Returns the columns as the training rows show them; raises DatasetError with all problems of all columns."""
+    """Returns the columns as the training rows show them, or raises DatasetError with all problems of all columns."""
     columns = []
     errors = []
     for name in names:
@@ -255,7 +255,7 @@ def fit_columns(
 
 
 def encoded(table: Table, columns: Sequence[Column]) -> Matrix:
-    """Returns all features of a table; raises DatasetError with all problems of all columns."""
+    """Returns all features of a table, or raises DatasetError with all problems of all columns."""
     features = []
     errors = []
     for column in columns:
@@ -271,7 +271,7 @@ def encoded(table: Table, columns: Sequence[Column]) -> Matrix:
 
 
 def times(table: Table, name: str) -> npt.NDArray[np.float64]:
-    """Returns a column of dates or numbers, for an order in time; raises DatasetError if an entry is neither."""
+    """Returns a column of dates or numbers, for an order in time, or raises DatasetError if an entry is neither."""
     table.require(name)
     values = table.frame[name]
     numbers = _numbers(values, "number" if _kind(values) == "number" else "date")
@@ -362,7 +362,7 @@ def _kind(values: Any) -> str:
 
 
 def _numbers(values: Any, kind: str) -> npt.NDArray[np.float64]:
-    """Returns numbers, or days since 1970; NaN where an entry is missing or neither."""
+    """Returns numbers, or days since 1970, or NaN where an entry is missing or neither."""
     import pandas as pd
 
     if kind == "number":
@@ -375,7 +375,7 @@ def _numbers(values: Any, kind: str) -> npt.NDArray[np.float64]:
 
 
 def _texts(values: Any) -> list[str]:
-    """Returns entries as text; missing ones as ``""``, and whole numbers without a decimal point."""
+    """Returns entries as text, missing ones as ``""``, and whole numbers without a decimal point."""
     gaps = values.isna().tolist()
     return ["" if gap else _text(value) for value, gap in zip(values.tolist(), gaps, strict=True)]
 

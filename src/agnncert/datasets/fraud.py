@@ -71,7 +71,7 @@ def trusted_edges(data: Data, trusted: str) -> Tensor:
 
 
 def _clock_of(data: Data, column: str) -> Clock | None:
-    """Returns how a column counts time; ``None`` if it does not."""
+    """Returns how a column counts time, or ``None`` if it does not."""
     name = getattr(data, "name", "")
     if column != "time" or name not in ZERO:
         return None

@@ -81,7 +81,7 @@ def _digits() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
 
 
 def _nearest(points: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
-    """Returns the ``count`` nearest other points of every point; ties go to the smaller row.
+    """Returns the ``count`` nearest other points of every point. Ties go to the smaller row.
 
     Pixels are small integers, so distances are exact and the graph is the same on every machine.
     """

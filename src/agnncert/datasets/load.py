@@ -87,7 +87,7 @@ def load_dataset(
 
 
 def _per_class(info: DatasetInfo, split: str | None) -> int:
-    """Returns the number of training nodes of each class that a split names; 0 for the usual split.
+    """Returns the number of training nodes of each class that a split names, or 0 for the usual split.
 
     Raises:
         DatasetError: There is no such split, or the dataset has none.

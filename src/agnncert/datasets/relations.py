@@ -54,7 +54,7 @@ def from_hetero(data: HeteroData, *, target: str | None = None) -> Data:
         each kind, which is 1 for its nodes, then the features of each kind in columns of their own, and ids are
         ``"kind:id"``. ``y`` (-1 at other kinds) and masks are those of the target. ``edge_attr`` has a column for each
         relation, then the values of each relation, and all of these again for the other direction, see
-        ``both_directions``; ``edge_names`` has the names of the columns.
+        ``both_directions``. ``edge_names`` has the names of the columns.
 
     Raises:
         GraphError: Features or ids are missing, or it cannot be told which nodes to classify.
@@ -86,7 +86,7 @@ def from_hetero(data: HeteroData, *, target: str | None = None) -> Data:
 
 
 def _target_kind(data: HeteroData, target: str | None) -> str:
-    """Returns the kind of nodes to classify; raises GraphError if it is unknown, or cannot be told."""
+    """Returns the kind of nodes to classify, or raises GraphError if it is unknown, or cannot be told."""
     kinds = data.node_types
     labelled = [kind for kind in kinds if "y" in data[kind]]
     if target is None and len(labelled) == 1:

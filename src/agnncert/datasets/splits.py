@@ -24,7 +24,7 @@ class GraphSet(list[Data]):
 
     Attributes:
         train, val, test: Positions of the graphs of each part, ascending, int64 tensors.
-        y: Class of every graph, shape ``[num_graphs]``; ``-1`` where unknown.
+        y: Class of every graph, shape ``[num_graphs]``, or ``-1`` where unknown.
         num_classes: Number of classes.
         class_names: Names of the classes, or None.
         name: Name of the dataset.
@@ -106,8 +106,8 @@ def stratified_split(y: Tensor, fractions: Sequence[float], seed: int) -> tuple[
     """Splits positions into parts with the same proportions of classes.
 
     Args:
-        y: Classes, shape ``[n]``; negative entries are unlabelled and in no part.
-        fractions: Share of each part; they sum to 1.
+        y: Classes, shape ``[n]``. Negative entries are unlabelled and in no part.
+        fractions: Share of each part. They sum to 1.
         seed: Seed of the split, which is the same on every machine.
 
     Returns:
@@ -136,7 +136,7 @@ def per_class_split(y: Tensor, per_class: int, seed: int) -> tuple[Tensor, ...]:
     are in no part. Their labels are not used. In inductive training they are seen, without labels.
 
     Args:
-        y: Classes, shape ``[n]``; negative entries are unlabelled and in no part.
+        y: Classes, shape ``[n]``. Negative entries are unlabelled and in no part.
         per_class: Training nodes of each class, and validation nodes of each class.
         seed: Seed of the split, which is the same on every machine.
 
@@ -175,8 +175,8 @@ def split_by_time(
 
     Args:
         times: Time of each position, shape ``[n]``.
-        y: Classes, shape ``[n]``; negative entries are unlabelled and in no part.
-        fractions: Share of each part; they sum to 1.
+        y: Classes, shape ``[n]``. Negative entries are unlabelled and in no part.
+        fractions: Share of each part. They sum to 1.
 
     Returns:
         Positions of each part, ascending. Nothing in a later part is as early as the last of an earlier part.

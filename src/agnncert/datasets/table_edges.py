@@ -32,7 +32,7 @@ class EdgeRows:
 
     @property
     def values(self) -> Values | None:
-        """Weights and attributes in one matrix, weights first; ``None`` without both."""
+        """Weights and attributes in one matrix, weights first, or ``None`` without both."""
         parts = [part for part in (self.weights, self.attributes) if part is not None]
         return np.hstack(parts) if parts else None
 

@@ -56,7 +56,7 @@ class Columns:
         return columns
 
     def weight_in(self, edges: Table) -> str | None:
-        """Returns the column of weights; ``None`` if there is none and none was asked for.
+        """Returns the column of weights, or ``None`` if there is none and none was asked for.
 
         Raises:
             DatasetError: There is no such column.
@@ -90,7 +90,7 @@ class Columns:
 
 
 def has_labels(nodes: Table, columns: Columns) -> bool:
-    """Returns whether the table of nodes has labels; raises DatasetError if it lacks a column that was asked for."""
+    """Returns whether the table of nodes has labels, or raises DatasetError if it lacks a column that was asked for."""
     if columns.label not in (None, "label"):
         nodes.require(str(columns.label))
     return columns.label in nodes.columns and columns.label not in (columns.features or ())
@@ -121,7 +121,7 @@ def feature_columns(table: Table, columns: Columns, labelled: bool) -> Sequence[
 
 
 def _remaining_columns(table: Table, columns: Columns, labelled: bool) -> list[str]:
-    """Returns all columns that stand for nothing else; raises DatasetError if one is probably the label."""
+    """Returns all columns that stand for nothing else, or raises DatasetError if one is probably the label."""
     others = (columns.id, columns.label, columns.split, columns.graph, columns.time)
     features = [column for column in table.columns if column not in others]
     if labelled and columns.label is not None:
@@ -221,7 +221,7 @@ class NodeRows:
         return rows
 
     def _find(self, names: Names, owners: list[str]) -> Rows:
-        """Returns the row of each id; -1 where it is unknown."""
+        """Returns the row of each id, or -1 where it is unknown."""
         is_mixed = isinstance(names, np.ndarray) != isinstance(self.names, np.ndarray)
         if self.owner is None and is_mixed:  # 7 and "7" are one id
             return np.asarray(self._texts.get_indexer([str(name) for name in names]))
@@ -246,7 +246,7 @@ def split_rows(table: Table, columns: Columns, y: Tensor, fractions: Sequence[fl
     Args:
         table: The table with a row for each node, or for each graph in the graph task.
         columns: Names of the columns.
-        y: Class of every row; -1 where it is unlabelled.
+        y: Class of every row, or -1 where it is unlabelled.
         fractions: Share of each part, where there is no column of parts.
 
     Raises:

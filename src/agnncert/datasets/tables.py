@@ -179,7 +179,7 @@ def _load_tu(files: dict[str, Path], seed: int, name: str | None) -> GraphSet:
 
 
 def _locate(folder: PathLike | None, kind: str, path: PathLike | None) -> Path | None:
-    """Returns the file of one table: as given, or found in the folder; ``None`` if there is no table of graphs."""
+    """Returns the file of one table: as given, or found in the folder, or ``None`` if there is no table of graphs."""
     if path is not None:
         return Path(path)
     if folder is None:
@@ -355,7 +355,7 @@ class _GraphReader:
         ends: Rows | None,
         training: Rows | None,
     ) -> Encoding | None:
-        """Returns the encoding that the training part shows, or all rows without one; None if something is wrong."""
+        """Returns the encoding that the training part shows, or all rows without one, or None if something is wrong."""
         if features is None or ends is None:
             return None
         if training is None or not len(training):

@@ -59,7 +59,7 @@ class ProjectedGINConv(GINConv):  # type: ignore[misc]
 class RelationalConv(MessagePassing):  # type: ignore[misc]
     """A linear map for each column of ``edge_attr``, and one for the node itself.
 
-    A node receives, for each column, the mean of what its neighbours send, weighted by that column; the weights of a
+    A node receives, for each column, the mean of what its neighbours send, weighted by that column. The weights of a
     mean are divided by the sum of their absolute values. If ``edge_attr`` has one-hot rows, this is PyG's ``RGCNConv``
     with one relation per column.
     """

@@ -1,6 +1,6 @@
 """Models in files: weights in safetensors, with a JSON description beside them. Nothing is unpickled.
 
-Some trained models come with the package (``experiments/benchmarks/pretrained.py`` trains them); their digests are
+Some trained models come with the package (``experiments/benchmarks/pretrained.py`` trains them). Their digests are
 checked.
 """
 

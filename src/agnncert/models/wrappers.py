@@ -84,7 +84,7 @@ class UnevenColumn(NamedTuple):
 
 
 def uneven_column(x: Tensor) -> UnevenColumn | None:
-    """Returns the column with the largest deviation; ``None`` if it is at most ten times the median one, or 1.
+    """Returns the column with the largest deviation, or ``None`` if it is at most ten times the median one, or 1.
 
     Columns of zeros and ones deviate by at most one half, so bags of words give ``None``.
     """

@@ -1,7 +1,7 @@
 """Detectors of vulnerable functions: the vote of statements, which is the usual one, and networks of a run folder.
 
 ``fit_detector`` fits a vote of statements to Big-Vul and stores it in a folder. ``load_detector`` loads such a folder,
-or the run folder of ``agnncert train big-vul``; the dataset is not needed. ``measure_accuracy`` compares a detector
+or the run folder of ``agnncert train big-vul``. The dataset is not needed. ``measure_accuracy`` compares a detector
 with a threshold on the length of a function, on functions that neither of them was fitted to.
 """
 
@@ -59,7 +59,7 @@ class Detector:
         class_names: Names of the classes.
         suspicious: The class that a scan looks for.
         name: Description for reports.
-        accuracy: Measured accuracy with this division and voting rule; None if unknown.
+        accuracy: Measured accuracy with this division and voting rule, or None if unknown.
     """
 
     model: nn.Module | Callable[..., Tensor]

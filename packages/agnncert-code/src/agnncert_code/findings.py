@@ -36,8 +36,8 @@ class StatementVote:
     Attributes:
         line: Its line in the file.
         text: Its normalised text.
-        vote: The class that its group voted for; -1 if the group abstained.
-        stable: Whether that vote is far enough from a tie to be relied on; if not, it counts for the attacker.
+        vote: The class that its group voted for, or -1 if the group abstained.
+        stable: Whether that vote is far enough from a tie to be relied on. If not, it counts for the attacker.
         together: How many statements share the group, and so the vote.
     """
 
@@ -56,12 +56,12 @@ class ScannedFunction:
         file: Its file, as it is shown: below the current folder if it lies there, else below the folder scanned.
         line: Its first line in the file.
         last_line: Its last line.
-        name: Its name; empty if it has none that could be read.
+        name: Its name, or empty if it has none that could be read.
         label: The class that was elected.
         score: Share of the votes that the suspicious class got, where two more votes count for no class: the fewer
             votes there are, the less they say.
         votes: Votes for each class, those of a prior included.
-        edited: The most statements that may be inserted, deleted or replaced, in any mix, without changing the label;
+        edited: The most statements that may be inserted, deleted or replaced, in any mix, without changing the label:
             ``math.inf`` for any number, -1 if not even moving statements, which is no edit, is withstood.
         inserted: The same if statements are inserted only.
         deleted: The same if statements are deleted only.
@@ -70,8 +70,8 @@ class ScannedFunction:
         fingerprint: A hash of its statements, which layout and moving the function leave as it is.
         certificate: Which of the scan's certificates it is in.
         target: Its number there.
-        source: Its text; empty for functions that are far from suspicious.
-        spoke: What was voted, statement by statement; empty for functions without ``source``.
+        source: Its text, or empty for functions that are far from suspicious.
+        spoke: What was voted, statement by statement, or empty for functions without ``source``.
     """
 
     file: str
@@ -168,11 +168,11 @@ class Scan:
         functions: The verdicts, most suspicious first.
         skipped: Why files and functions were left out, by their place.
         partial_files: Files of which parts could not be parsed, so that functions may be missing.
-        certificates: The proofs; several if there were too many functions for one.
+        certificates: The proofs, several if there were too many functions for one.
         class_names: What the classes are called.
         suspicious: The class that is looked for.
         seconds: How long it took.
-        accuracy: Measured accuracy of the detector beside that of function length; None if unknown.
+        accuracy: Measured accuracy of the detector beside that of function length, or None if unknown.
     """
 
     folder: str

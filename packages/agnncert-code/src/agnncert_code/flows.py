@@ -140,7 +140,7 @@ class _ControlFlow:
         return []
 
     def _first_inside(self, place: int, role: str, otherwise: int) -> int:
-        """Returns where control enters the first part of this role; ``otherwise`` if there is none."""
+        """Returns where control enters the first part of this role, or ``otherwise`` if there is none."""
         for child in self.statements[place].children:
             if self.entry[child] >= 0 and self.statements[child].role == role:
                 return self.entry[child]

@@ -139,7 +139,7 @@ def visible(text: str) -> str:
 
 
 def _prior(scan: Scan) -> str:
-    """Returns votes that classes start with, in words; empty if there are none."""
+    """Returns votes that classes start with, in words, or empty if there are none."""
     voting_rule = scan.certificates[0].voting_rule if scan.certificates else None
     if voting_rule is None:
         return ""

@@ -1,6 +1,6 @@
 """Functions as graphs whose nodes keep their identity under edits.
 
-A node is a statement; its id is its normalised text and a running number among equal texts, and its features follow
+A node is a statement. Its id is its normalised text and a running number among equal texts, and its features follow
 from that text alone. Rows are sorted by id, so that statements that stay are seen in the same order whatever
 happens to the others: not even rounding differs.
 """
@@ -49,9 +49,9 @@ class FunctionGraph:
         lines: Line of every statement, counted from 1 at the start of the text, shape ``[n]``.
         edges: Rows of the statements that each edge joins, sorted, shape ``[2, m]``.
         kinds: Kind of each edge: 0 control flow, 1 data flow, 2 nesting, 3 shared names, shape ``[m]``.
-        partial: Whether parts of the text could not be parsed; what could be is here all the same.
+        partial: Whether parts of the text could not be parsed. What could be is here all the same.
         name: Name of the function, where there is one.
-        last_line: Line of its last character, if it was found in a file; else 0.
+        last_line: Line of its last character, if it was found in a file, else 0.
     """
 
     ids: list[str]
@@ -128,7 +128,7 @@ class SourceFile:
     Attributes:
         functions: The functions that it defines, in its order.
         texts: The lines on which each of them stands.
-        partial: Whether parts of it could not be parsed; what could be is here all the same.
+        partial: Whether parts of it could not be parsed. What could be is here all the same.
         too_large: Functions that are too large.
     """
 
@@ -173,7 +173,7 @@ def functions_in(
 
 
 def _too_large(syntax: Syntax, largest: int) -> str:
-    """Returns why a function is too large to be read; empty if it is not."""
+    """Returns why a function is too large to be read, or empty if it is not."""
     size = sum(bool(statement.text) for statement in syntax.statements)
     if size > largest:
         return f"is a function of {size:,} statements, more than {largest:,}"
@@ -216,7 +216,7 @@ def assemble(syntax: Syntax, edges: Edges = "flow") -> FunctionGraph:
 
 
 def _name_of(syntax: Syntax) -> str:
-    """Returns the name of the first function; empty if there is none."""
+    """Returns the name of the first function, or empty if there is none."""
     for statement in syntax.statements:
         if statement.kind == "head":
             return statement.name or _name_in(statement.text)
@@ -275,7 +275,7 @@ def read_functions(
         folder: The folder, or one file.
         language: The grammar, as for ``graph``.
         edges: Which edges the graphs have, as for ``graph``.
-        embed: Makes features from normalised texts. Defaults to hashed tokens; a ``StatementEncoder`` is another.
+        embed: Makes features from normalised texts. Defaults to hashed tokens. A ``StatementEncoder`` is another way.
         suffixes: How names of files end that are read.
 
     Raises:

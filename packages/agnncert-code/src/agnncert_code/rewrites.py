@@ -174,7 +174,7 @@ def _are_mergeable(source: bytes, node: Node, other: Node) -> bool:
 
 
 def _declared_type(source: bytes, node: Node) -> list[str] | None:
-    """Returns the tokens before the first name of a declaration; ``None`` if it declares nothing."""
+    """Returns the tokens before the first name of a declaration, or ``None`` if it declares nothing."""
     declarator = node.child_by_field_name("declarator")
     if declarator is None:
         return None
@@ -293,7 +293,7 @@ def worst_edits(
         language: The grammar.
 
     Returns:
-        The new text and its difference from the old one, in which fewer statements may be deleted than asked for;
+        The new text and its difference from the old one, in which fewer statements may be deleted than asked for, or
         ``None`` if there is no place for a statement.
 
     Example:

@@ -75,7 +75,7 @@ def _is_source(path: Path, suffixes: Sequence[str], exclude: Sequence[str]) -> b
 
 
 def _leads_astray(link: Path, home: Path) -> str:
-    """Returns why a link leads nowhere in the folder; empty if it leads to something inside."""
+    """Returns why a link leads nowhere in the folder, or empty if it leads to something inside."""
     try:
         return "" if link.resolve().is_relative_to(home) else "is a link that leads out of the folder"
     except (OSError, RuntimeError):

@@ -204,7 +204,7 @@ def _read(data: GraphSet) -> tuple[npt.NDArray[np.float32], _Statements]:
 
 
 def _checked_pieces(x: npt.NDArray[Any]) -> IntArray:
-    """Returns features as numbers of pieces; raises DatasetError if they are something else."""
+    """Returns features as numbers of pieces, or raises DatasetError if they are something else."""
     are_whole = bool(np.all(x == np.round(x)))
     are_numbers = x.min(initial=0) >= 0 and x.max(initial=0) <= PIECES
     if not are_whole or not are_numbers or x.shape[1] != LONGEST:
@@ -244,7 +244,7 @@ def _fitted(examples: _Examples) -> Array:
 
 
 def _limits(scores: Array) -> Array:
-    """Returns scores that the shares of all statements lie below; nothing lies below the first or above the last one.
+    """Returns scores that the shares of all statements lie below. Nothing lies below the first or above the last one.
 
     Each is in the middle of a gap between scores, so that no vote depends on rounding.
     """

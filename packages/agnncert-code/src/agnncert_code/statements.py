@@ -30,7 +30,8 @@ class StatementVotes(nn.Module):
     Attributes:
         config: What is needed to build it anew.
         weight: Weight of each piece.
-        scale: How much a piece counts: the more, the fewer functions have it; 0 for pieces that were seen too rarely.
+        scale: How much a piece counts: the more, the fewer functions have it. It is 0 for pieces that were seen too
+            rarely.
         bias: Score of a statement without a known piece.
         limits: Below the first a statement votes for class 0, above the second for class 1.
     """

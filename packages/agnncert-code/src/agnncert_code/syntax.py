@@ -52,10 +52,10 @@ class Statement:
         text: Normalised own text, empty for blocks.
         line: Line of its first token, counted from 1.
         span: First byte and the one after the last, of all that lies inside too.
-        parent: Position of the enclosing statement or block; -1 for the outermost.
+        parent: Position of the enclosing statement or block, or -1 for the outermost.
         role: Which part of its parent it is: one of ``body``, ``else``, ``catch``.
         children: Positions of what lies inside, in the order of the text.
-        name: Of a label or of the label that a goto names; "default" of a default label; of the function, for heads.
+        name: Of a label or of the label that a goto names, "default" of a default label, or of the function, for heads.
         variables: Variables that it sets, alters and reads.
     """
 
@@ -124,7 +124,7 @@ def parse(text: str, language: Language = "cpp") -> Syntax:
 
 
 def parsed_within(source: bytes, language: Language, seconds: float) -> Node | None:
-    """Returns the root of tree-sitter's tree; ``None`` if that takes longer, as for text made to be slow to parse.
+    """Returns the root of tree-sitter's tree, or ``None`` if that takes longer, as for text made to be slow to parse.
 
     Versions of tree-sitter that cannot be given a limit take as long as they take.
     """

@@ -83,12 +83,12 @@ class Variables:
 
 
 def node_text(node: Node | None) -> str:
-    """Returns the text of a node; empty if there is none."""
+    """Returns the text of a node, or empty if there is none."""
     return "" if node is None else node.text.decode("utf-8", "replace")
 
 
 def declared_name(declarator: Node | None) -> str | None:
-    """Returns the name that a declarator declares; none for functions."""
+    """Returns the name that a declarator declares, or none for functions."""
     while declarator is not None and declarator.type != "identifier":
         if declarator.type == "function_declarator" or not declarator.child_count:
             return None
