@@ -8,9 +8,11 @@ import pytest
 from agnncert.stacked import evidence as stacked
 from agnncert.stacked import model as models
 from agnncert.stacked.record import STEPS
+from agnncert.verifier import recount_stacked as recount
 from tests.soundness.laws import test_prices as prices
 from tests.soundness.laws import test_stacked_graphs as graphs
 from tests.soundness.laws import test_stacked_votes as votes
+from tests.unit.verifier import test_recount_stacked as blocks
 
 LAW = votes.test_no_attack_within_the_budget_changes_a_certified_label
 RADII = votes.test_radii_are_sound_for_every_attack_of_that_size
@@ -138,3 +140,25 @@ def test_a_law_notices_a_broken_line(monkeypatch, mistake, law, kind, old, new):
     monkeypatch.setattr(stacked.Leads, "cheapest", names["Leads"].cheapest)
     with pytest.raises(AssertionError):
         law(kind)
+
+
+RECOUNTED = [
+    ("later blocks are left out", "for first in range(0, most + 1, at_once)", "for first in range(0, 1, at_once)"),
+    ("the last number of lost neighbours is left out", "min(first + at_once, most + 1)", "min(first + at_once, most)"),
+    ("lost neighbours are free", "place = (num_lost + altered)", "place = (0 * num_lost + altered)"),
+    ("altered neighbours are free", " - altered[:, None, :] * cost", ""),
+    ("new neighbours are free", " - new * use.votes * cost", ""),
+]
+
+
+@pytest.mark.parametrize(("mistake", "old", "new"), RECOUNTED, ids=[one[0] for one in RECOUNTED])
+def test_a_broken_line_of_the_recount_is_noticed(monkeypatch, mistake, old, new):
+    text = Path(recount.__file__).read_text()
+    assert text.count(old) == 1, f"{old!r} is not there once"
+    names = {"__name__": recount.__name__}
+    exec(compile(text.replace(old, new), "broken", "exec"), names)
+    for name in ("survives", "_survives_exactly"):
+        monkeypatch.setattr(recount.DegreeTable, name, getattr(names["DegreeTable"], name))
+    names["BLOCK"] = 7
+    with pytest.raises(AssertionError):
+        blocks.test_blocks_change_no_answer(monkeypatch, 7, 0)
