@@ -22,7 +22,7 @@ from agnncert.errors import NotCovered
 from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proving import theorems as rules
+from agnncert.proving.evidence import VoteEvidence
 from tests.support import reference
 from tests.support.graphs import ids_of, pairs_of
 
@@ -97,13 +97,13 @@ def check_listing(votes: Votes, data: Any, division: Any, rows: Any = None) -> N
 # Laws
 
 
-def check_change(model: Any, data: Data, division: Any, change: Perturbation, task: str) -> int:
+def check_change(model: Any, data: Data, division: Any, change: Perturbation, task: str, engine: str = "fast") -> int:
     """A change moves no more votes than promised, and only those it may; returns the most it moved."""
     attacked = change.apply(data)
     graphs = [checked(d if task == "node" else [d], division) for d in (data, attacked)]
     call = bind(model, graphs[0], task)
     votes, then = (
-        votes_by_target(model, d, division, task, call, graph)
+        votes_by_target(model, d, division, task, call, graph, engine)
         for d, graph in zip((data, attacked), graphs, strict=True)
     )
     most = 0
@@ -206,10 +206,17 @@ def differ(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def votes_by_target(
-    model: Any, data: Data, division: Any, task: str, call: Any = None, graph: CanonicalGraph | None = None
+    model: Any,
+    data: Data,
+    division: Any,
+    task: str,
+    call: Any = None,
+    graph: CanonicalGraph | None = None,
+    engine: str = "fast",
 ) -> dict[Any, np.ndarray]:
     """Which votes are stable is not asked: then the model need not be called a second time."""
-    votes = votes_of(model, data if task == "node" else [data], division, call=call, tolerance=None, graph=graph)
+    asked = data if task == "node" else [data]
+    votes = votes_of(model, asked, division, engine, call=call, tolerance=None, graph=graph)
     table = votes.dense()
     return dict(zip(ids_of(data) if task == "node" else [None], table, strict=True))
 
@@ -349,8 +356,9 @@ def check_radius(num_groups: int = 4, num_classes: int = 3, abstain: bool = True
     """The radius is exact: no change of that many votes elects another class, some change of one more does."""
     cast_values = range(ABSTAIN if abstain else 0, num_classes)
     for votes in itertools.product(cast_values, repeat=num_groups):
-        counted = rules.count_votes(all_listed(votes, num_classes))
-        label, radius = int(counted.label[0]), int(rules.certified_radius(counted)[0])
+        no_reach = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32)
+        proof = VoteEvidence(all_listed(votes, num_classes), "node-centric/node", *no_reach)
+        label, radius = (int(part[0]) for part in proof.label_and_radius())
         assert label == winner(votes, num_classes)
         assert not _can_flip(votes, label, radius, cast_values, num_classes), f"{votes} breaks within {radius}"
         assert radius == num_groups or _can_flip(votes, label, radius + 1, cast_values, num_classes)

@@ -18,6 +18,7 @@ from agnncert.errors import AgnncertError
 from agnncert_live import Event, JournalError, events, http, journal, service, spent, store
 from agnncert_live.http import Guard, Limits, Refusal
 from tests.support.models import settled
+from tests.support.mutations import turns_red
 from tests.support.serving import a_service
 from tests.support.small_graphs import random_graph
 
@@ -217,6 +218,4 @@ def test_as_it_is_every_check_passes(check) -> None:
 
 @pytest.mark.parametrize(("mutation", "check"), MUTATIONS.items())
 def test_a_broken_guard_turns_its_check_red(mutation, check, monkeypatch) -> None:
-    mutation(monkeypatch)
-    with pytest.raises((AssertionError, pytest.fail.Exception, AgnncertError, RecursionError)):
-        check()
+    turns_red(monkeypatch, mutation, check, (AssertionError, pytest.fail.Exception, AgnncertError, RecursionError))

@@ -26,6 +26,7 @@ RULES = {
     "edge values": StackedVotes(edge_values=True),
     "mean of edge values": StackedVotes(combine="mean", edge_values=True),
     "trusted": StackedVotes(trusted=0),
+    "trusted edge values": StackedVotes(trusted=0, edge_values=True),
 }
 
 
@@ -122,7 +123,7 @@ def cases(theorem, numbers):
         ways = ((1.0, 1.0), (1.0, None), (None, -1.0), (0.0, 0.5))
         pairs = {pair: rng.choice(ways) for pair in PAIRS if rng.random() < 0.6}
         # Node 0 is the target. Ends of trusted edges must keep their features.
-        trusted = {pair for pair in pairs if rng.random() < 0.4} if theorem == "trusted" else set()
+        trusted = {pair for pair in pairs if rng.random() < 0.4} if theorem.startswith("trusted") else set()
         model = random_model(RULES[theorem], seed)
         leads = Leads(counted(model, kinds, pairs, trusted))
         scores = leads.score[0] / leads.divisor(leads.degree)[0] / STEPS
@@ -192,3 +193,70 @@ def test_no_nodes_within_the_budget_change_a_certified_label(theorem):
         for (how, _, _), winner in zip(worlds, found, strict=True):
             assert possible[how][winner], how
     assert certified
+
+
+def score_by_hand(model, data, target):
+    """The score of a node, and its number of neighbours that an attacker can change, edge by edge in plain loops."""
+    own = model.own_logits(data.x)
+    arcs: dict[int, list[tuple[bool, bool, torch.Tensor]]] = {}
+    for (source, head), (mark, *values) in zip(data.edge_index.t().tolist(), data.edge_attr.tolist(), strict=True):
+        for end, other, leaves in ((head, source, False), (source, head, True)):
+            if end == target and other != target:
+                safe = model.defence.trusted is not None and mark > 0
+                arcs.setdefault(other, []).append((leaves, safe, torch.tensor([values])))
+    free, safe = [], []
+    for other, found in arcs.items():
+        is_safe = any(mark for _, mark, _ in found)
+        votes = {
+            direction: [_vote_by_hand(model, data, own, other, leaves, values) for leaves, mark, values in found if leaves == direction and mark == is_safe]
+            for direction in (False, True)
+        }  # fmt: skip
+        means = [torch.stack(each).mean(dim=0) for each in votes.values() if each]
+        (safe if is_safe else free).append(torch.stack(means).mean(dim=0))
+    total, divisor = sum(free, torch.zeros(CLASSES)), 1.0
+    if model.defence.combine == "mean":
+        kappa = model.pseudo.exp()
+        total, divisor = total + kappa * torch.softmax(model.pseudo_votes, dim=0), kappa + len(free)
+    fixed = model.prior(own[target : target + 1])[0] + model.trusted_scale.exp() * sum(safe, torch.zeros(CLASSES))
+    return fixed + model.gate(own[target : target + 1])[0] * total / divisor, len(free)
+
+
+def _vote_by_hand(model, data, own, node, leaves, values):
+    logits = own[node : node + 1]
+    if model.edge_channels:
+        rows = model.edge_rows(values, torch.tensor([leaves]))
+        return torch.softmax(model.scores(logits, rows), dim=1)[0, :-1]
+    score = model.scores(logits)[0]
+    if model.defence.levels == 2:
+        ends = {frozenset(arc) for arc in data.edge_index.t().tolist() if node in arc and len(set(arc)) == 2}
+        for (other,) in (pair - {node} for pair in ends):
+            score[:-1] += model.weight_of_second * torch.softmax(model.first_scale * own[other], dim=0)
+    return torch.softmax(score, dim=0)[:-1]
+
+
+@pytest.mark.parametrize("theorem", RULES)
+@torch.no_grad()
+def test_scores_are_those_of_the_definition_in_plain_loops(theorem):
+    """What is counted, and what the model predicts, for pairs with one direction, with both, and with copies."""
+    listed = 0
+    for model, kinds, pairs, trusted in cases(theorem, range(200, 206)):
+        data = graph(kinds, pairs, trusted)
+        data.edge_index = torch.cat([data.edge_index, data.edge_index[:, :2]], dim=1)  # two edges a second time
+        data.edge_attr = torch.cat([data.edge_attr, data.edge_attr[:2] + torch.tensor([0.0, 3.0])])
+        data.edge_attr[1::3, 0] = 0.0  # trusted in one direction, or in one copy, only
+        if theorem.startswith("trusted"):
+            seen = data
+        else:
+            seen = data.clone()
+            seen.edge_attr = data.edge_attr[:, 1:] if model.defence.edge_values else None
+        evidence = StackedEvidence(**stacked_counts(model, prepared(seen).targets(list(range(NODES)))))
+        leads = Leads(evidence)
+        score = leads.score / leads.divisor(leads.degree)[:, None] / STEPS
+        forward = model(seen.x, seen.edge_index, edge_attr=seen.edge_attr)
+        for target in range(NODES):
+            expected, neighbours = score_by_hand(model, data, target)
+            assert evidence.degree[target] == neighbours
+            assert score[target] == pytest.approx(expected.numpy(), abs=1e-3)
+            assert forward[target].numpy() == pytest.approx(expected.numpy(), abs=1e-4)
+            listed += neighbours
+    assert listed > 20

@@ -255,6 +255,20 @@ def one_target(prior, gate, pseudo=0, slack=1):
     )  # fmt: skip
 
 
+def test_a_tie_goes_to_the_smaller_class():
+    """With an allowance of one step for each of two scores, a lead of two steps is a tie at worst."""
+    after_a_tie = {}
+    for label, rival in ((0, 1), (1, 0)):
+        prior = [0, 0]
+        prior[label] = 2
+        evidence = one_target(prior, [0, 0])
+        assert evidence.label_and_radius()[0].tolist() == [label]
+        after_a_tie[label] = bool(evidence.holds(Budget())[0])
+        prior[rival] = -1
+        assert one_target(prior, [0, 0]).holds(Budget()).tolist() == [True]
+    assert after_a_tie == {0: True, 1: False}
+
+
 @pytest.mark.parametrize("size", [0, 1, 10, 10_000, np.inf])
 def test_rounding_takes_nothing_for_new_neighbours_that_do_not_come(size):
     """In this mean every new neighbour helps the label, so that the worst attack adds none, however many it may add."""

@@ -18,6 +18,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from tests.support.deceivers import REMEMBERING, WHOLE_GRAPH, asking, at_exactly, gcn_norm
 from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
+from tests.support.mutations import Planted
 from tests.support.unfit_zoo import UNFIT, leaking
 
 DATA, LARGE = zoo_data(), zoo_data(nodes=1200, pairs=1500)
@@ -185,8 +186,10 @@ def test_a_broken_probe_lets_a_model_slip_through(monkeypatch, mistake, name):
     division = EdgeCentric(5) if mistake is nothing_added else NodeCentric(5)
     assert is_refused(name, division)
     with monkeypatch.context() as patch:
-        mistake(patch)
+        planted = Planted(patch)
+        mistake(planted)
         assert not is_refused(name, division)
+        planted.require_reached()
 
 
 def test_a_list_without_pins_would_trust_any_text(monkeypatch):

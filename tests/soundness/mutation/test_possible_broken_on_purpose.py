@@ -1,12 +1,10 @@
 """Theorem 12 with one line broken on purpose: a law turns red, whichever line it is."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from agnncert.proving import possible
 from tests.soundness.laws import test_possible as laws
+from tests.support.mutations import plant_text
 
 TIERS, OWN = laws.in_tiers, laws.of_own_groups
 
@@ -37,21 +35,10 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-def broken(old: str, new: str) -> dict:
-    """The names of the module, with one piece of its text replaced."""
-    text = Path(possible.__file__).read_text()
-    assert text.count(old) == 1, f"{old!r} is not there once"
-    names = {"__name__": possible.__name__}
-    exec(compile(text.replace(old, new), "broken", "exec"), names)
-    return names
-
-
 @pytest.mark.parametrize(
     ("mistake", "law", "old", "new"), MISTAKES, ids=lambda part: part if isinstance(part, str) else ""
 )
 def test_a_law_notices(monkeypatch, mistake, law, old, new):
-    names = broken(old, new)
-    for name in ("possible_classes", "possible_touches"):
-        monkeypatch.setattr(sys.modules[possible.__name__], name, names[name])
+    plant_text(monkeypatch, possible, old, new)
     with pytest.raises(AssertionError):
         law()

@@ -1,11 +1,10 @@
 """Theorem 13 with one line broken on purpose: a law turns red, whichever line it is."""
 
-from pathlib import Path
-
 import pytest
 
-from agnncert.proving import evidence, prices
+from agnncert.proving import prices
 from tests.support.cheapest import check_prices
+from tests.support.mutations import plant_text
 
 MISTAKES = [
     ("further edges of an injected node are free", "edge-centric/node", "min(weak, prices.injected_edges)", "0"),
@@ -39,18 +38,6 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("mistake", "theorem", "old", "new"), MISTAKES, ids=[f"{one[0]}-{one[1]}" for one in MISTAKES])
 def test_a_law_notices(monkeypatch, mistake, theorem, old, new):
-    text = Path(prices.__file__).read_text()
-    assert text.count(old) == 1, f"{old!r} is not there once"
-    names = {"__name__": prices.__name__}
-    exec(compile(text.replace(old, new), "broken", "exec"), names)
-    for name in (
-        "Rival",
-        "cheapest_in_tiers",
-        "cheapest_of_number",
-        "cheapest_per_neighbour",
-        "offers",
-        "price_of_number",
-    ):
-        monkeypatch.setattr(evidence, name, names[name])
+    plant_text(monkeypatch, prices, old, new)
     with pytest.raises((AssertionError, IndexError)):
         check_prices(theorem, rounds=150)

@@ -13,6 +13,7 @@ import agnncert as ac
 from agnncert.engine import reach, structure, votes
 from agnncert.graphs.canonical import canonical
 from agnncert.verdict import verify
+from tests.support.mutations import Planted
 
 # 0 is a neighbour of 1, 2 and 3 by arcs that leave it and arcs that enter it; 5 and 6 are pairs of one direction, up
 # and down; 4 and 7 are in both. The largest number of targets at one node is neither first nor last.
@@ -146,8 +147,10 @@ MISTAKES = {
 def test_a_mistake_in_the_shared_code_is_found_by_walking_along_the_graph(mistake, tmp_path, monkeypatch):
     make, division, task, reason = MISTAKES[mistake]
     assert certified(division, tmp_path, task)
-    make(monkeypatch)
+    planted = Planted(monkeypatch)
+    make(planted)
     verdict = certified(division, tmp_path, task)
+    planted.require_reached()
     assert not verdict, f"{mistake}: accepted"
     assert any(reason in words for words in verdict.reasons), verdict
 

@@ -22,6 +22,7 @@ from tests.support.forgers_world import world_of
 from tests.support.forging import Draft, derive, drafted, ids_of, seal, select, set_ids
 from tests.support.honest import Mixing, decisive
 from tests.support.judging import lies, verdict_on
+from tests.support.mutations import Planted
 from tests.support.refusals import opened
 from tests.support.vote_alterations import mend_cover
 
@@ -252,9 +253,11 @@ def test_a_check_that_is_switched_off_lets_a_forgery_pass(name, forgery, situati
     refused = verdict_on(tmp_path / "forged.cert", world, situation)
     assert not refused.holds
     with monkeypatch.context() as patch:
-        mistake(patch)
+        planted = Planted(patch)
+        mistake(planted)
         verdict = verdict_on(tmp_path / "forged.cert", world, situation)
         assert verdict.holds, f"also refused because: {verdict}"
+        planted.require_reached()
 
 
 def test_without_an_audit_a_model_that_mixes_all_nodes_would_be_certified(monkeypatch, tmp_path):

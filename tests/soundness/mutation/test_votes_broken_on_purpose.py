@@ -20,6 +20,7 @@ from agnncert.proving import theorems as rules
 from agnncert_peers.testing import views
 from tests.support import own_groups, tiny, voted
 from tests.support.harness import KINDS
+from tests.support.mutations import turns_red
 from tests.support.tiny import Cell
 from tests.support.waking import check_waking
 
@@ -158,9 +159,7 @@ MUTATIONS = [
 @pytest.mark.parametrize(("theorem", "mistake", "check"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part))
 def test_a_broken_rule_turns_its_check_red(monkeypatch, theorem, mistake, check):
     with monkeypatch.context() as patch:
-        mistake(patch)
-        with pytest.raises((AssertionError, AgnncertError)):
-            check()
+        turns_red(patch, mistake, check, (AssertionError, AgnncertError))
 
 
 UNBROKEN = {
