@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from agnncert.certificates.budget import PRICED, Budget, Prices
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.errors import DivisionError
 from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Counts, Facts
 
 PriceOfNumber = Callable[[IntArray], FloatArray]  # the price of moving so many votes, whichever
@@ -110,7 +111,11 @@ class Offer:
 
 
 def offers(theorem: str, prices: Prices) -> list[Offer]:
-    """Returns all ways to attack under a theorem with tiers. The cheapest attack is one of them."""
+    """Returns all ways to attack under a theorem with tiers. The cheapest attack is one of them.
+
+    Raises:
+        DivisionError: Nobody wrote down what moving votes costs under this theorem.
+    """
     node = min(prices.delete_nodes, prices.change_features)
     weak = min(prices.delete_edges, prices.change_edges)
     joined_node = prices.inject_nodes + prices.injected_edges
@@ -130,9 +135,18 @@ def offers(theorem: str, prices: Prices) -> list[Offer]:
         middle = min(node, prices.inject_nodes)
         return [Offer(prices.inject_nodes, min(weak, prices.add_edges, middle), middle=middle)]
     plain = Offer(strong, min(weak, node, strong))
+    if theorem == "node-centric/node":
+        return [plain]
     if theorem == "gated/node":
         return [plain, replace(plain, fixed=prices.target_features, own_group=True)]
-    return [plain]
+    raise _no_prices(theorem, "offers")
+
+
+def _no_prices(theorem: str, function: str) -> DivisionError:
+    return DivisionError(
+        f"the price of an attack under the theorem {theorem!r} is not known, and the prices of another theorem may be "
+        f"too high. Write down what moving votes costs under it in {function}() of agnncert/proving/prices.py."
+    )
 
 
 def cheapest_in_tiers(rival: Rival, offer: Offer, facts: Facts) -> FloatArray:
@@ -293,17 +307,22 @@ def price_of_number(theorem: str, prices: Prices, parameters: Mapping[str, int],
         prices: What each kind of change costs.
         parameters: Whole numbers that the theorem refers to.
         most: The largest number of votes that will be asked for.
+
+    Raises:
+        DivisionError: Nobody wrote down what moving votes costs under this theorem.
     """
     edge = min(prices.add_edges, prices.delete_edges, prices.change_edges)
     if theorem.startswith("gnncert-e/"):
         return lambda number: pay(edge, number)
-    if theorem.startswith("custom"):
+    if theorem.startswith("custom/"):
         return _price_of_mixes(prices, parameters, most)
     target = prices.target_features if theorem.endswith("/node") else math.inf
     by_features = _price_of_features(prices.change_features, target, most)
     if theorem.startswith("gnncert-n/"):
         return lambda number: np.asarray(by_features[number])
-    return _price_in_grid(edge, by_features, parameters)
+    if theorem.startswith("gnncert-en/"):
+        return _price_in_grid(edge, by_features, parameters)
+    raise _no_prices(theorem, "price_of_number")
 
 
 def _price_of_features(others: float, target: float, most: int) -> FloatArray:
@@ -489,6 +508,9 @@ def cheapest_per_neighbour(rival: Rival, theorem: str, prices: Prices, counts: C
 
     A pair of a graph is touched by its nodes, too. Where both can be paid, and deleting a node is cheaper than to give
     it other features, it is taken for the latter, which makes the price a bound.
+
+    Raises:
+        DivisionError: Nobody wrote down what moving votes costs under this theorem.
     """
     votes = _Touchable.of(rival, counts, facts)
     if theorem == "per-pair/graph":
@@ -496,6 +518,8 @@ def cheapest_per_neighbour(rival: Rival, theorem: str, prices: Prices, counts: C
     if theorem == "per-neighbour/graph":
         each = _TouchPrices(new=prices.inject_nodes, lost=prices.delete_nodes, altered=prices.change_features)
         return _cheapest_touches(votes, each)
+    if theorem not in ("per-pair/node", "per-neighbour/node"):
+        raise _no_prices(theorem, "cheapest_per_neighbour")
     each = _TouchPrices(
         new=min(prices.add_edges, prices.inject_nodes + prices.injected_edges),
         lost=min(prices.delete_edges, prices.delete_nodes),
