@@ -25,8 +25,8 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from agnncert.graphs.canonical import canonical
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert_peers.bounds import ClassBounds
-from agnncert_peers.interception import find_sources
-from agnncert_peers.noise import InterceptionNoise
+from agnncert_peers.interception_noise import InterceptionNoise
+from agnncert_peers.paths import find_sources
 
 FILE = Path(__file__).parent.parent / "results" / "interception.json"
 CLASSES, FEATURES = 3, 3

@@ -21,8 +21,8 @@ def measure(name: str, root: str, p_edge: float = 0.8, p_node: float = 0.9) -> d
     from agnncert.engine.adapter import bind
     from agnncert.graphs.canonical import canonical
     from agnncert.graphs.targets import target_rows
-    from agnncert_peers.deletions import DeletionSampler
-    from agnncert_peers.sampling import ESTIMATION, stream
+    from agnncert_peers.deletion_sampler import DeletionSampler
+    from agnncert_peers.draws import ESTIMATION, stream
 
     data = ac.load_dataset(name, root=root)
     model = ac.build_model("gcn", data, hidden_channels=64, num_layers=2).eval()

@@ -10,7 +10,7 @@ from agnncert.certificates.votes import ABSTAIN, Votes, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
-from agnncert_peers.noise import FlipNoise
+from agnncert_peers.flip_noise import FlipNoise
 from agnncert_peers.samples import SampleEvidence
 from tests.support.certificates import grid, printed_division
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agnncert_peers.sampling import pair_at, place_of_pair, runs, stream, successes
+from agnncert_peers.draws import pair_at, place_of_pair, runs, stream, successes
 
 
 @pytest.mark.parametrize("p", [0.001, 0.1, 0.2, 0.5, 0.9, 0.999])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agnncert.errors import CertificateError, SettingsError
-from agnncert_peers.sampling import SampleCounts, check_samples, collect
+from agnncert_peers.sample_counts import SampleCounts, check_samples, collect
 
 KEY = {"method": "test", "graph": "abc"}
 

@@ -10,9 +10,10 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 from agnncert.engine.adapter import bind
 from agnncert.graphs.canonical import canonical
-from agnncert_peers.deletions import DeletionSampler, draw_survivors
-from agnncert_peers.noise import DeletionNoise
-from agnncert_peers.sampling import Pairs, stream
+from agnncert_peers.deletion_noise import DeletionNoise
+from agnncert_peers.deletion_sampler import DeletionSampler, draw_survivors
+from agnncert_peers.draws import stream
+from agnncert_peers.pairs import Pairs
 from tests.support.small_graphs import WeightedModel, node_model, random_graph
 
 

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from agnncert.certificates.budget import Budget
 from agnncert.errors import BudgetError, SettingsError
 from agnncert_peers.bounds import ClassBounds
-from agnncert_peers.noise import TESTS, DeletionNoise
+from agnncert_peers.deletion_noise import TESTS, DeletionNoise
 
 SOUND = [name for name in TESTS if name != "legacy-unsound"]
 

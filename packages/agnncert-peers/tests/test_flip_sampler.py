@@ -9,9 +9,11 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from agnncert.engine.adapter import bind
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.graphs.canonical import canonical, canonical_set
-from agnncert_peers.flips import Flippable, FlipSampler
-from agnncert_peers.noise import FlipNoise
-from agnncert_peers.sampling import Pairs, require_simple, stream
+from agnncert_peers.draws import stream
+from agnncert_peers.flip_noise import FlipNoise
+from agnncert_peers.flip_sampler import FlipSampler
+from agnncert_peers.flippable import Flippable
+from agnncert_peers.pairs import Pairs, require_simple
 from tests.support.small_graphs import WeightedModel, graph_model, node_model, random_graph
 
 

@@ -7,7 +7,7 @@ import pytest
 from agnncert.certificates.budget import Budget
 from agnncert.errors import SettingsError
 from agnncert_peers.bounds import LARGEST_FLIPS, ClassBounds, flip_regions, joint_regions
-from agnncert_peers.noise import FlipNoise
+from agnncert_peers.flip_noise import FlipNoise
 
 
 def bounds_of(*top):

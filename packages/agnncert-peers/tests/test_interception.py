@@ -14,11 +14,12 @@ from agnncert.engine.adapter import bind
 from agnncert.errors import CertificateError, ModelContractError, SettingsError
 from agnncert.graphs.canonical import canonical
 from agnncert.storage import write_sealed
-from agnncert_peers.interception import Interception, InterceptionSampler, _draw, find_sources
-from agnncert_peers.noise import InterceptionNoise
+from agnncert_peers.draws import stream
+from agnncert_peers.interception import Interception, InterceptionSampler, _draw
+from agnncert_peers.interception_noise import InterceptionNoise
+from agnncert_peers.paths import find_sources
 from agnncert_peers.recheck import redraw
 from agnncert_peers.samples import SampleEvidence
-from agnncert_peers.sampling import stream
 from experiments.benchmarks.interception import World, attack
 from tests.support.hostile import open_up
 from tests.support.small_graphs import graph_model, known_model, random_graph
@@ -63,9 +64,9 @@ def test_too_many_paths_are_counted_in_parts_or_refused(monkeypatch):
     graph = canonical(random_graph(30, 120))
     rows = np.arange(30)
     whole = find_sources(graph, rows, MUCH)
-    monkeypatch.setattr("agnncert_peers.interception._MOST_PATHS", 600)
+    monkeypatch.setattr("agnncert_peers.paths._MOST_PATHS", 600)
     assert find_sources(graph, rows, MUCH).equals(whole)
-    monkeypatch.setattr("agnncert_peers.interception._MOST_PATHS", 5)
+    monkeypatch.setattr("agnncert_peers.paths._MOST_PATHS", 5)
     with pytest.raises(SettingsError, match="more than 5 paths of up to 3 edges"):
         find_sources(graph, rows, MUCH)
 

@@ -14,7 +14,9 @@ from agnncert.storage import write_sealed
 from agnncert.verdict import verify
 from agnncert_peers import recount_samples
 from agnncert_peers.bounds import class_bounds, lower_bound
-from agnncert_peers.noise import TESTS, DeletionNoise, FlipNoise, InterceptionNoise, Sources
+from agnncert_peers.deletion_noise import TESTS, DeletionNoise
+from agnncert_peers.flip_noise import FlipNoise
+from agnncert_peers.interception_noise import InterceptionNoise, Sources
 from agnncert_peers.recount_samples import (
     MARGIN,
     MOST_SAMPLES,

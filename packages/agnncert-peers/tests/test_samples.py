@@ -11,7 +11,8 @@ import pytest
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.errors import CertificateError, SettingsError
-from agnncert_peers.noise import DeletionNoise, FlipNoise
+from agnncert_peers.deletion_noise import DeletionNoise
+from agnncert_peers.flip_noise import FlipNoise
 from agnncert_peers.samples import TOGETHER, SampleEvidence
 
 SELECTION = np.array([[10, 0, 0], [6, 4, 0], [0, 10, 0]])

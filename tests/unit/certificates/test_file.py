@@ -13,7 +13,7 @@ from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import CertificateError
 from agnncert.proving.certificate import Certificate, load_certificate, usual_budgets
 from agnncert.verdict import verify
-from agnncert_peers.noise import DeletionNoise
+from agnncert_peers.deletion_noise import DeletionNoise
 from agnncert_peers.samples import SampleEvidence, sample_claim
 from tests.support.certificates import certificate_of, random_evidence
 from tests.support.hostile import open_up

@@ -5,9 +5,12 @@ they vote over random changes of the graph, called noise, and their certificates
 
 - ``smoothing``: what the smoothing defences share: sampling, certificate, noisy training data
 - ``gnncert``: GNNCert-E, -N and -EN
-- ``flips``: RS and sparsity-aware RS; ``deletions``: Bi-RS; ``interception``: message-interception smoothing
-- ``sampling``: random draws, a model run on many noisy graphs at once, counts that can be interrupted and resumed
-- ``bounds``, ``noise``, ``samples``: from counts of noisy predictions to what is certified; no torch
+- ``flips``: RS and sparsity-aware RS, with ``flippable`` and ``flip_sampler``; ``deletions``: Bi-RS, with
+  ``deletion_sampler``; ``interception``: message-interception smoothing, with ``paths``
+- ``draws``: random draws; ``pairs``: the pairs of nodes that they act on; ``noisy_union``: a model run on many noisy
+  graphs at once; ``sample_counts``: counts that can be interrupted and resumed
+- ``bounds``, ``noise``, ``flip_noise``, ``deletion_noise``, ``interception_noise``, ``cheapest``, ``samples``: from
+  counts of noisy predictions to what is certified; no torch
 - ``recheck``: draws the samples of a certificate again; ``recount_samples``: derives its statements a second time;
   ``sample_claim``: its words
 - ``compared``: ``compare``; ``threat``: kinds of attack; ``runner``: one defence from training to its row;

@@ -28,7 +28,7 @@ _ROUNDING = 1e-12
 
 
 def lower_bound(successes: IntArray, trials: int, alpha: float) -> FloatArray:
-    """A probability that the true one falls below with probability ``alpha`` at most (one-sided, exact).
+    """Returns a probability that the true one falls below with probability ``alpha`` at most (one-sided, exact).
 
     Args:
         successes: Successes among ``trials`` independent ones, any shape.
@@ -45,7 +45,7 @@ def lower_bound(successes: IntArray, trials: int, alpha: float) -> FloatArray:
 
 
 def _corrected(bound: FloatArray, k: FloatArray, trials: int, alpha: float) -> FloatArray:
-    """The bound, found by bisection where the inverse is too high by more than the margin.
+    """Returns the bound, found by bisection where the inverse is too high by more than the margin.
 
     The probability of this many successes is accurate where its inverse is not.
     """
@@ -56,15 +56,18 @@ def _corrected(bound: FloatArray, k: FloatArray, trials: int, alpha: float) -> F
     wrong = too_high(np.maximum(bound - _ROUNDING, 0.0))
     if not wrong.any():
         return bound
-    low, high = np.zeros(bound.shape), bound
+    low = np.zeros(bound.shape)
+    high = bound
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = np.where(too_high(middle), low, middle), np.where(too_high(middle), middle, high)
+        is_too_high = too_high(middle)
+        low = np.where(is_too_high, low, middle)
+        high = np.where(is_too_high, middle, high)
     return np.where(wrong, low, bound)
 
 
 def upper_bound(successes: IntArray, trials: int, alpha: float) -> FloatArray:
-    """A probability that the true one exceeds with probability ``alpha`` at most (one-sided, exact).
+    """Returns a probability that the true one exceeds with probability ``alpha`` at most (one-sided, exact).
 
     Example:
         >>> upper_bound(np.array([0, 10, 100]), 100, 0.05).round(4)
@@ -93,8 +96,10 @@ class ClassBounds:
     each: FloatArray | None = None
 
     def against(self, k: int) -> "ClassBounds":
-        """The bounds as if class ``k`` were the only rival."""
-        return self if self.each is None else replace(self, other=self.each[:, k])
+        """Returns the bounds as if class ``k`` were the only rival."""
+        if self.each is None:
+            return self
+        return replace(self, other=self.each[:, k])
 
     @property
     def abstains(self) -> BoolArray:
@@ -103,7 +108,7 @@ class ClassBounds:
 
 
 def class_bounds(selection: IntArray, estimation: IntArray, alpha: float) -> ClassBounds:
-    """Label and class bounds of each target; its bounds hold together with probability ``1 - alpha``.
+    """Returns the label and class bounds of each target, which hold together with probability ``1 - alpha``.
 
     Args:
         selection: Class counts of the samples that choose the label, shape ``[n, classes]``; ties go to the
@@ -127,7 +132,8 @@ def class_bounds(selection: IntArray, estimation: IntArray, alpha: float) -> Cla
     if num_classes > 2:
         # The rival is the worst of all other classes, not the runner-up of the selection samples.
         each = np.minimum(each, upper_bound(estimation, trials, share))
-    return ClassBounds(label, top, each.max(axis=1) if num_classes > 1 else 1.0 - top, each=each)
+    other = each.max(axis=1) if num_classes > 1 else 1.0 - top
+    return ClassBounds(label, top, other, each=each)
 
 
 # Larger attacks are not evaluated. Up to this size masses are accurate to 1e-12, and no useful noise withstands it.
@@ -150,9 +156,9 @@ class Regions:
     log_ratio: FloatArray
 
     def low(self, p: FloatArray) -> FloatArray:
-        """Least probability around the perturbed input of an event that has ``p`` around the clean one.
+        """Returns the least probability around the perturbed input of an event that has ``p`` around the clean one.
 
-        Rounded downwards: masses are accurate to 1e-12, so ``p`` and the answer are lowered by that.
+        The answer is rounded downwards: masses are accurate to 1e-12, so ``p`` and the answer are lowered by that.
         """
         x, y = _path(self.clean, self.perturbed)
         first = np.concatenate([[True], np.diff(x) > 0])  # where mass is too small to show, take the smaller answer
@@ -161,7 +167,7 @@ class Regions:
         return np.asarray(np.clip(answer - beyond - _ROUNDING, 0.0, 1.0))
 
     def up(self, p: FloatArray) -> FloatArray:
-        """Greatest probability around the perturbed input of such an event; rounded upwards."""
+        """Returns the greatest probability around the perturbed input of such an event, rounded upwards."""
         x, y = _path(self.clean[::-1], self.perturbed[::-1])
         last = np.concatenate([np.diff(x) > 0, [True]])
         answer = np.interp(np.asarray(p) + _ROUNDING, x[last], y[last])
@@ -169,18 +175,20 @@ class Regions:
         return np.asarray(np.clip(answer + beyond + _ROUNDING, 0.0, 1.0))
 
     def certifies(self, top: FloatArray, other: FloatArray) -> npt.NDArray[np.bool_]:
-        """Whether a class of probability at least ``top`` still beats all others, each at most ``other``."""
+        """Tells whether a class of probability at least ``top`` still beats all others, each at most ``other``."""
         return np.asarray(self.low(top) > self.up(other))
 
 
 def _path(clean: FloatArray, perturbed: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Corners of the curve from probability to probability when regions are filled in the given order."""
-    return np.concatenate([[0.0], np.cumsum(clean)]), np.concatenate([[0.0], np.cumsum(perturbed)])
+    """Returns the corners of the curve from probability to probability when regions are filled in the given order."""
+    x = np.concatenate([[0.0], np.cumsum(clean)])
+    y = np.concatenate([[0.0], np.cumsum(perturbed)])
+    return x, y
 
 
 @lru_cache(maxsize=4096)
 def flip_regions(added: int, deleted: int, p_add: float, p_delete: float) -> Regions:
-    """Regions of noise that flips 0 to 1 with ``p_add`` and 1 to 0 with ``p_delete``, entry by entry.
+    """Returns the regions of noise that flips 0 to 1 with ``p_add`` and 1 to 0 with ``p_delete``, entry by entry.
 
     Only the entries in which the inputs differ matter, and of them only how many agree with the perturbed input.
 
@@ -196,26 +204,28 @@ def flip_regions(added: int, deleted: int, p_add: float, p_delete: float) -> Reg
     """
     if p_add == 0 or p_delete == 0:
         return _one_sided(added, deleted, p_add, p_delete)
+    clean = np.convolve(_binomial(added, p_add), _binomial(deleted, p_delete))
+    perturbed = np.convolve(_binomial(added, 1 - p_delete), _binomial(deleted, 1 - p_add))
     agreeing = np.arange(added + deleted + 1)
-    return _frozen(
-        np.convolve(_binomial(added, p_add), _binomial(deleted, p_delete)),
-        np.convolve(_binomial(added, 1 - p_delete), _binomial(deleted, 1 - p_add)),
-        (agreeing - deleted) * (math.log(p_add) - math.log1p(-p_delete))
-        + (agreeing - added) * (math.log(p_delete) - math.log1p(-p_add)),
-    )
+    ratio_of_ones = math.log(p_add) - math.log1p(-p_delete)
+    ratio_of_zeros = math.log(p_delete) - math.log1p(-p_add)
+    log_ratio = (agreeing - deleted) * ratio_of_ones + (agreeing - added) * ratio_of_zeros
+    return _frozen(clean, perturbed, log_ratio)
 
 
 def _one_sided(added: int, deleted: int, p_add: float, p_delete: float) -> Regions:
-    """Noise in one direction only: some outcomes are possible around one of the two inputs alone.
+    """Returns the regions of noise in one direction only: some outcomes are possible around one of the inputs alone.
 
     With ``p_add = 0`` a 1 at a deleted entry rules out the perturbed input, and a 1 at an added entry rules out the
     clean input; only samples with zeros at all these entries are possible around both. With ``p_delete = 0`` it is
     the other way round.
     """
     if p_add == 0:
-        undecided_clean, undecided_perturbed = p_delete**deleted, p_delete**added
+        undecided_clean = p_delete**deleted
+        undecided_perturbed = p_delete**added
     else:
-        undecided_clean, undecided_perturbed = p_add**added, p_add**deleted
+        undecided_clean = p_add**added
+        undecided_perturbed = p_add**deleted
     masses = [(1 - undecided_clean, 0.0), (undecided_clean, undecided_perturbed), (0.0, 1 - undecided_perturbed)]
     kept = [(p, q) for p, q in masses if p > 0 or q > 0]
     clean, perturbed = np.array(kept).T
@@ -224,12 +234,13 @@ def _one_sided(added: int, deleted: int, p_add: float, p_delete: float) -> Regio
 
 
 def _binomial(trials: int, p: float) -> FloatArray:
-    """Probabilities of 0 … ``trials`` successes, by repeated squaring of the generating polynomial.
+    """Returns the probabilities of 0 … ``trials`` successes, by repeated squaring of the generating polynomial.
 
     All terms are positive, so nothing cancels: the relative error stays below about ``trials`` roundings. The
     alternating recursion of the released code gives negative probabilities from about 100 entries on.
     """
-    result, power = np.ones(1), np.array([1 - p, p])
+    result = np.ones(1)
+    power = np.array([1 - p, p])
     while trials:
         if trials & 1:
             result = np.convolve(result, power)
@@ -240,7 +251,7 @@ def _binomial(trials: int, p: float) -> FloatArray:
 
 
 def joint_regions(first: Regions, second: Regions) -> Regions:
-    """Regions of two independent noises at once, such as on edges and on features.
+    """Returns the regions of two independent noises at once, such as on edges and on features.
 
     Products of regions are not sorted, so they are sorted again. The released joint certificate does not, and its
     answers are too optimistic.

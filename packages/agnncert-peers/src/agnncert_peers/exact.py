@@ -32,7 +32,8 @@ from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress, follow
 from agnncert.storage import write_atomic
-from agnncert_peers.sampling import Pairs, require_simple, runs
+from agnncert_peers.draws import runs
+from agnncert_peers.pairs import Pairs, require_simple
 
 ROBUST, BROKEN, UNDECIDED = "robust", "broken", "undecided"
 

@@ -12,10 +12,12 @@ from agnncert.engine.votes import EngineName
 from agnncert.errors import CertificateError, ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.proving.certificate import Certificate
+from agnncert_peers.deletion_noise import DeletionNoise
 from agnncert_peers.deletions import BiRS
+from agnncert_peers.flip_noise import FlipNoise
 from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.interception import Interception
-from agnncert_peers.noise import DeletionNoise, FlipNoise, InterceptionNoise
+from agnncert_peers.interception_noise import InterceptionNoise
 from agnncert_peers.samples import SampleEvidence
 from agnncert_peers.smoothing import Smoothing
 

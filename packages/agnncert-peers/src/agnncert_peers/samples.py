@@ -1,7 +1,6 @@
 """SampleEvidence: class counts under random noise, from which a probabilistic certificate is derived."""
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -9,19 +8,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.budget import PRICED, Budget, Prices
+from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
 from agnncert.proving.evidence import Evidence
 from agnncert.proving.words import Subject, Words
 from agnncert_peers.bounds import ClassBounds, class_bounds
-from agnncert_peers.noise import DeletionNoise, FlipNoise, InterceptionNoise, Noise, Sources
+from agnncert_peers.cheapest import cheapest_by_budgets
+from agnncert_peers.deletion_noise import DeletionNoise
+from agnncert_peers.flip_noise import FlipNoise
+from agnncert_peers.interception_noise import InterceptionNoise, Sources
+from agnncert_peers.noise import Noise
 from agnncert_peers.sample_claim import make_sample_claim
 from agnncert_peers.sample_words import sample_words
 
-MOST_STEPS = 10_000
-EACH, TOGETHER = "each target", "all targets together"
+# What the error probability is spent on.
+EACH = "each target"
+TOGETHER = "all targets together"
 SCOPES = (EACH, TOGETHER)
 
 _NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (FlipNoise, DeletionNoise, InterceptionNoise)}
@@ -49,11 +53,6 @@ class SampleEvidence(Evidence):
     kind: ClassVar[str] = "samples"
     defends_plain_model: ClassVar[bool] = True
 
-    @property
-    def num_predictions(self) -> int:
-        """The number of samples of each target."""
-        return int(self.selection[0].sum() + self.estimation[0].sum()) if self.num_targets else 0
-
     method: str
     noise: Noise
     selection: IntArray
@@ -73,22 +72,24 @@ class SampleEvidence(Evidence):
                 f"selection counts have shape {self.selection.shape}, estimation counts "
                 f"{self.estimation.shape}: both must be [targets, classes]."
             )
-        for name, counts in (("selection", self.selection), ("estimation", self.estimation)):
-            totals = np.unique(counts.sum(axis=1))
-            if (counts < 0).any() or len(totals) > 1 or (len(totals) and totals[0] < 1):
-                raise SettingsError(
-                    f"{name} counts must not be negative and must sum to the same number of samples, at "
-                    f"least 1, for every target; found sums {totals[:3].tolist()}."
-                )
-        if isinstance(self.noise, InterceptionNoise) != (self.sources is not None):
+        _check_counts("selection", self.selection)
+        _check_counts("estimation", self.estimation)
+        hops = self.noise.hops if isinstance(self.noise, InterceptionNoise) else None
+        if (hops is None) != (self.sources is None):
             raise SettingsError("noise that intercepts messages needs the paths to each target, other noise has none.")
-        if isinstance(self.noise, InterceptionNoise) and self.sources is not None:
-            self.sources.check(self.num_targets, self.noise.hops)
+        if hops is not None and self.sources is not None:
+            self.sources.check(self.num_targets, hops)
 
     @property
     def num_targets(self) -> int:
         """Number of targets ``n``."""
         return len(self.estimation)
+
+    @property
+    def num_predictions(self) -> int:
+        """Number of samples of each target."""
+        of_first_target = self.selection[:1].sum() + self.estimation[:1].sum()  # all have as many
+        return int(of_first_target)
 
     @property
     def counts(self) -> IntArray:
@@ -102,10 +103,13 @@ class SampleEvidence(Evidence):
 
     @cached_property
     def _bounds_together(self) -> ClassBounds:
+        """Bounds that hold for all targets at once, whatever the scope."""
         return self._bounds(TOGETHER)
 
     def _bounds(self, scope: str) -> ClassBounds:
-        alpha = self.alpha / max(self.num_targets, 1) if scope == TOGETHER else self.alpha
+        alpha = self.alpha
+        if scope == TOGETHER:
+            alpha = self.alpha / max(self.num_targets, 1)
         bounds = class_bounds(self.selection, self.estimation, alpha)
         if self.sources is None or not isinstance(self.noise, InterceptionNoise):
             return bounds
@@ -117,39 +121,45 @@ class SampleEvidence(Evidence):
         return sample_words(subject, num_samples)
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Label and radius of each target, shape ``[n]``; -1 where the samples do not decide."""
+        """Returns the label and the radius of each target, shape ``[n]``; -1 where the samples do not decide."""
         return self.bounds.label.astype(np.int64), self.noise.radius(self.bounds)
 
     def holds(self, budget: Budget) -> BoolArray:
-        """Whether each target keeps its label against ``budget``, shape ``[n]``."""
+        """Tells whether each target keeps its label against ``budget``, shape ``[n]``."""
         return self.noise.holds(budget, self.bounds)
 
     def possible(self, at: Budget | float) -> BoolArray:
-        """Which classes may become the most probable one under an attack, shape ``[n, classes]``; a bound.
+        """Tells which classes may become the most probable one under an attack, shape ``[n, classes]``. It is a bound.
 
         All others are less probable than the label after every such attack. All bounds of a target hold together with
         the probability that the claim states.
         """
-        label, classes = self.bounds.label, np.arange(self.estimation.shape[1])
-        rivals = (self.bounds.against(k) for k in range(len(classes)))
+        classes = np.arange(self.estimation.shape[1])
+        excluded = np.stack([self._excluded(k, at) for k in classes.tolist()], axis=1)
+        is_label = classes == self.bounds.label[:, None]
+        return np.asarray(~excluded | is_label)
+
+    def _excluded(self, k: int, at: Budget | float) -> BoolArray:
+        """Tells for which targets class ``k`` stays less probable than the label, shape ``[n]``."""
+        bounds = self.bounds.against(k)
         if isinstance(at, Budget):
-            excluded = [self.noise.holds(at, rival) for rival in rivals]
-        else:
-            excluded = [self.noise.radius(rival) >= at for rival in rivals]
-        return np.asarray(~np.stack(excluded, axis=1) | (classes == label[:, None]))
+            return self.noise.holds(at, bounds)
+        return np.asarray(self.noise.radius(bounds) >= at)
 
     def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
-        """A price that every attack costs at least which changes the label of a target, shape ``[n]``; a bound."""
+        """Returns a price that every attack costs at least which changes the label of a target, shape ``[n]``."""
 
         def broken(budget: Budget) -> BoolArray:
-            return ~self.holds(budget) if label is None else self.possible(budget)[:, label]
+            if label is None:
+                return ~self.holds(budget)
+            return self.possible(budget)[:, label]
 
         return cheapest_by_budgets(broken, prices, self.num_targets)
 
     def holds_flips(
         self, add_edges: int = 0, delete_edges: int = 0, add_entries: int = 0, delete_entries: int = 0
     ) -> BoolArray:
-        """Whether each target is certified against this many flips of single entries, shape ``[n]``.
+        """Tells whether each target is certified against this many flips of single entries, shape ``[n]``.
 
         Args:
             add_edges: Edges added; only edges at the target, if only its row was subject to noise.
@@ -165,28 +175,33 @@ class SampleEvidence(Evidence):
         return self.noise.withstands(self.bounds, add_edges, delete_edges, add_entries, delete_entries)
 
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
-        """How many targets one attacked graph can break at most: as many as are not certified one by one.
+        """Bounds how many targets one attacked graph can break: as many as are not certified one by one.
 
         In the graph task a target is a graph, so an attacked graph breaks one at most. The number speaks about all
         targets at once, so ``alpha`` is spent on all of them together, whatever the scope.
         """
         counted = np.ones(self.num_targets, dtype=bool) if among is None else among
         broken = counted & ~self.noise.holds(budget, self._bounds_together)
-        return int(broken.any() if self.task == "graph" else broken.sum())
+        if self.task == "graph":
+            return int(broken.any())
+        return int(broken.sum())
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """The counts, and the paths to each target if noise intercepts messages."""
-        counts = {"selection": self.selection, "estimation": self.estimation}
-        return counts if self.sources is None else counts | {"start": self.sources.start, "paths": self.sources.paths}
+        """Returns the counts, and the paths to each target if noise intercepts messages."""
+        tensors = {"selection": self.selection, "estimation": self.estimation}
+        if self.sources is not None:
+            tensors["start"] = self.sources.start
+            tensors["paths"] = self.sources.paths
+        return tensors
 
     def settings(self) -> dict[str, Any]:
-        """Method, noise, error probability and seed."""
+        """Returns method, noise, error probability and seed, as a file stores them."""
         plain = {name: getattr(self, name) for name in ("method", "alpha", "scope", "seed", "task")}
         return plain | {"noise": self.noise.settings()}
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Evidence from a file.
+        """Makes evidence from what a file stores.
 
         Raises:
             CertificateError: Something is missing, of another shape, or contradicts itself.
@@ -194,17 +209,41 @@ class SampleEvidence(Evidence):
         try:
             parameters = dict(settings["noise"])
             noise = _NOISES[parameters.pop("kind")].load(parameters)
-            counts: dict[str, Any] = {name: _whole(tensors[name]) for name in ("selection", "estimation")}
-            rest = {name: settings[name] for name in ("method", "alpha", "scope", "seed", "task")}
+            sources = None
             if isinstance(noise, InterceptionNoise):
-                rest["sources"] = Sources(_whole(tensors["start"]), _whole(tensors["paths"]))
-            return cls(noise=noise, **counts, **rest)
+                sources = Sources(_whole(tensors["start"]), _whole(tensors["paths"]))
+            return cls(
+                method=settings["method"],
+                noise=noise,
+                selection=_whole(tensors["selection"]),
+                estimation=_whole(tensors["estimation"]),
+                alpha=settings["alpha"],
+                scope=settings["scope"],
+                seed=settings["seed"],
+                task=settings["task"],
+                sources=sources,
+            )
         except (KeyError, TypeError, ValueError, SettingsError, BudgetError) as error:
             raise CertificateError(f"the evidence of a smoothing certificate is damaged: {error}") from error
 
 
+def _check_counts(name: str, counts: IntArray) -> None:
+    """Refuses counts that are negative, or whose sums differ from target to target."""
+    totals = np.unique(counts.sum(axis=1))
+    same_total = len(totals) <= 1
+    if (counts < 0).any() or not same_total or (totals < 1).any():
+        raise SettingsError(
+            f"{name} counts must not be negative and must sum to the same number of samples, at "
+            f"least 1, for every target; found sums {totals[:3].tolist()}."
+        )
+
+
 def check_alpha(alpha: float, scope: str) -> None:
-    """Raises ``SettingsError`` if the error probability is not inside (0, 1) or the scope is unknown."""
+    """Refuses an error probability that is not inside (0, 1), and unknown scopes.
+
+    Raises:
+        SettingsError: Says which of them it is.
+    """
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise SettingsError(f"alpha={alpha!r}: the error probability must lie strictly between 0 and 1, such as 0.01.")
     if scope not in SCOPES:
@@ -223,7 +262,7 @@ def sample_claim(
     digests: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Claim:
-    """The claim that belongs to some evidence, see :func:`~agnncert_peers.sample_claim.make_sample_claim`."""
+    """Returns the claim that belongs to some evidence, see :func:`~agnncert_peers.sample_claim.make_sample_claim`."""
     return make_sample_claim(
         method=evidence.method,
         noise=evidence.noise.settings(),
@@ -234,32 +273,3 @@ def sample_claim(
         digests=digests,
         notes=notes,
     )
-
-
-def cheapest_by_budgets(broken: Callable[[Budget], BoolArray], prices: Prices, num_targets: int) -> FloatArray:
-    """A lower bound on the price of breaking each target, from answers about budgets alone, shape ``[n]``.
-
-    Whoever pays less than for one more change of some kind stays within the numbers of all kinds so far. So these grow
-    one by one, the next cheapest first; for one kind of change the bound is exact.
-
-    Args:
-        broken: Which targets may break within a budget, shape ``[n]``.
-        prices: The price of each kind of change.
-        num_targets: Number of targets ``n``.
-    """
-    each = {name: float(getattr(prices, name)) for name in (*PRICED, "target_features")}
-    each["edges_per_injected"], before = prices.injected_edges, {"edges_per_injected": prices.inject_nodes}
-    number = {name: math.inf if price == 0 else 0.0 for name, price in each.items()}
-    found, price = np.full(num_targets, np.inf), 0.0
-    for _ in range(MOST_STEPS):
-        budget = Budget().but(**{**number, "target_features": number["target_features"] > 0})
-        found[np.isinf(found) & broken(budget)] = price
-        following = {
-            name: before.get(name, 0.0) + each[name] * (number[name] + 1)
-            for name in each
-            if each[name] > 0 and (name != "target_features" or not number[name])
-        }
-        if np.isfinite(found).all() or not math.isfinite(price := min(following.values(), default=math.inf)):
-            return found
-        number[min(following, key=lambda name: following[name])] += 1
-    return np.asarray(np.minimum(found, price))

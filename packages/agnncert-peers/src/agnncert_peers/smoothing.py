@@ -26,9 +26,11 @@ from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate
 from agnncert.training.loop import train
-from agnncert_peers.noise import Noise, Sources
+from agnncert_peers.draws import TRAINING, stream
+from agnncert_peers.interception_noise import Sources
+from agnncert_peers.noise import Noise
+from agnncert_peers.sample_counts import Sampler, check_samples, collect
 from agnncert_peers.samples import EACH, SampleEvidence, check_alpha, sample_claim
-from agnncert_peers.sampling import TRAINING, Sampler, check_samples, collect, stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +71,14 @@ class Smoothing(RandomDefence, Defence):
 
     @abstractmethod
     def noise(self, num_features: int) -> Noise:
-        """The noise, for nodes with ``num_features`` features; it also knows what a vote under it withstands."""
+        """Returns the noise, for nodes with ``num_features`` features. It knows what a vote under it withstands."""
 
     def noisy(self, data: Any, generator: torch.Generator | None = None) -> Any:
-        """One noisy version of ``data``, to train on: a defence is only as good as its model is under noise.
+        """Draws one noisy version of ``data``, to train on: a defence is only as good as its model is under noise.
 
         Args:
             data: A graph, or a list of graphs.
-            generator: Source of randomness; torch's global one when not given.
+            generator: Source of randomness. Defaults to torch's global one.
 
         Returns:
             A graph, or a list of graphs, with other edges (and features, if those are noisy) and everything else as it
@@ -84,7 +86,8 @@ class Smoothing(RandomDefence, Defence):
         """
         if not isinstance(data, CanonicalGraph) and infer_task(data) == "graph":
             return [self.noisy(graph, generator) for graph in data]
-        rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
+        seed = int(torch.randint(2**62, (1,), generator=generator))
+        rng = np.random.default_rng(seed)
         parts: dict[str, Any] = self._noisy_parts(_plain(data), rng)
         if isinstance(data, CanonicalGraph):
             return replace(data, **parts)
@@ -98,27 +101,33 @@ class Smoothing(RandomDefence, Defence):
 
     @abstractmethod
     def _noisy_parts(self, graph: CanonicalGraph, rng: np.random.Generator) -> dict[str, torch.Tensor | None]:
-        """What noise changes in a graph, by name; ``None`` for what must be left out."""
+        """Draws what noise changes in a graph, by name; ``None`` for what must be left out."""
 
     @abstractmethod
-    def _sampler(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, naive: bool) -> Sampler: ...
+    def _sampler(self, bound_model: ModelAdapter, graph: CanonicalGraph, rows: IntArray, naive: bool) -> Sampler:
+        """Makes what draws noisy graphs and counts predictions; ``naive``: on one noisy graph at a time."""
 
     @abstractmethod
-    def _check_model(self, report: AuditReport, engine: EngineName) -> None: ...
+    def _check_model(self, report: AuditReport, engine: EngineName) -> None:
+        """Raises ModelContractError if the audit found what this noise does not allow."""
 
-    def _probe(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray) -> None:
+    def _probe(self, bound_model: ModelAdapter, graph: CanonicalGraph, rows: IntArray) -> None:
         """Raises ModelContractError if the model does on this graph what the defence does not allow."""
 
     def sources(self, graph: CanonicalGraph, rows: IntArray) -> Sources | None:
-        """The nodes that reach each target, if the defence needs to know them."""
+        """Returns the nodes that reach each target, if the defence needs to know them."""
         return None
 
     @torch.no_grad()
-    def count(self, call: ModelAdapter, graph: CanonicalGraph, rows: IntArray, samples: int, seed: int) -> IntArray:
-        """How often each class is predicted for each target on some noisy graphs; used in training, proves nothing.
+    def count(
+        self, bound_model: ModelAdapter, graph: CanonicalGraph, rows: IntArray, samples: int, seed: int
+    ) -> IntArray:
+        """Counts how often each class is predicted for each target on some noisy graphs.
+
+        The counts are used in training and prove nothing.
 
         Args:
-            call: The model, bound to the graph.
+            bound_model: The model, bound to the graph.
             graph: A canonical graph; in the graph task the joined targets.
             rows: Node task: rows of the targets. Graph task: all graphs, in order.
             samples: Number of noisy graphs.
@@ -127,7 +136,7 @@ class Smoothing(RandomDefence, Defence):
         Returns:
             Counts of shape ``[num_targets, num_classes]``.
         """
-        sampler = self._sampler(call, graph, rows, naive=False)
+        sampler = self._sampler(bound_model, graph, rows, naive=False)
         counts = np.zeros((sampler.num_targets, sampler.num_classes), dtype=np.int64)
         for batch, first in enumerate(range(0, samples, sampler.batch)):
             last = min(sampler.batch, samples - first)
@@ -135,7 +144,7 @@ class Smoothing(RandomDefence, Defence):
         return counts
 
     def drawn(self) -> dict[str, Any]:
-        """The settings that samples depend on; counts drawn with others must not be mixed with these."""
+        """Returns the settings that samples depend on. Counts drawn with others must not be mixed with these."""
         return {setting.name: getattr(self, setting.name) for setting in fields(self) if not setting.kw_only}
 
     def fit(self, model: Any, data: Any, options: FitOptions) -> Any:
@@ -210,14 +219,14 @@ class Smoothing(RandomDefence, Defence):
         engine = options.engine or "fast"
         if engine not in ENGINES:
             raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
-        ready = prepared(data, targets)
-        chosen = ready.targets(targets)
-        self._check_model(audit(model, ready.data, EdgeCentric(1)), engine)
-        self._probe(bind(model, chosen.graph, chosen.task), chosen.graph, chosen.positions)
-        digests = {"graph": chosen.digest, "model": model_digest(model)}
-        evidence = self._drawn_evidence(model, chosen, digests, options)
-        claim = sample_claim(evidence, chosen.id_kind, digests, (str(self),))
-        return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+        canonical_data = prepared(data, targets)
+        selected = canonical_data.targets(targets)
+        self._check_model(audit(model, canonical_data.data, EdgeCentric(1)), engine)
+        self._probe(bind(model, selected.graph, selected.task), selected.graph, selected.positions)
+        digests = {"graph": selected.digest, "model": model_digest(model)}
+        evidence = self._drawn_evidence(model, selected, digests, options)
+        claim = sample_claim(evidence, selected.id_kind, digests, (str(self),))
+        return Certificate(claim, evidence, selected.ids, selected.rows, selected.truth, selected.degree)
 
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
         """Returns how many samples have each class, shape ``[n, num_classes]``."""
@@ -229,35 +238,41 @@ class Smoothing(RandomDefence, Defence):
 
         The model is not audited for it.
         """
-        chosen = prepared(data, targets).targets(targets)
-        evidence = self._drawn_evidence(model, chosen, {}, CertifyOptions())
+        selected = prepared(data, targets).targets(targets)
+        evidence = self._drawn_evidence(model, selected, {}, CertifyOptions())
         return evidence.bounds.label.astype(np.int64), evidence.counts
 
     def _drawn_evidence(
-        self, model: Any, chosen: Targets, digests: Mapping[str, str], options: CertifyOptions
+        self, model: Any, selected: Targets, digests: Mapping[str, str], options: CertifyOptions
     ) -> SampleEvidence:
         """Draws all samples; ``digests`` name what a checkpoint must agree with."""
-        call = bind(model, chosen.graph, chosen.task)
-        sampler = self._sampler(call, chosen.graph, chosen.positions, options.engine == "naive")
-        key = {"method": self.method, "noise": self.drawn(), "targets": chosen.rows.tolist(), **digests}
+        bound_model = bind(model, selected.graph, selected.task)
+        sampler = self._sampler(bound_model, selected.graph, selected.positions, options.engine == "naive")
+        key = {"method": self.method, "noise": self.drawn(), "targets": selected.rows.tolist(), **digests}
         counts = collect(
-            sampler, self.selection, self.samples, self.seed, key, options.checkpoint, options.progress, options.workers
+            sampler,
+            self.selection,
+            self.samples,
+            self.seed,
+            key,
+            checkpoint=options.checkpoint,
+            progress=options.progress,
+            workers=options.workers,
         )
-        noise = self.noise(int(chosen.graph.x.size(1)))
         return SampleEvidence(
-            self.method,
-            noise,
-            counts.selection,
-            counts.estimation,
-            float(self.alpha),
-            self.scope,
-            int(self.seed),
-            chosen.task,
-            self.sources(chosen.graph, chosen.positions),
+            method=self.method,
+            noise=self.noise(int(selected.graph.x.size(1))),
+            selection=counts.selection,
+            estimation=counts.estimation,
+            alpha=float(self.alpha),
+            scope=self.scope,
+            seed=int(self.seed),
+            task=selected.task,
+            sources=self.sources(selected.graph, selected.positions),
         )
 
 
 def _plain(data: Data | CanonicalGraph) -> CanonicalGraph:
-    """The graph that noise acts on. It is neither checked nor sorted, because training needs it at every step."""
+    """Returns the graph that noise acts on, neither checked nor sorted, because training needs it at every step."""
     graph = CanonicalGraph(data.x, data.edge_index, torch.arange(data.num_nodes), **edge_values_of(data))
     return graph.without_self_loops()  # certificates leave self-loops out, so training does too
