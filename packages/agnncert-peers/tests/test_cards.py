@@ -21,7 +21,7 @@ from agnncert_peers.card_command import card
 from agnncert_peers.card_command import cards as cards_command
 from agnncert_peers.card_making import About, cards_of, labels_of, make_cards, restated
 from agnncert_peers.card_page import write_page
-from agnncert_peers.cards import SCHEMA, THREATS, budgets_of, check_card, check_folder, read_card
+from agnncert_peers.cards import SCHEMA, THREATS, budgets_of, card_files, check_card, check_folder, read_card
 from tests.support.paths import PROJECT
 
 SIZES = (0, 1, 2)
@@ -201,6 +201,27 @@ def test_a_card_without_its_certificate_is_not_derived_again(cards, capsys):
     assert run(["cards", "check", str(cards)]) == 3
     assert run(["cards", "check", str(cards), "--partial"]) == 0
     assert "is not in this folder" in capsys.readouterr().out
+
+
+def test_a_card_says_that_its_certificate_was_not_kept(cards, capsys):
+    file = card_of(cards, "added edges")
+    rewrite(file, lambda stored: stored["runs"][0].update(sha256=None, file=None))
+    assert check_card(file).status == "not derived again"
+    assert run(["cards", "check", str(cards), "--partial"]) == 0
+    assert "was not kept, so nobody can derive these numbers again" in capsys.readouterr().out
+
+
+def test_a_file_without_its_digest_is_refused(cards):
+    file = card_of(cards, "added edges")
+    rewrite(file, lambda stored: stored["runs"][0].update(sha256=None))
+    assert "without its digest" in check_card(file).wrong[0]
+
+
+def test_a_stored_card_names_no_digest_of_a_file_that_nobody_has():
+    """Certificates that were too large to be kept were of an earlier format, so their digests say nothing now."""
+    stored = [run for file in card_files(COMMITTED) for run in read_card(file).runs]
+    assert len(stored) > 700
+    assert all((run.file is None) == (run.sha256 is None) for run in stored)
 
 
 def test_the_command_counts_and_refuses(cards, capsys):

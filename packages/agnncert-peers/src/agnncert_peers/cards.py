@@ -76,7 +76,7 @@ class Run:
         targets: Number of targets.
         certified: Share of correct and certified targets at each size.
         evidence: ``"certificate"``, or ``"labels"`` for a control without a proof.
-        sha256: Digest of the file with the evidence.
+        sha256: Digest of the file with the evidence; ``None`` if nobody has that file any more.
         file: The file, relative to the card, packed if it ends in ``.xz``; ``None`` if it is kept elsewhere.
         seconds: Seconds of training and of certifying.
     """
@@ -86,7 +86,7 @@ class Run:
     targets: int
     certified: tuple[float, ...]
     evidence: str
-    sha256: str
+    sha256: str | None
     file: str | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -153,8 +153,8 @@ _KINDS: dict[str, Any] = {
     "protocol": str, "sizes": list, "claimed": list, "runs": list, "citation": str, "rederived": str,
 }  # fmt: skip
 _RUN_KINDS: dict[str, Any] = {
-    "seed": int, "data": str, "targets": int, "certified": list, "evidence": str, "sha256": str,
-    "file": (str, type(None)), "seconds": dict,
+    "seed": int, "data": str, "targets": int, "certified": list, "evidence": str,
+    "sha256": (str, type(None)), "file": (str, type(None)), "seconds": dict,
 }  # fmt: skip
 
 
@@ -179,6 +179,8 @@ def read_card(file: str | Path) -> Card:
         if not isinstance(run, dict):
             raise CertificateError(f"{path}: a run is no object.")
         _require_fields(path, "a run", run, _RUN_KINDS)
+        if run["file"] is not None and run["sha256"] is None:
+            raise CertificateError(f"{path}: a run names a file without its digest, so any file would do.")
     numbers = [own["sizes"], own["claimed"], *(run["certified"] for run in own["runs"])]
     if len({len(row) for row in numbers}) != 1 or not own["runs"] or not own["sizes"]:
         raise CertificateError(f"{path}: there must be a claimed number, and one of each run, for every size.")
@@ -274,7 +276,7 @@ def check_card(
         try:
             found = _evidence(path, run, known)
             if found is None:
-                missing.append(f"seed {run.seed}: the {run.evidence} {run.sha256[:16]}… is not in this folder")
+                missing.append(f"seed {run.seed}: {_words_for_missing(run)}")
                 continue
             reasons = [*_differences(card, run, found)]
             if root is not None and not reasons:
@@ -289,6 +291,12 @@ def check_card(
         if abs(claimed - mean) > 1.5 * 10**-DIGITS:
             wrong.append(f"at size {size} {claimed} is claimed, but the mean of its seeds is {mean:.5f}")
     return CardVerdict(path, tuple(wrong), tuple(missing), derived)
+
+
+def _words_for_missing(run: Run) -> str:
+    if run.sha256 is None:
+        return f"the {run.evidence} was not kept, so nobody can derive these numbers again"
+    return f"the {run.evidence} {run.sha256[:16]}… is not in this folder"
 
 
 def mean_of(runs: Sequence[Run]) -> list[float]:
@@ -341,7 +349,7 @@ class Evidence:
 def _evidence(card: Path, run: Run, known: dict[tuple[str, str], Any]) -> Evidence | None:
     """The evidence of a run; ``None`` if its file is not here."""
     file = None if run.file is None else (card.parent / run.file)
-    if file is None or not file.is_file():
+    if file is None or run.sha256 is None or not file.is_file():
         return None
     if card.parent.resolve() not in file.resolve().parents:
         raise CertificateError(f"{run.file} is outside the folder of the card.")
