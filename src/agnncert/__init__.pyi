@@ -45,6 +45,7 @@ from .report.page import build_report as build_report
 from .report.summary import ReportContext as ReportContext
 from .stacked.defence import StackedVotes as StackedVotes
 from .stacked.training import mark_trusted as mark_trusted
+from .teaching import teach as teach
 from .verdict import Verdict as Verdict
 from .verdict import verify as verify
 

@@ -1,10 +1,12 @@
 """``audit``, ``certify`` and ``choose_threshold``: the entry points that check arguments and ask the defence."""
 
 import os
+from dataclasses import replace
 from typing import Any
 
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.auditing.model_audit import audit as audit_for_division
+from agnncert.datasets.taught import require_true_labels, teaching_of_model
 from agnncert.defence import CertifyOptions, Engine, GraphData, Model, OperatingPoint, TargetChoice, Task, as_defence
 from agnncert.engine.arguments import require_order
 from agnncert.engine.workers import Workers
@@ -55,13 +57,19 @@ def certify(
     Raises:
         ModelContractError: The model breaks an assumption of the proof.
         GraphError: The graph cannot be certified as it is.
+        DatasetError: A target has a label that a teacher gave it (``teach``): certify the data as it was before.
         SettingsError: A setting makes no sense, or the defence does not have it.
     """
     require_order(model, data, defence)
     options = CertifyOptions(voting_rule, engine, tolerance, memory_limit, checkpoint, workers, progress)
     chosen_defence = as_defence(defence)
     chosen_defence.require_options(options)
-    return chosen_defence.certify(model, data, targets, options)
+    require_true_labels(data, targets)
+    certificate = chosen_defence.certify(model, data, targets, options)
+    teaching = teaching_of_model(model)
+    if teaching is None:
+        return certificate
+    return replace(certificate, claim=replace(certificate.claim, notes=(*certificate.claim.notes, teaching.note)))
 
 
 def choose_threshold(

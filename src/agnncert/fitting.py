@@ -7,6 +7,7 @@ from typing import Any, TypeVar, Unpack
 import torch
 
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.datasets.taught import settings_for_taught, teaching_of
 from agnncert.defence import FitOptions, as_defence
 from agnncert.engine.arguments import require_kinds, require_order
 from agnncert.training.loop import Step, train
@@ -63,7 +64,7 @@ def fit(
         clusters_per_step: Clusters that a step joins, with the edges among them.
         protocol: Node task: "inductive" hides the test nodes and their edges in training. "held-out" hides the
             validation nodes too, until weights are scored, so that ``choose_voting_rule`` chooses on nodes that the
-            model was not trained with.
+            model was not trained with. Defaults to "transductive"; of taught data (``teach``) to that of the teacher.
         evaluate_every: Epochs between two evaluations on the validation set.
         patience: Stop after this many evaluations without improvement; ``None`` never stops early.
         seed: Seed of training; torch's global random state is not changed.
@@ -78,7 +79,9 @@ def fit(
         DatasetError: Labels or splits are missing or do not fit the model.
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
-    options = FitOptions(dict(settings), voting_rule, checkpoint, progress)
+    teaching = None if data is None else teaching_of(data)
+    given = dict(settings) if teaching is None else settings_for_taught(settings, teaching)
+    options = FitOptions(given, voting_rule, checkpoint, progress)
     if model is None:
         require_kinds(data=data, defence=defence)
     else:
@@ -86,4 +89,6 @@ def fit(
     trained: Any = (
         train(model, data, None, options) if defence is None else as_defence(defence).fit(model, data, options)
     )
+    if teaching is not None:
+        trained.training_record = {**getattr(trained, "training_record", {}), "teaching": teaching.to_json()}
     return trained  # type: ignore[no-any-return]

@@ -1,5 +1,6 @@
 """Checks a certificate against the graph and the model that it speaks about, whatever the defence."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -7,6 +8,7 @@ import torch
 from agnncert.addons import ADD_ON_KINDS, addon
 from agnncert.agreement import wrong_targets
 from agnncert.certificates.file import Contents
+from agnncert.datasets.taught import is_teaching_note, teaching_of_model
 from agnncert.defence import Defence, Findings, RecomputeOptions, as_defence
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData, prepared
@@ -33,7 +35,28 @@ def check_against_graph(
         return _without_defence(contents, canonical_data, model, error)
     if named.kind != contents.kind:
         return Findings([f"{named} does not make certificates with evidence of the kind {contents.kind}"])
-    return named.recompute(contents, canonical_data, model, options)
+    notes = tuple(note for note in contents.claim.notes if not is_teaching_note(note))
+    plain = replace(contents, claim=replace(contents.claim, notes=notes))
+    findings = named.recompute(plain, canonical_data, model, options)
+    if model is not None:
+        _compare_teaching(contents, model, findings)
+    return findings
+
+
+def _compare_teaching(contents: Contents, model: Any, findings: Findings) -> None:
+    """Compares what the notes of a claim say about a teacher with what the model says."""
+    stated = [note for note in contents.claim.notes if is_teaching_note(note)]
+    teaching = teaching_of_model(model)
+    if teaching is None:
+        if stated:
+            findings.notes_compared = False
+            findings.not_checked.append("what the claim says about a teacher: the model has no record of its training")
+        return
+    if stated != [teaching.note]:
+        findings.wrong.append("the model learnt from a teacher, and the claim does not say so, or not in these words")
+        return
+    findings.checked.append("what the claim says about the teacher")
+    findings.notes_compared = findings.notes_compared or contents.claim.notes == (teaching.note,)
 
 
 def _without_defence(contents: Contents, data: CanonicalData, model: Any, error: SettingsError) -> Findings:

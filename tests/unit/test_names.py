@@ -59,7 +59,7 @@ PUBLIC = (
     "Verdict VotingRule attack attacks audit baselines build_model build_report certify choose_threshold "
     "choose_voting_rule compare convert_parquet dataset_digest errors fit from_hetero inductive_view "
     "load_certificate load_dataset load_model "
-    "load_tables mark_trusted open_graph pretrained save_figures save_model save_tables testing verify write_graph "
+    "load_tables mark_trusted open_graph pretrained save_figures save_model save_tables teach testing verify write_graph "
 )
 
 

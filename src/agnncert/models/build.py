@@ -1,11 +1,12 @@
 """``build_model``: builds an untrained model from a name and the data."""
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from agnncert.addons import addons
@@ -206,6 +207,17 @@ def _num_edge_channels(data: Data | Sequence[Data]) -> int:
             "per relation, 1 where the edge is of that relation. ac.from_hetero makes it of a HeteroData."
         )
     return int(edge_attr.size(1))
+
+
+def fresh_copy(model: nn.Module, seed: int) -> nn.Module:
+    """Returns a built-in model with the initial weights of another seed, or a copy of any other module."""
+    config = getattr(model, "config", None)
+    if not config:
+        return copy.deepcopy(model)
+    fresh = build_from_config({**config, "seed": seed})
+    if getattr(model, "scaling", None) is not None:
+        fresh.scaling = copy.deepcopy(model.scaling)
+    return fresh
 
 
 def count_classes(data: Data | Sequence[Data]) -> int:

@@ -48,6 +48,10 @@ def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] |
         The file with the weights.
     """
     files = _ModelFiles.of(path)
+    facts_about_weights = dict(provenance or {})
+    record = getattr(model, "training_record", {})
+    if "teaching" in record:  # certificates of a taught model say so, also after it was loaded
+        facts_about_weights.setdefault("training", record)
     blob = save_tensors(_tensors(model))
     facts = {
         "format": FORMAT,
@@ -55,7 +59,7 @@ def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] |
         "weights": files.weights.name,
         "sha256": hashlib.sha256(blob).hexdigest(),
         "torch": torch.__version__,
-        "provenance": dict(provenance or {}),
+        "provenance": facts_about_weights,
     }
     files.weights.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(files.weights, blob)
@@ -86,6 +90,9 @@ def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
         model.load_state_dict(load_tensors(blob))
     except (RuntimeError, SafetensorError) as error:
         raise ModelContractError(f"the weights in {weights} do not fit {type(model).__name__}: {error}") from error
+    training = facts["provenance"].get("training")
+    if isinstance(training, dict) and "teaching" in training:
+        model.training_record = training  # type: ignore[assignment]
     return model.eval()
 
 

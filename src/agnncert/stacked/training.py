@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from agnncert.datasets.splits import seen_nodes
+from agnncert.datasets.taught import given_rows, teaching_of
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.targets import prepared
-from agnncert.models.build import build_from_config, count_classes
+from agnncert.models.build import count_classes, fresh_copy
 from agnncert.proving.measures import target_weights
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
@@ -31,6 +32,7 @@ from agnncert.stacked.settings import StackedSettings
 SEEN = 0.4  # share of training nodes that vote as neighbours with the logits of all models, as at test time
 LEARNING_RATE, RATE_OF_SCALES = 0.01, 0.03
 LOOK_EVERY = 10  # epochs
+ENOUGH_TO_SPLIT = 1000  # validation nodes: each half then knows a share within about 2 points
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ class Stage:
         values: Values of these edges, by name.
         y: True classes.
         train: Rows of the training nodes.
-        val: Rows of the validation nodes.
+        val: Rows of the validation nodes by which weights are kept.
+        judges: Rows of the nodes that decide between votes and none. A teacher's labels are not among them: they are
+            smooth over edges because the teacher is, so they overrate votes.
         share: Share of all nodes that may be seen in training.
         measure: What models are chosen by.
         balanced: Whether all classes have the same weight in the loss.
@@ -57,6 +61,7 @@ class Stage:
     y: Tensor
     train: Tensor
     val: Tensor
+    judges: Tensor
     share: float
     measure: str
     balanced: bool
@@ -96,8 +101,9 @@ def fit_stacked(
     """Trains stacked votes and returns the model that certifies most validation nodes at the target size.
 
     A model without edges is always among the candidates. It is chosen unless another one certifies more validation and
-    training nodes (the latter with out-of-fold logits), by more than the standard error of the difference. If test
-    nodes are hidden, nodes have fewer neighbours than they will have, so sizes count in proportion.
+    training nodes (the latter with out-of-fold logits), by more than the standard error of the difference. Labels that
+    a teacher gave do not count there. If test nodes are hidden, nodes have fewer neighbours than they will have, so
+    sizes count in proportion.
 
     Args:
         model: An untrained model on features; None if features say nothing and only edges vote.
@@ -148,7 +154,13 @@ def _without_votes(model: StackedModel, stage: Stage) -> StackedModel:
     room = 1024 if model.defence.combine == "mean" else 16
     alone.own_scale.fill_(math.log(LARGEST_SCORE / STEPS / room))
     count = torch.bincount(stage.y[stage.train], minlength=model.num_classes)
-    alone.constant.copy_(count.double().log1p() * 1e-6)
+    frequency = count.double().log1p()
+    if len(model.own):
+        alone.constant.copy_(frequency * 1e-6)  # decides ties alone
+        return alone
+    # Nothing else says anything about a class, so the lead of the most frequent one must survive rounding to steps.
+    frequency[count.argmax()] += 1
+    alone.constant.copy_(frequency)
     return alone
 
 
@@ -156,7 +168,7 @@ def _choose(
     alone: StackedModel, candidates: list[StackedModel], stage: Stage, size: float
 ) -> tuple[StackedModel, float]:
     """Returns the best candidate if it certifies clearly more than the model without votes, and what is certified."""
-    rows = torch.cat([stage.train, stage.val])
+    rows = stage.judges
     share = len(rows) * stage.weights(rows, stage.measure)
     of_alone = share * _certified(_Look(alone, stage, rows), size)
     certified = [share * _certified(_Look(candidate, stage, rows), size) for candidate in candidates]
@@ -191,7 +203,7 @@ def cross_fit(
         keep, none = (train | val).nonzero().view(-1), torch.zeros((2, 0), dtype=torch.int64)
         part = Data(x=data.x[keep], edge_index=none, y=data.y[keep], train_mask=train[keep], val_mask=val[keep])
         number = seed * defence.folds + k
-        one = fit_one(GraphFree(_fresh(model, number)), part, number).eval()
+        one = fit_one(GraphFree(fresh_copy(model, number)), part, number).eval()
         single = StackedModel([one], count_classes(data), 0, StackedSettings())
         with torch.no_grad():
             logits = single.own_logits(data.x[rows[fold == k]])
@@ -202,20 +214,11 @@ def cross_fit(
     return models, out_of_fold
 
 
-def _fresh(model: nn.Module, seed: int) -> nn.Module:
-    """The same model with other initial weights where that is known how; else a copy."""
-    config = getattr(model, "config", None)
-    if not config:
-        return copy.deepcopy(model)
-    fresh = build_from_config({**config, "seed": seed})
-    if getattr(model, "scaling", None) is not None:
-        fresh.scaling = copy.deepcopy(model.scaling)
-    return fresh
-
-
 def untrained(model: nn.Module | None, data: Data, defence: StackedSettings, seed: int = 0) -> StackedModel:
     """A model like the one that ``fit_stacked`` returns for these arguments, to load its weights into."""
-    own = [] if model is None else [GraphFree(_fresh(model, seed * defence.folds + k)) for k in range(defence.folds)]
+    own = (
+        [] if model is None else [GraphFree(fresh_copy(model, seed * defence.folds + k)) for k in range(defence.folds)]
+    )
     rows = int(data.train_mask.sum()) if getattr(data, "train_mask", None) is not None else 0
     with torch.random.fork_rng(devices=[]):
         return StackedModel(own, count_classes(data), _edge_channels(data, defence), defence.for_rows(rows)).eval()
@@ -253,8 +256,21 @@ def _stage(
         own, near = honest, torch.where(as_seen[:, None], every, honest)
     values = {name: None if v is None else v[edges] for name, v in _edge_values(data).items()}
     train, val = (mask.nonzero().view(-1) for mask in (data.train_mask, data.val_mask))
+    keepers, judges = _validation_parts(data, train, val)
     share = float(seen.float().mean())
-    return Stage(own, near, data.edge_index[:, edges], values, data.y, train, val, share, measure, balanced)
+    return Stage(own, near, data.edge_index[:, edges], values, data.y, train, keepers, judges, share, measure, balanced)
+
+
+def _validation_parts(data: Data, train: Tensor, val: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the nodes by which weights are kept, and those that decide between votes and none.
+
+    In taught data these are different validation nodes where there are enough. Given labels decide in both cases.
+    """
+    if teaching_of(data) is None:
+        return val, torch.cat([train, val])
+    if len(val) < ENOUGH_TO_SPLIT:
+        return val, torch.cat([given_rows(data), val])
+    return val[0::2], torch.cat([given_rows(data), val[1::2]])
 
 
 @torch.no_grad()

@@ -340,3 +340,30 @@ def test_label_and_rival_may_be_misread_each_in_its_own_way():
     won = factor * rival / (factor * rival + 1 - rival) - rival
     stored = np.array([STEPS]), np.array([0])
     assert moved_by_nodes(*stored, STEPS - 16, 10, 1)[0] - 2 >= (lost + won) * STEPS  # two steps are in the slack
+
+
+@pytest.mark.parametrize("combine", ["sum", "mean"])
+def test_votes_without_features_that_fall_back_to_a_constant_certify_it_at_every_size(combine) -> None:
+    data = sample(nodes=60, edge_values=True)
+    data.y = (torch.arange(60) % 3 == 0).long()  # unrelated to edges: nothing to vote about
+    data.edge_attr = torch.ones(data.num_edges, 1)
+    defence = ac.StackedVotes(size=5, folds=2, epochs=10, edge_values=True, combine=combine)
+    model = ac.fit(None, data, defence)
+    assert not model.use_votes
+    certificate = ac.certify(model, data, model.defence, data.test_mask)
+    assert (certificate.label == 0).all()
+    assert certificate.holds_against(ac.Budget(add_edges=1000, delete_edges=1000)).all()
+
+
+def test_a_constant_is_certified_also_where_all_classes_are_equally_frequent() -> None:
+    data = sample(nodes=60, edge_values=True)
+    data.y = torch.arange(60) % 2
+    data.train_mask = torch.arange(60) < 30
+    data.val_mask = (torch.arange(60) >= 30) & (torch.arange(60) < 40)
+    data.test_mask = torch.arange(60) >= 40
+    data.edge_attr = torch.ones(data.num_edges, 1)
+    model = ac.fit(None, data, ac.StackedVotes(size=5, folds=2, epochs=10, edge_values=True))
+    assert not model.use_votes
+    certificate = ac.certify(model, data, model.defence, data.test_mask)
+    assert (certificate.label == 0).all()
+    assert (certificate.radius >= 0).all()
