@@ -22,10 +22,11 @@ from torch_geometric.inspector import Inspector
 from agnncert.certificates.votes import BoolArray
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.features import Features, LazyRows
+from agnncert.engine.long_sums import rows_with_long_sums
 from agnncert.engine.rounding_noise import NUMBERS_IN_CACHE, RoundingNoise, is_code
 from agnncert.errors import ModelContractError
 
-NOISE_UNITS = 16.0  # units of rounding by which numbers are moved: more than sums of some thousand terms gather
+NOISE_UNITS = 16.0  # units of rounding by which numbers are moved: more than sums of a thousand terms gather
 SAFETY = 4.0  # times the movement seen that a vote must withstand
 DOUBT = 2.0**-10  # movement, relative to the largest score, from which on one noise is not enough
 MORE_NOISES = 4  # further noises in that case
@@ -85,7 +86,8 @@ def logits_and_deviation(
 ) -> tuple[Tensor, Tensor]:
     """Returns the logits of a model, and how far rounding noise moves those of each row.
 
-    The arguments are those of ``predict``.
+    Where a sum may have more terms than noise can speak for, the deviation is infinite (``long_sums``). The
+    arguments are those of ``predict``.
     """
     inputs = ModelInputs(x, edge_index, values, batch)
     logits = bound_model(*inputs)
@@ -94,6 +96,9 @@ def logits_and_deviation(
     if _is_doubtful(logits, deviation):
         for seed in range(1, 1 + MORE_NOISES):
             deviation = torch.maximum(deviation, _deviation(bound_model, logits, inputs, seed))
+    is_long = rows_with_long_sums(x, edge_index, batch)
+    if is_long is not None:
+        deviation = deviation.masked_fill(is_long, torch.inf)
     return logits, deviation
 
 
