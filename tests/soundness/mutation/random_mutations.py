@@ -3,12 +3,13 @@
     python -m tests.soundness.mutation.random_mutations --number 100 --seed 0
 
 By hand, not part of the test suite: it takes about 20 minutes of processor time. Each mutation is one comparison flipped,
-one whole number off by one, or one term dropped, inside a function. The tests are collected once; then a process is
+one whole number off by one, one term dropped, one sign, ``and``, minimum or maximum exchanged, inside a function. The tests are collected once; then a process is
 forked for each mutation, which gives the functions of the file their mutated instructions and runs the tests that belong
 to the file until one fails: first those that noticed something in this file before, then the quick ones. What a few
 seconds of tests do not notice is judged by all of them in a second pass. Processor time is limited, not time, so that a
 busy machine changes no outcome.
-Outcomes are rows of ``experiments/results/random-mutations.jsonl``, and a mutation that has one is not tried again.
+Outcomes are rows of ``experiments/results/random-mutations.jsonl``, or of ``random-mutations-seed-7.jsonl`` for ``--seed 7``,
+and a mutation that has one is not tried again. ``--only`` draws from some files, such as ``stacked agnncert_live``.
 Survivors are listed in ``random-mutations.md`` beside it; those for which ``equivalent.json`` has an argument are
 equivalent: no test could tell them apart. ``--open`` judges what only quick tests have judged by all tests of its file, on
 the present text; what took the place of an expression that was rewritten since is in ``present.json``. At the end, the tests that noticed something run on the code as it is.
@@ -39,8 +40,7 @@ import pytest
 from tests.support.paths import PROJECT
 
 SOURCE = PROJECT / "src" / "agnncert"
-ROWS = PROJECT / "experiments" / "results" / "random-mutations.jsonl"
-TABLE = ROWS.with_suffix(".md")
+RESULTS = PROJECT / "experiments" / "results"
 PRESENT = Path(__file__).parent / "present.json"
 ARGUMENTS = Path(__file__).parent / "equivalent.json"
 
@@ -67,8 +67,13 @@ OF_RECOUNTED_SAMPLES = (
     *OF_FILES, "tests/soundness/forger/test_sample_forgeries.py", "packages/agnncert-peers/tests/test_recount_samples.py",
 )  # fmt: skip
 OF_STACKED = (
-    *OF_FILES, "tests/unit/stacked/test_stacked.py", "tests/soundness/laws/test_stacked_votes.py", "tests/soundness/laws/test_stacked_graphs.py",
+    *OF_FILES, "tests/unit/stacked", "tests/unit/verifier/test_recount_stacked.py", "tests/soundness/laws/test_stacked_votes.py",
+    "tests/soundness/laws/test_stacked_graphs.py", "tests/soundness/laws/test_prices.py", "tests/soundness/attacks/test_stacked.py",
 )  # fmt: skip
+OF_LIVE = tuple(
+    f"packages/agnncert-live/tests/test_{name}.py"
+    for name in ("cells", "reach", "rows", "events", "spent", "graph", "stacked", "tries", "live_broken_on_purpose")
+)
 OF_RECOMPUTATION = (
     *OF_FILES, "tests/unit/test_recompute.py", "tests/soundness/mutation/test_structure_broken_on_purpose.py",
     "tests/unit/test_verdict.py", "tests/unit/test_certifier.py", "tests/soundness/forger/test_honest.py",
@@ -100,6 +105,9 @@ TESTS = {
     "agnncert_peers/samples": OF_SAMPLES,
     "proving/measures": OF_MEASURES,
     "stacked/evidence": OF_STACKED,
+    "stacked/record": OF_STACKED,
+    "stacked/model": OF_STACKED,
+    "stacked/counting": OF_STACKED,
     "certificates/votes": OF_CHECKS,
     "verifier/check": OF_CHECKS,
     "verifier/check_stacked": OF_STACKED,
@@ -113,9 +121,16 @@ TESTS = {
     "agnncert_peers/recount_samples": OF_RECOUNTED_SAMPLES,
     "verifier/recount_stacked": OF_STACKED,
     "recompute": OF_RECOMPUTATION,
+    "agreement": OF_RECOMPUTATION,
+    "divided/recompute": OF_RECOMPUTATION,
     "verdict": OF_RECOMPUTATION,
     "engine/rounding": OF_GUARD,
+    "engine/rounding_noise": OF_GUARD,
     "engine/reach": OF_COVER,
+    **{
+        f"agnncert_live/{name}": OF_LIVE
+        for name in ("casting", "core", "counting", "events", "nodes", "spent", "stacked", "store")
+    },
 }
 FLIPPED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -123,6 +138,8 @@ FLIPPED = {
 }  # fmt: skip
 DROPPING = (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor, ast.Mult)
 DROPPED_CALLS = ("minimum", "maximum", "min", "max")
+EXCHANGED_CALLS = {"minimum": "maximum", "maximum": "minimum", "min": "max", "max": "min", "any": "all", "all": "any"}
+EXCHANGED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
 
 
 @dataclass(frozen=True)
@@ -185,22 +202,34 @@ def mutations_of(node: ast.expr) -> Iterator[ast.expr]:
         yield from (ast.Constant(node.value + more) for more in (1, -1))
     elif isinstance(node, ast.BinOp) and isinstance(node.op, DROPPING):
         yield from (node.left, node.right if not isinstance(node.op, ast.Sub) else node.left)
+        if type(node.op) in EXCHANGED:
+            yield ast.BinOp(node.left, EXCHANGED[type(node.op)](), node.right)
     elif isinstance(node, ast.BoolOp):
         for k in range(len(node.values)):
             rest = [value for j, value in enumerate(node.values) if j != k]
             yield rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.Invert)):
         yield node.operand
-    elif isinstance(node, ast.Call) and len(node.args) == 2 and not node.keywords:
+    elif isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name in DROPPED_CALLS:
+        if name in DROPPED_CALLS and len(node.args) == 2 and not node.keywords:
             yield from node.args
+        if name in EXCHANGED_CALLS:
+            other = copy.deepcopy(node)
+            if isinstance(other.func, ast.Attribute):
+                other.func.attr = EXCHANGED_CALLS[name]
+            else:
+                other.func = ast.Name(EXCHANGED_CALLS[name])
+            yield other
 
 
 def source_of(file: str) -> Path:
     """Where a file is: in ``agnncert``, unless its name begins with another package."""
-    own = file.startswith("agnncert_peers/")
-    return (PROJECT / "packages" / "agnncert-peers" / "src" if own else SOURCE) / f"{file}.py"
+    package = file.partition("/")[0]
+    if package.startswith("agnncert_"):
+        return PROJECT / "packages" / package.replace("_", "-") / "src" / f"{file}.py"
+    return SOURCE / f"{file}.py"
 
 
 def all_mutations(file: str) -> dict[Mutation, str]:
@@ -273,11 +302,17 @@ def present_places(mutation: Mutation) -> list[tuple[Mutation, str]]:
     return list({text: (made, text) for made, text in found}.values())
 
 
+def rows_of(seed: int) -> Path:
+    """The file with the outcomes of one seed."""
+    return RESULTS / (f"random-mutations-seed-{seed}.jsonl" if seed else "random-mutations.jsonl")
+
+
 class Judge:
     """A plugin of pytest that runs the collected tests once for each mutation, in place of once."""
 
     def __init__(
         self,
+        rows: Path,
         drawn: dict[Mutation, str],
         known: dict[Mutation, str],
         passed: set[Mutation],
@@ -285,6 +320,7 @@ class Judge:
         seconds: int,
         stop: float,
     ):
+        self.rows = rows
         self.drawn, self.known, self.times, self.seconds = drawn, known, times, seconds
         self.passed, self.stop = passed, stop
         self.failed: str | None = None
@@ -314,7 +350,7 @@ class Judge:
                     self.passed.add(mutation)
                 else:
                     self.known[mutation] = outcome
-                with ROWS.open("a") as rows:
+                with self.rows.open("a") as rows:
                     rows.write(json.dumps({"mutation": asdict(mutation), "outcome": outcome, "commit": this}) + "\n")
         noticed = [item for item in session.items if item.nodeid in {self.known[one] for one in self.drawn}]
         file = next(iter(TESTS))
@@ -387,14 +423,14 @@ class Again(Judge):
                 "mutation": asdict(mutation), "outcome": "survived" if unnoticed else seen[0][1], "commit": this,
                 "present": [asdict(made) for made, _ in seen],
             }  # fmt: skip
-            with ROWS.open("a") as rows:
+            with self.rows.open("a") as rows:
                 rows.write(json.dumps(row) + "\n")
         return True
 
 
-def write_table(seed: int) -> None:
+def write_table(seed: int, only: Sequence[str] = ("",)) -> None:
     """Writes the survivors, and which tests noticed the others; the last row of a mutation counts."""
-    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in rows_of(seed).read_text(encoding="utf-8").splitlines()]
     judged = {Mutation(**row["mutation"]): row for row in rows}
     arguments = json.loads(ARGUMENTS.read_text(encoding="utf-8")) if ARGUMENTS.is_file() else {}
     survivors = [mutation for mutation, row in judged.items() if row["outcome"] in ("survived", QUICK)]
@@ -405,8 +441,8 @@ def write_table(seed: int) -> None:
     lines = [
         "# Mutations drawn at random",
         "",
-        f"`python -m tests.soundness.mutation.random_mutations --number {len(judged)} --seed {seed}`: one comparison flipped, one whole number off by one, or",
-        "one term dropped, in prover, verifier, recomputation and rounding guard. Lines are those of the commit that was mutated first. Commits: "
+        f"`python -m tests.soundness.mutation.random_mutations --number {len(judged)} --seed {seed}{_said(only)}`: one comparison flipped, one whole number off by one,",
+        "one term dropped, or one sign, `and`, minimum or maximum exchanged. Lines are those of the commit that was mutated first. Commits: "
         + ", ".join(f"{commit} ({count} mutations)" for commit, count in commits.items())
         + ".",
         "",
@@ -435,7 +471,11 @@ def write_table(seed: int) -> None:
         )
         by = f"`{test}`" + (f"; now {now}" if now else "")
         lines.append(f"| `{m.file}.{m.function}` | {m.line} | {_cell(m.before)} | {_cell(m.after)} | {by} |")
-    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows_of(seed).with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _said(only: Sequence[str]) -> str:
+    return "" if list(only) == [""] else f" --only {' '.join(only)}"
 
 
 def _cell(code: str) -> str:
@@ -474,8 +514,10 @@ def main() -> None:
         action="store_true",
         help="judge those that only quick tests judged, by all tests, on the present text",
     )
+    parser.add_argument("--only", nargs="*", default=[""], help="draw from files whose name begins so")
     given = parser.parse_args()
-    rows = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.is_file() else []
+    file_of_rows = rows_of(given.seed)
+    rows = [json.loads(line) for line in file_of_rows.read_text().splitlines()] if file_of_rows.is_file() else []
     known = {Mutation(**row["mutation"]): row["outcome"] for row in rows}
     known_order = list(known)
     passed = {one for one, outcome in known.items() if outcome == QUICK}
@@ -488,21 +530,22 @@ def main() -> None:
         functions = {one for one in passed if not one.function.split(".")[-1][0].isupper()}  # no bodies of classes
         opened = dict.fromkeys((one for one in known_order if one in functions and one.key not in arguments), "")
         files = dict.fromkeys(test for one in opened for made, _ in present_places(one) for test in TESTS[made.file])
-        again = Again(opened, known, passed, times, given.seconds, given.stop)
+        again = Again(file_of_rows, opened, known, passed, times, given.seconds, given.stop)
         pytest.main([*options, *files], plugins=[again])
-        write_table(given.seed)
+        write_table(given.seed, given.only)
         return
     texts: dict[Mutation, str] = {}
     for file in TESTS:
-        texts |= all_mutations(file)
+        if file.startswith(tuple(given.only)):
+            texts |= all_mutations(file)
     drawn = random.Random(given.seed).sample(list(texts), given.number)
     files = dict.fromkeys(place for one in drawn for place in TESTS[one.file])
     if given.again:
         known = {one: outcome for one, outcome in known.items() if outcome != "survived"}
-    judge = Judge({one: texts[one] for one in drawn}, known, passed, times, given.seconds, given.stop)
+    judge = Judge(file_of_rows, {one: texts[one] for one in drawn}, known, passed, times, given.seconds, given.stop)
     pytest.main([*options, *files], plugins=[judge])
     if known.keys() >= set(drawn):
-        write_table(given.seed)
+        write_table(given.seed, given.only)
 
 
 if __name__ == "__main__":

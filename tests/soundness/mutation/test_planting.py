@@ -9,6 +9,7 @@ import pytest
 from agnncert.certificates import theorem_facts
 from agnncert.certificates.budget import Budget
 from agnncert.proving import evidence, theorems
+from tests.soundness.mutation import random_mutations
 from tests.support.checks import check_radius
 from tests.support.mutations import LIBRARY, ROOT, Planted, Unreached, plant_text, turns_red
 
@@ -74,3 +75,9 @@ def test_a_text_outside_of_functions_is_refused(monkeypatch):
 def test_the_library_is_what_was_imported():
     assert all(module.__file__.startswith(LIBRARY) for module in (evidence, theorems))
     assert Budget.__module__ == "agnncert.certificates.budget"
+
+
+def test_random_mutations_name_files_and_tests_that_are_there():
+    named = [random_mutations.source_of(file) for file in random_mutations.TESTS]
+    tests = {test for tests in random_mutations.TESTS.values() for test in tests}
+    assert [path for path in (*named, *(ROOT / test for test in tests)) if not path.exists()] == []
