@@ -14,10 +14,12 @@ from .certifier import audit as audit
 from .certifier import certify as certify
 from .certifier import choose_threshold as choose_threshold
 from .datasets.load import load_dataset as load_dataset
+from .datasets.npz import load_npz as load_npz
 from .datasets.relations import from_hetero as from_hetero
 from .datasets.splits import GraphSet as GraphSet
 from .datasets.splits import dataset_digest as dataset_digest
 from .datasets.splits import inductive_view as inductive_view
+from .datasets.splits import split as split
 from .datasets.tables import load_tables as load_tables
 from .defence import Defence as Defence
 from .defence import OperatingPoint as OperatingPoint

@@ -10,10 +10,13 @@ from agnncert.datasets.taught import require_true_labels, teaching_of_model
 from agnncert.defence import CertifyOptions, Engine, GraphData, Model, OperatingPoint, TargetChoice, Task, as_defence
 from agnncert.engine.arguments import require_order
 from agnncert.engine.workers import Workers
+from agnncert.errors import suggests_arguments
+from agnncert.graphs.targets import require_some
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 
 
+@suggests_arguments
 def certify(
     model: Model,
     data: GraphData,
@@ -61,6 +64,7 @@ def certify(
         SettingsError: A setting makes no sense, or the defence does not have it.
     """
     require_order(model, data, defence)
+    require_some(targets)
     options = CertifyOptions(voting_rule, engine, tolerance, memory_limit, checkpoint, workers, progress)
     chosen_defence = as_defence(defence)
     chosen_defence.require_options(options)
@@ -112,6 +116,7 @@ def choose_threshold(
     )
 
 
+@suggests_arguments
 def audit(model: Model, data: GraphData | None = None, defence: Any = None, *, task: Task | None = None) -> AuditReport:
     """Checks whether a model keeps the contract that certificates rest on. ``certify`` runs this check first.
 

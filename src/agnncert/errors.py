@@ -16,8 +16,14 @@ AgnncertError
 ``EXTRAS`` says which extra of this package installs which other package.
 """
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class AgnncertError(Exception):
@@ -93,6 +99,28 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
     if not nearest or similarity(nearest) < 0.5:
         return all_of_them
     return f'did you mean "{nearest}"? {all_of_them}'
+
+
+def suggests_arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Makes a function answer an argument that it does not have with the nearest one that it has.
+
+    Example:
+        >>> @suggests_arguments
+        ... def build(num_layers=3): ...
+        >>> build(layers=2)
+        Traceback (most recent call last):
+        agnncert.errors.SettingsError: build has no argument "layers": did you mean "num_layers"? Valid: num_layers.
+    """
+    valid = list(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def checked(*args: Parameters.args, **named: Parameters.kwargs) -> Result:
+        for name in named:
+            if name not in valid:
+                raise SettingsError(f'{function.__name__} has no argument "{name}": {did_you_mean(name, valid)}')
+        return function(*args, **named)
+
+    return checked
 
 
 # Which extra of this package installs which other package.

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agnncert.certificates.file import Contents, read_contents
-from agnncert.errors import CertificateError, SettingsError
+from agnncert.errors import CertificateError, SettingsError, suggests_arguments
+from agnncert.notebook import framed, paragraph, table
 from agnncert.verifier.exclusions import wrong_exclusions
 from agnncert.verifier.kinds import checker_of
 
 if TYPE_CHECKING:
     from agnncert.progress import OnProgress
+    from agnncert.proving.certificate import Certificate
 
 log = logging.getLogger(__name__)
 
@@ -48,14 +51,24 @@ class Verdict:
         return self.holds
 
     def __str__(self) -> str:
-        head = _CONCLUSION[len(self.compared)] if self.holds else "The certificate is refused."
+        return "\n".join([self._headline(), *(f"  {name}: {what}" for name, what in self._entries())])
+
+    def _repr_html_(self) -> str:
+        """Returns what a notebook shows."""
+        return framed(paragraph(self._headline()) + table([], self._entries()))
+
+    def _headline(self) -> str:
+        return _CONCLUSION[len(self.compared)] if self.holds else "The certificate is refused."
+
+    def _entries(self) -> list[tuple[str, str]]:
+        """Returns everything that was found, each with what it is."""
         lists = {
             "warning": self.warnings,
             "wrong": self.reasons,
             "checked": self.checked,
             "not checked": self.not_checked,
         }
-        return "\n".join([head, *(f"  {name}: {what}" for name, entries in lists.items() for what in entries)])
+        return [(name, what) for name, entries in lists.items() for what in entries]
 
 
 _CONCLUSION = (
@@ -65,8 +78,9 @@ _CONCLUSION = (
 )
 
 
+@suggests_arguments
 def verify(
-    file: str | PathLike[str],
+    file: "str | PathLike[str] | Certificate",
     *,
     data: Any = None,
     model: Any = None,
@@ -78,7 +92,7 @@ def verify(
     """Checks a certificate file: from the file alone, or everything in it that follows from a graph and a model.
 
     Args:
-        file: The certificate file.
+        file: The certificate file, or a certificate, which is then written to a temporary file for this check.
         data: The graph (or list of graphs) that it speaks about: are targets, degrees and subgraphs those of this one?
         model: The model: is it fit, and are these its votes? All of them are computed again.
         recheck: How many votes are computed once more by the plain engine, chosen at random. ``math.inf`` stands for
@@ -96,18 +110,29 @@ def verify(
         SettingsError: ``model`` or ``recheck`` was given without what they need.
         GraphError: The data cannot be used as it is.
     """
-    if not isinstance(file, str | PathLike):
-        raise SettingsError(
-            f"verify takes the file of a certificate first, got a {type(file).__name__}: certificate.save(file), then "
-            "verify(file, data=…, model=…)."
-        )
-    file = Path(file)
-    if not file.is_file():
-        raise CertificateError(f"there is no file {file}.")
     if (model is not None and data is None) or (recheck and model is None):
         raise SettingsError("computing votes again needs both the graph and the model: pass data= and model=.")
+    options = (recheck, seed, progress)
+    if isinstance(file, str | PathLike):
+        if not Path(file).is_file():
+            raise CertificateError(f"there is no file {file}.")
+        return _verify_file(Path(file), data, model, options, defence)
+    if not hasattr(file, "save"):
+        raise SettingsError(
+            f"verify takes a certificate or its file first, got a {type(file).__name__}: verify(certificate), or "
+            "verify(file, data=…, model=…)."
+        )
+    with TemporaryDirectory() as folder:
+        saved = Path(folder) / "certificate.cert"
+        file.save(saved)
+        return _verify_file(saved, data, model, options, defence)
+
+
+def _verify_file(
+    file: Path, data: Any, model: Any, options: tuple[float, int, "OnProgress | None"], defence: Any
+) -> Verdict:
     try:
-        contents, findings = _check(file, data, model, (recheck, seed, progress), defence)
+        contents, findings = _check(file, data, model, options, defence)
     except CertificateError as error:
         return Verdict(False, (str(error),), ())
     except MemoryError:

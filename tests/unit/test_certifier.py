@@ -10,7 +10,7 @@ import agnncert as ac
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.defence import CertifyOptions
 from agnncert.divided import certify as certifier
-from agnncert.errors import ModelContractError, SettingsError
+from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.progress import Progress
 from agnncert_peers.deletions import BiRS
@@ -19,6 +19,7 @@ from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from tests.support.graphs import random_data
 from tests.support.models import build
 from tests.support.small_graphs import known_model, random_graph
+from tests.support.towns import NodeListener, town
 
 SAMPLES = {"selection": 20, "samples": 200, "alpha": 0.05, "seed": 3}
 RANDOM = [BiRS(0.5, 0.6), SparseRS(), RS(0.9)]
@@ -161,3 +162,30 @@ def test_a_model_that_mixes_nodes_is_certified_only_where_the_division_says_edge
     certificate = ac.certify(model, data, ac.EdgeCentric(5, edges_only=True), engine=engine)
     assert certificate.holds_against(ac.Budget(add_edges=0)).any()
     assert not certificate.holds_against(ac.Budget(inject_nodes=1)).any()
+
+
+@pytest.mark.parametrize("targets", [[], torch.zeros(8, dtype=torch.bool), np.empty(0, dtype=np.int64)])
+def test_a_choice_of_no_targets_is_refused(targets) -> None:
+    with pytest.raises(GraphError, match="nothing would be certified"):
+        ac.certify(NodeListener(), town(8), ac.NodeCentric(6), targets=targets)
+
+
+def test_arguments_that_do_not_exist_suggest_the_nearest() -> None:
+    with pytest.raises(SettingsError, match='certify has no argument "target": did you mean "targets"'):
+        ac.certify(NodeListener(), town(8), ac.NodeCentric(6), target=[0])
+    certificate = ac.certify(NodeListener(), town(8), ac.NodeCentric(6))
+    for ask in (
+        certificate.holds_against,
+        certificate.possible,
+        certificate.broken_at_most,
+        certificate[certificate.target[0]].holds_against,
+    ):
+        with pytest.raises(BudgetError, match=rf"{ask.__name__} takes a budget: write .*\(Budget\(add_edges=3\)\)"):
+            ask(add_edges=3)
+
+
+@pytest.mark.parametrize("sizes", [-1, [-1], [0, float("nan")]])
+def test_sizes_below_zero_are_refused(sizes) -> None:
+    certificate = ac.certify(NodeListener(), town(8), ac.NodeCentric(6))
+    with pytest.raises(SettingsError, match="number from 0 on"):
+        certificate.certified_accuracy(sizes=sizes)

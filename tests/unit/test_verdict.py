@@ -67,10 +67,9 @@ def test_verifying_a_file_imports_nothing_of_the_proving_half(name):
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_no_file_is_refused_by_name(rng):
-    certificate = certificate_of(random_evidence(rng, "gated/node"))
-    for thing in (certificate, None, 7):
-        with pytest.raises(SettingsError, match=f"takes the file of a certificate first, got a {type(thing).__name__}"):
+def test_what_is_neither_a_file_nor_a_certificate_is_refused_by_name():
+    for thing in (None, 7):
+        with pytest.raises(SettingsError, match=f"takes a certificate or its file first, got a {type(thing).__name__}"):
             verify(thing)
 
 
@@ -130,3 +129,12 @@ def test_a_file_of_invented_votes_is_called_consistent_and_no_more(rng, tmp_path
     assert "holds" not in words
     assert "correct" not in words
     assert "not checked: whether the targets, ids, true classes and degrees are those of a graph" in words
+
+
+def test_a_certificate_is_verified_as_its_file_would_be(rng, tmp_path) -> None:
+    certificate = certificate_of(random_evidence(rng, "node-centric/node"))
+    certificate.save(tmp_path / "made.cert")
+    assert verify(certificate) == verify(tmp_path / "made.cert")
+    forged = certificate_of(random_evidence(rng, "node-centric/node"))
+    object.__setattr__(forged, "radius", forged.radius + 1)
+    assert not verify(forged)

@@ -25,6 +25,7 @@ from agnncert.engine.arguments import require_order
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import Task
 from agnncert.graphs.task import infer_task
+from agnncert.notebook import framed, paragraph, table
 
 Locality = Literal["construction", "test"]
 UNITS_OF_ROUNDING = 32  # that ``certify`` always allows between two ways of computing the same logits
@@ -112,6 +113,14 @@ class AuditReport:
         if self.fit_for == ("edges",):
             remedies.append("As it is, it is fit only for attacks on: edges (EdgeCentric(..., edges_only=True)).")
         return "\n".join([head, *lines, *remedies])
+
+    def _repr_html_(self) -> str:
+        """Returns what a notebook shows."""
+        if self.ok:
+            return framed(paragraph(str(self)))
+        head, *_ = str(self).split("\n")
+        rows = [(each.where, each.what, each.why, each.remedy) for each in self.findings]
+        return framed(paragraph(head) + table(["where", "what", "why", "remedy"], rows))
 
 
 def audit(

@@ -1,9 +1,10 @@
 """Holds what an attacker may do (:class:`Budget`) and what it costs him (:class:`Prices`), field by field."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 from agnncert.errors import BudgetError, did_you_mean
 
@@ -50,6 +51,11 @@ class Budget:
     change_features: float = 0
     target_features: bool = False
 
+    def __new__(cls, *amounts: Any, **named: Any) -> Self:
+        """Refuses a field that a budget does not have, with the nearest one that it has."""
+        _require_fields(cls, named)
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         for name in COUNTS:
             value = getattr(self, name)
@@ -74,9 +80,7 @@ class Budget:
             BudgetError: A field is unknown, or its value is not a whole number from 0 on. The message about an unknown
                 field suggests the nearest one.
         """
-        for name in changes:
-            if name not in self.__dataclass_fields__:
-                raise BudgetError(f'unknown budget field "{name}": {did_you_mean(name, self.__dataclass_fields__)}')
+        _require_fields(type(self), changes)
         return replace(self, **changes)
 
     @property
@@ -121,6 +125,11 @@ class Prices:
     target_features: float = math.inf
     total: float | None = None
 
+    def __new__(cls, *amounts: Any, **named: Any) -> Self:
+        """Refuses a field that prices do not have, with the nearest one that they have."""
+        _require_fields(cls, named)
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
@@ -134,6 +143,13 @@ class Prices:
 
     def __repr__(self) -> str:
         return _shown(self)
+
+
+def _require_fields(kind: "type[Budget | Prices]", named: Mapping[str, Any]) -> None:
+    valid = [field.name for field in fields(kind)]
+    for name in named:
+        if name not in valid:
+            raise BudgetError(f'unknown {kind.__name__.lower()} field "{name}": {did_you_mean(name, valid)}')
 
 
 def _is_price(value: Any) -> bool:

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.errors import DatasetError
+from agnncert.errors import DatasetError, suggests_arguments
 from agnncert.graphs.digest import digest_by_keys, digests_beyond_keys
-from agnncert.graphs.labels import graph_classes
+from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.graphs.task import infer_task
 
 if TYPE_CHECKING:
     from agnncert.datasets.encoding import Encoding
@@ -212,6 +213,89 @@ def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
     return data
 
 
+@suggests_arguments
+def split(
+    data: Data | Sequence[Data],
+    *,
+    seed: int = 0,
+    fractions: Sequence[float] | None = None,
+    per_class: int | None = None,
+) -> "Data | GraphSet":
+    """Splits a graph's nodes, or graphs, into a training, a validation and a test part, by classes and at random.
+
+    Args:
+        data: A ``Data`` with ``y``, or a list of ``Data`` with one class each. It is not changed. Rows whose label is
+            negative or NaN are unlabelled, and in no part.
+        seed: Seed of the split, which is the same on every machine. Defaults to 0.
+        fractions: Shares of the three parts, which sum to 1. Each part has the same proportions of classes. Defaults
+            to .3, .1 and .6 of the nodes, or .5, .2 and .3 of the graphs.
+        per_class: For few labels: so many training and so many validation nodes of each class, and a tenth of the
+            other nodes to test. It excludes ``fractions``, and is for nodes only.
+
+    Returns:
+        A copy of the ``Data`` with ``train_mask``, ``val_mask`` and ``test_mask``, or a ``GraphSet``.
+
+    Raises:
+        DatasetError: There are no labels, a class is too small, or the shares make no sense.
+
+    Example:
+        >>> data = Data(x=torch.ones(20, 1), edge_index=torch.empty(2, 0).long(), y=torch.arange(20) % 2)
+        >>> split(data, seed=1).test_mask.sum()
+        tensor(12)
+    """
+    if fractions is not None and per_class is not None:
+        raise DatasetError("fractions and per_class both say how large the parts are: leave one of the two out.")
+    if fractions is not None:
+        _require_shares(fractions)
+    if infer_task(data) == "graph":
+        return _split_graphs(data, fractions or GRAPH_FRACTIONS, per_class, seed)
+    labels = _split_labels(data)
+    if per_class is not None:
+        parts = per_class_split(labels, _at_least_one(per_class), seed)
+    else:
+        parts = stratified_split(labels, fractions or NODE_FRACTIONS, seed)
+    return set_masks(copy.copy(data), parts)
+
+
+def _split_graphs(graphs: Sequence[Data], fractions: Sequence[float], per_class: int | None, seed: int) -> GraphSet:
+    if per_class is not None:
+        raise DatasetError("per_class is for nodes: give the shares of graphs in each part, fractions=(.5, .2, .3).")
+    labels = graph_classes(graphs)
+    if not bool((labels >= 0).any()):
+        raise DatasetError("no graph has a label y: a split by classes needs them.")
+    return GraphSet(list(graphs), *stratified_split(labels, fractions, seed))
+
+
+def _split_labels(data: Data) -> Tensor:
+    """Returns the labels of a graph's nodes.
+
+    Raises:
+        DatasetError: There are none, or several for each node.
+    """
+    if data.y is None:
+        raise DatasetError("the data has no labels y: a split by classes needs them.")
+    labels = class_numbers(data.y, int(data.num_nodes or 0))
+    if labels is None:
+        raise DatasetError(
+            f"labels y have shape {tuple(torch.as_tensor(data.y).shape)}: expected one class number for each node. Of "
+            "one-hot rows, y.argmax(1) is the class."
+        )
+    if not bool((labels >= 0).any()):
+        raise DatasetError("no node has a label from 0 on: a split by classes needs them.")
+    return labels
+
+
+def _require_shares(fractions: Sequence[float]) -> None:
+    if len(fractions) != 3 or not all(share > 0 for share in fractions) or abs(sum(fractions) - 1) > 1e-9:
+        raise DatasetError(f"fractions={fractions!r}: expected three positive shares that sum to 1.")
+
+
+def _at_least_one(per_class: int) -> int:
+    if not isinstance(per_class, int) or isinstance(per_class, bool) or per_class < 1:
+        raise DatasetError(f"per_class={per_class!r}: expected a whole number of at least 1.")
+    return per_class
+
+
 def seen_nodes(data: Data) -> Tensor:
     """Returns a mask of the nodes that inductive training may see.
 
@@ -270,7 +354,8 @@ def dataset_digest(data: Data | GraphSet | CanonicalData) -> str:
     graph = prepared(data, compact=True).targets().graph
     digests = [digest_by_keys(graph), *digests_beyond_keys(graph)]
     digest = hashlib.sha256("".join(digests).encode())
-    for name, value in labels_and_split.items():
+    for name, given in labels_and_split.items():
+        value = torch.as_tensor(given)
         content = value.detach().cpu().long().numpy().astype("<i8").tobytes()
         digest.update(f"{name}:{tuple(value.shape)};".encode() + content)
     return digest.hexdigest()

@@ -177,7 +177,7 @@ def bind(
         return replace(bound_before)
     untried = _untried_adapter(model, graph, task)
     logits: object = _logits_of_one_node(untried, graph)
-    explanation = explain_result(logits, task)
+    explanation = explain_result(logits, task, model)
     if explanation is not None:
         raise ModelContractError(explanation)
     assert isinstance(logits, Tensor)

@@ -73,8 +73,19 @@ def _explain_signature(
             "Data to classify its nodes, or pool over batch."
         )
     if unmet:
-        return f"the model needs {', '.join(unmet)}, which nobody gives it. Give it a default, or wrap the model."
+        return f"the model needs {', '.join(unmet)}, which nobody gives it. {_how_to_give(unmet)}"
     return f"the model would be called with {', '.join([*positional, *keywords])}. Give it such a forward, or wrap it."
+
+
+def _how_to_give(unmet: list[str]) -> str:
+    """Says how a model gets what it needs."""
+    if "edge_type" not in unmet:
+        return "Give it a default, or wrap the model."
+    return (
+        "Of edges, edge_weight and edge_attr are passed on: give the relation of each edge as edge_attr, "
+        "data.edge_attr = data.edge_type, and let forward take edge_attr. ac.from_hetero makes one column for each "
+        'relation, which build_model("rgcn", data) reads.'
+    )
 
 
 def _positional_parameters(signature: inspect.Signature) -> list[inspect.Parameter]:
@@ -94,12 +105,13 @@ def _unmet_parameters(signature: inspect.Signature, num_positional: int, keyword
     ]
 
 
-def explain_result(logits: object, task: Task) -> str | None:
+def explain_result(logits: object, task: Task, model: Callable[..., Any] | None = None) -> str | None:
     """Says why what a model returned for one node or graph is no logits; ``None`` if nothing is wrong with it.
 
     Args:
         logits: What the model returned.
         task: "node" or "graph".
+        model: The model, in whose parts a cause is looked for. Defaults to none.
     """
     expected = f"logits of shape [num_{'graphs' if task == 'graph' else 'nodes'}, num_classes]"
     arguments = "x, edge_index, batch" if task == "graph" else "x, edge_index"
@@ -113,11 +125,26 @@ def explain_result(logits: object, task: Task) -> str | None:
             hint = " Return scores instead of classes."
         elif logits.shape == (1,):
             hint = _TWO_CLASSES
+        elif logits.dim() == 2:
+            hint = _explain_rows(model, logits.size(0))
         returned = f"shape {tuple(logits.shape)}, {logits.dtype}"
         return f"model({arguments}) returned {returned} for one {task}, expected {expected}.{hint}"
     if logits.size(1) < 2:
         return f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.{_TWO_CLASSES}"
     return None
+
+
+def _explain_rows(model: Callable[..., Any] | None, rows: int) -> str:
+    """Names the weights that have as many rows as a model returned, whatever it was given."""
+    if not isinstance(model, torch.nn.Module):
+        return ""
+    tables = [name for name, weight in model.named_parameters() if weight.dim() == 2 and weight.size(0) == rows]
+    if not tables:
+        return ""
+    return (
+        f" {tables[0]} has {rows} rows, one for each node of the training graph: an embedding of nodes has no row for "
+        "a node that an attacker injects, and follows row numbers instead of features. Compute the first layer from x."
+    )
 
 
 def explain_failure(model: Callable[..., Any], cause: BaseException, num_features: int, runs_on_two: bool) -> str:

@@ -44,6 +44,7 @@ def checked_graph(
     """
     if not isinstance(data, Data):
         raise GraphError(f"{where} is a {type(data).__name__}, expected a torch_geometric Data.")
+    require_tensors(data, where)
     x = _checked_features(data.x, where, finite)
     edge_index = _checked_edges(data, where, x.size(0), compact)
     values = _checked_values(data, where, edge_index.size(1))
@@ -60,6 +61,41 @@ def checked_graph(
         has_ids=(named,),
     )
     return CheckedGraph(graph, ties)
+
+
+_TENSORS = ("x", "edge_index", "edge_weight", "edge_attr")  # of labels and masks, arrays and lists are taken as well
+
+
+def require_tensors(data: Data, where: str) -> None:
+    """Refuses arrays, sparse matrices and lists where PyTorch Geometric has tensors, and says how to convert them.
+
+    Args:
+        data: The graph.
+        where: What errors call it.
+
+    Raises:
+        GraphError: Names all of them at once.
+    """
+    foreign = {name: getattr(data, name, None) for name in _TENSORS}
+    foreign = {name: value for name, value in foreign.items() if value is not None and not isinstance(value, Tensor)}
+    if not foreign:
+        return
+    kinds = ", ".join(f"{name} is a {type(value).__name__}" for name, value in foreign.items())
+    conversions = "; ".join(f"data.{name} = {_conversion(name, value)}" for name, value in foreign.items())
+    raise GraphError(f"{where}: {kinds}, expected a torch.Tensor. Convert: {conversions}.")
+
+
+def _conversion(name: str, value: object) -> str:
+    """Returns the expression that makes a tensor of a value."""
+    if hasattr(value, "toarray"):  # a sparse matrix of scipy
+        return f"torch.from_numpy(data.{name}.toarray())"
+    if hasattr(value, "to_dense"):  # a SparseTensor of torch_sparse
+        return f"data.{name}.to_dense()"
+    if hasattr(value, "to_numpy"):  # a table or column of pandas
+        return f"torch.from_numpy(data.{name}.to_numpy())"
+    if hasattr(value, "__array__"):
+        return f"torch.from_numpy(data.{name})"
+    return f"torch.tensor(data.{name})"
 
 
 def _checked_features(x: object, where: str, finite: bool) -> Tensor:
@@ -91,10 +127,7 @@ def _checked_edges(data: Data, where: str, num_nodes: int, compact: bool) -> Ten
                 f"{where} has its edges in adj_t: give them as edge_index (leave out the ToSparseTensor transform)."
             )
         edge_index = torch.empty(2, 0, dtype=torch.int64)
-    if not isinstance(edge_index, Tensor):
-        raise GraphError(
-            f"{where}: edge_index is a {type(edge_index).__name__}, expected an integer tensor [2, num_edges]."
-        )
+    assert isinstance(edge_index, Tensor)  # require_tensors has refused everything else
     if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
         shape = tuple(edge_index.shape)
         raise GraphError(
@@ -118,10 +151,10 @@ def _checked_values(data: Data, where: str, num_edges: int) -> dict[str, Tensor]
     """Returns edge weights and edge attributes by name, each with one finite row per edge."""
     values: dict[str, Tensor] = {}
     for name, value in edge_values_of(data).items():
-        if not isinstance(value, Tensor) or value.dim() == 0 or value.size(0) != num_edges:
-            found = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"type {type(value).__name__}"
+        if value.dim() == 0 or value.size(0) != num_edges:
             raise GraphError(
-                f"{where}: {name} has {found} for {num_edges} edges: a tensor with one row per edge is needed."
+                f"{where}: {name} has shape {tuple(value.shape)} for {num_edges} edges: a tensor with one row per edge "
+                "is needed."
             )
         _require_device(data.x, value, f"{where}: {name}")
         value = value.cpu()

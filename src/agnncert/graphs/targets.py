@@ -226,6 +226,21 @@ def target_rows(targets: object, total: int) -> Rows:
     return rows
 
 
+def require_some(targets: TargetChoice) -> None:
+    """Refuses a choice of no target at all, such as a mask that is False everywhere.
+
+    Raises:
+        GraphError: The mask or list of row numbers is empty.
+    """
+    if targets is None or isinstance(targets, str):
+        return
+    rows = _as_array(targets)
+    if rows.dtype == bool and not rows.any():
+        raise GraphError("targets is a mask that is False everywhere: nothing would be certified. Choose some targets.")
+    if not rows.size:
+        raise GraphError("targets is empty: nothing would be certified. Leave it out for all targets.")
+
+
 def _as_array(targets: object) -> npt.NDArray[Any]:
     """Returns targets as an array; a single number is an array of one."""
     if isinstance(targets, Tensor):

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from agnncert.addons import addons
-from agnncert.errors import GraphError, SettingsError, did_you_mean
+from agnncert.errors import GraphError, SettingsError, did_you_mean, suggests_arguments
+from agnncert.graphs.checks import require_tensors
 from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.task import infer_task
 from agnncert.models import gnn
@@ -21,6 +22,7 @@ from agnncert.models.wrappers import SCALES, Fallback, Scaling, training_rows
 MODELS = {name: architecture.about for name, architecture in ARCHITECTURES.items()}
 
 
+@suggests_arguments
 def build_model(  # noqa: PLR0913 - every setting is a keyword
     name: str,
     data: Data | Sequence[Data],
@@ -71,6 +73,7 @@ def build_model(  # noqa: PLR0913 - every setting is a keyword
         torch.Size([4, 3])
     """
     _one_of("model", name, MODELS)
+    require_tensors(_first_graph(data), "the graph")
     architecture = ARCHITECTURES[name]
     model = _assemble(
         ModelConfig(
@@ -225,6 +228,7 @@ def count_classes(data: Data | Sequence[Data]) -> int:
 
     Raises:
         SettingsError: There are no labels.
+        GraphError: Most numbers below the largest label are no class.
     """
     stated = getattr(data, "num_classes", None)
     if stated:
@@ -232,7 +236,22 @@ def count_classes(data: Data | Sequence[Data]) -> int:
     y = _classes(data)
     if y is None or not len(y) or int(y.max()) < 0:
         raise SettingsError("the data has no labels y: pass out_channels, the number of classes.")
+    _require_dense_classes(y)
     return int(y.max()) + 1
+
+
+def _require_dense_classes(y: Tensor) -> None:
+    """Refuses labels such as 5 and 9, which would give a model eight classes that nothing belongs to."""
+    found = torch.unique(y[y >= 0])
+    num_missing = int(found[-1]) + 1 - len(found)
+    if num_missing <= len(found):
+        return
+    listed = ", ".join(str(int(label)) for label in found[:8]) + (", …" if len(found) > 8 else "")
+    raise GraphError(
+        f"labels y are {listed}: classes are numbered from 0 on, and {num_missing} of the {int(found[-1]) + 1} numbers "
+        "up to the largest are no class. Number them anew, data.y = torch.unique(data.y, return_inverse=True)[1], or "
+        "pass out_channels."
+    )
 
 
 def _classes(data: Data | Sequence[Data]) -> Tensor | None:

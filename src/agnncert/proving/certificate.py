@@ -6,12 +6,12 @@ Beside it are :class:`Decision`, about one target, and :func:`load_certificate`,
 import math
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
 from agnncert.proving.evidence import Evidence
 from agnncert.proving.measures import Measures, measured, own_or_any
-from agnncert.proving.printed import in_html, in_words
+from agnncert.proving.printed import decision_in_html, in_html, in_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,24 @@ KINDS: dict[str, dict[str, float]] = {
     "delete_nodes": {},
     "change_features": {},
 }
+
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def _takes_budget(method: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """Makes a method that takes a budget say so when it is given the fields of one, as in ``method(add_edges=3)``."""
+    field_names = {each.name for each in fields(Budget)}
+
+    @wraps(method)
+    def checked(*args: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        loose = [f"{name}={value!r:.40}" for name, value in named.items() if name in field_names]
+        if loose:
+            raise BudgetError(f"{method.__name__} takes a budget: write {method.__name__}(Budget({', '.join(loose)})).")
+        return method(*args, **named)
+
+    return checked
 
 
 @dataclass(frozen=True)
@@ -66,6 +84,7 @@ class Decision:
     _certificate: "Certificate"
     _position: int
 
+    @_takes_budget
     def holds_against(self, budget: Budget) -> bool:
         """Returns whether it keeps its label whatever an attacker with ``budget`` does."""
         return bool(self._certificate.holds_against(budget)[self._position])
@@ -86,6 +105,10 @@ class Decision:
         truth = "" if self.truth is None else f", truth={self.truth}"
         votes = self.votes.tolist()
         return f"Decision({self.target!r}, label={self.label}, radius={self.radius}, votes={votes}{truth})"
+
+    def _repr_html_(self) -> str:
+        """Returns what a notebook shows."""
+        return decision_in_html(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +230,7 @@ class Certificate:
             A number for one size, an array for several.
 
         Raises:
-            SettingsError: No true class is known, or there are not as many as rows or targets.
+            SettingsError: No true class is known, there are not as many as rows or targets, or a size is negative.
         """
         if not self.num_targets:
             raise SettingsError("the certificate has no targets, so no share of them is correct.")
@@ -217,6 +240,8 @@ class Certificate:
         if not num_labelled:
             raise SettingsError(f"none of the {self.num_targets} targets has a true class: nothing can be correct.")
         asked = np.asarray(sizes, dtype=np.float64)
+        if not (asked >= 0).all():  # which NaN is not
+            raise SettingsError(f"sizes={sizes!r:.60}: a perturbation size is a number from 0 on.")
         certified = self.radius[:, None] >= asked.reshape(-1)
         share = (correct[:, None] & certified).sum(axis=0) / num_labelled
         if asked.ndim == 0:
@@ -287,6 +312,7 @@ class Certificate:
             f"{self.row.max(initial=-1)}: pass one for each target, or one for each row of the data."
         )
 
+    @_takes_budget
     def holds_against(self, budget: Budget | Prices) -> BoolArray:
         """Returns whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
 
@@ -324,6 +350,7 @@ class Certificate:
             label = self._class(label)
         return self.evidence.cheapest(prices, label)
 
+    @_takes_budget
     def possible(self, at: Budget | Prices | float) -> BoolArray:
         """Returns which labels an attack within a budget could give each target, shape ``[n, num_classes]``.
 
@@ -385,6 +412,7 @@ class Certificate:
             raise BudgetError(f'"{kind}" is what is searched for, so it cannot be given as well.')
         return self.evidence.max_certified(kind, Budget().but(**other_fields))
 
+    @_takes_budget
     def broken_at_most(self, budget: Budget, targets: npt.ArrayLike | None = None) -> int:
         """Returns how many targets *one* attacked graph can break at most.
 

@@ -299,12 +299,19 @@ class _Costs:
         return cls(np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VoteEvidence(VoteRecord, Evidence):
     """Votes, and the answers that the theorem of their division gives. Fields are as in :class:`VoteRecord`."""
 
     kind: ClassVar[str] = "votes"
     defends_plain_model: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        votes = self.votes
+        return (
+            f"VoteEvidence({self.num_targets:,} targets, {votes.num_classes} classes, {votes.num_groups} groups, "
+            f"theorem={self.theorem!r})"
+        )
 
     @property
     def num_predictions(self) -> int:

@@ -1,11 +1,11 @@
 """What a certificate looks like: in words and a few numbers, and in a notebook."""
 
-import html
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agnncert.certificates.votes import FloatArray, IntArray
+from agnncert.notebook import framed, paragraph, table
 from agnncert.proving.measures import rare_class
 from agnncert.storage import visible
 
@@ -88,18 +88,22 @@ def in_html(certificate: "Certificate") -> str:
     if certificate.truth is None:
         names.remove("truth")
     targets = certificate.target[:SHOWN_ROWS].tolist()
-    head = "".join(f"<th>{name}</th>" for name in names)
-    body = "".join(_html_row(certificate[target], names) for target in targets)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    rows = [_texts(certificate[target], names) for target in targets]
     rest = certificate.num_targets - len(targets)
     more = f"<p>… and {rest:,} more: <code>to_pandas()</code>, <code>certificate[id]</code></p>" if rest else ""
     about = str(certificate).split("\nOne step")[0]
-    lines = html.escape(about).replace("\n", "<br>")
-    no_formulas = 'class="tex2jax_ignore mathjax_ignore"'  # a formula can hold a link
-    return f"<div {no_formulas}><p>{lines}</p>{table}{more}</div>"
+    return framed(paragraph(about) + table(names, rows) + more)
 
 
-def _html_row(decision: "Decision", names: list[str]) -> str:
+def decision_in_html(decision: "Decision") -> str:
+    """Returns what a notebook shows of one target."""
+    names = ["target", "label", "truth", "radius", "votes"]
+    rows = [*zip(names, _texts(decision, names), strict=True)]
+    withstood = [(kind.replace("_", " "), _amount(most)) for kind, most in decision.withstands.items()]
+    return framed(table([], rows) + paragraph("Changes of one kind that it withstands:") + table([], withstood))
+
+
+def _texts(decision: "Decision", names: list[str]) -> list[str]:
     texts = {
         "target": str(decision.target),
         "label": str(decision.label),
@@ -107,8 +111,7 @@ def _html_row(decision: "Decision", names: list[str]) -> str:
         "radius": "none" if decision.radius < 0 else f"{decision.radius:,}",
         "votes": " : ".join(map(str, decision.votes.tolist())),
     }
-    cells = [f"<td>{html.escape(visible(texts[name]))}</td>" for name in names]
-    return "<tr>" + "".join(cells) + "</tr>"
+    return [visible(texts[name]) for name in names]
 
 
 def _truth(decision: "Decision") -> str:

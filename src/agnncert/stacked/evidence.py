@@ -456,12 +456,16 @@ def _product(x: int | None, y: int | None) -> int | None:
     return product
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StackedEvidence(StackedRecord, Evidence):
     """Stacked votes, and the answers that follow from them. Fields are as in :class:`StackedRecord`."""
 
     kind: ClassVar[str] = "stacked"
     possible_takes_long: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        num_targets, num_classes = self.prior.shape
+        return f"StackedEvidence({num_targets:,} targets, {num_classes} classes)"
 
     @property
     def counts_neighbours(self) -> bool:

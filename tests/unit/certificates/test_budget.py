@@ -1,11 +1,13 @@
 """Budgets: what they accept, and how they read."""
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
 
-from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.budget import COUNTS, Budget, Prices
 from agnncert.errors import AgnncertError, BudgetError
 
 
@@ -58,3 +60,12 @@ def test_it_prints_as_it_is_written_and_shows_only_what_is_set():
 def test_numbers_of_numpy_count_as_numbers():
     assert Budget(add_edges=np.float64(2), delete_edges=np.int32(3)) == Budget(add_edges=2, delete_edges=3)
     assert type(Budget(add_edges=np.int64(2)).add_edges) is int
+
+
+def test_a_field_that_does_not_exist_suggests_the_nearest_in_budgets_and_prices() -> None:
+    with pytest.raises(BudgetError, match='unknown budget field "edges_add": did you mean "add_edges"'):
+        Budget(edges_add=1)
+    with pytest.raises(BudgetError, match='unknown prices field "add_edge": did you mean "add_edges"'):
+        Prices(add_edge=1)
+    assert pickle.loads(pickle.dumps(Budget(3, delete_nodes=2))) == Budget(add_edges=3, delete_nodes=2)
+    assert copy.deepcopy(Prices(add_edges=1)) == Prices(add_edges=1)

@@ -7,7 +7,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, GINEConv, global_mean_pool
 
 import agnncert as ac
+from agnncert.errors import ModelContractError
 from tests.support.labelled import labelled_graph
+from tests.support.towns import town
 
 DIVISION = ac.NodeCentric(5)
 
@@ -154,3 +156,25 @@ def test_nan_is_not_explained_by_dropout():
     with pytest.raises(ac.errors.ModelContractError, match=r"not finite \(NaN or infinite\)") as caught:
         ac.certify(Undefined().eval(), graph(), DIVISION)
     assert "dropout" not in str(caught.value)
+
+
+def test_an_embedding_of_nodes_is_named_as_the_cause() -> None:
+    class Embedded(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = torch.nn.Embedding(8, 3)
+
+        def forward(self, x, edge_index):
+            return self.table.weight
+
+    with pytest.raises(ModelContractError, match=r"table.weight has 8 rows, one for each node.*Compute .* from x"):
+        ac.certify(Embedded().eval(), town(8), ac.NodeCentric(6))
+
+
+def test_a_model_of_relations_is_told_where_relations_belong() -> None:
+    class Relational(torch.nn.Module):
+        def forward(self, x, edge_index, edge_type):
+            return x
+
+    with pytest.raises(ModelContractError, match=r"needs edge_type.*data.edge_attr = data.edge_type"):
+        ac.certify(Relational().eval(), town(8), ac.NodeCentric(6))

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from agnncert.cli import options
-from agnncert.errors import SettingsError
+from agnncert.errors import GraphError, SettingsError
 from agnncert.models.build import MODELS, build_from_config, build_model
 from agnncert.models.gnn import Dropout, ProjectedGINConv, ProjectedSAGEConv, normalised
 from tests.unit.models.conftest import CHAIN
@@ -274,3 +274,20 @@ def test_built_in_models_stay_at_the_place_that_certificates_name(data, graphs) 
     # The digest of a model covers the name of its class and module: a move would orphan all certificates made so far.
     kinds = {type(small(name, part)) for name in PLAIN for part in (data, graphs)}
     assert {kind.__module__ for kind in kinds} == {"agnncert.models.gnn"}
+
+
+def test_class_numbers_with_gaps_are_refused_before_a_model_gets_classes_that_nothing_belongs_to() -> None:
+    data = Data(x=torch.ones(4, 2), edge_index=torch.empty(2, 0).long(), y=torch.tensor([5, 9, 5, -1]))
+    with pytest.raises(GraphError, match=r"labels y are 5, 9: .*8 of the 10 numbers .*return_inverse=True"):
+        build_model("gcn", data)
+    assert build_model("gcn", data, out_channels=10).config["out_channels"] == 10
+    data.y = torch.tensor([0, 2, 0, 2])  # a class that is missing in these rows
+    assert build_model("gcn", data).config["out_channels"] == 3
+
+
+def test_an_unknown_argument_suggests_the_nearest() -> None:
+    data = Data(x=torch.ones(4, 2), edge_index=torch.empty(2, 0).long(), y=torch.tensor([0, 1, 0, 1]))
+    with pytest.raises(SettingsError, match='build_model has no argument "layers": did you mean "num_layers"'):
+        build_model("gcn", data, layers=2)
+    with pytest.raises(GraphError, match="x is a ndarray"):
+        build_model("gcn", Data(x=data.x.numpy(), edge_index=data.edge_index, y=data.y))
