@@ -32,6 +32,7 @@ from .divisions.node import NodeCentric as NodeCentric
 from .divisions.node import PerNeighbour as PerNeighbour
 from .errors import AgnncertError as AgnncertError
 from .fitting import fit as fit
+from .fitting import subgraphs as subgraphs
 from .graphs.perturbation import Perturbation as Perturbation
 from .models.build import build_model as build_model
 from .models.io import load_model as load_model
@@ -48,6 +49,7 @@ from .report.summary import ReportContext as ReportContext
 from .stacked.defence import StackedVotes as StackedVotes
 from .stacked.training import mark_trusted as mark_trusted
 from .teaching import teach as teach
+from .training.own_loop import vote_loss as vote_loss
 from .verdict import Verdict as Verdict
 from .verdict import verify as verify
 

@@ -45,12 +45,13 @@ else:
 
 Task: TypeAlias = Literal["node", "graph"]
 Engine: TypeAlias = Literal["fast", "naive"]
-Ability: TypeAlias = Literal["explain", "live", "threshold", "voting_rule"]
+Ability: TypeAlias = Literal["explain", "live", "subgraphs", "threshold", "voting_rule"]
 
 _ABILITIES: Mapping[str, str] = MappingProxyType(
     {
         "explain": "explain a decision",
         "live": "be kept up to date while the graph changes",
+        "subgraphs": "be trained subgraph by subgraph",
         "threshold": "be given a threshold",
         "voting_rule": "be given a voting rule",
     }
@@ -204,8 +205,8 @@ class Defence(ABC):
     Attributes:
         kind: Name of its kind of evidence in certificate files, and its key in the entry points.
         certify_options: Names of the :class:`CertifyOptions` that it understands. ``certify`` refuses the others.
-        cannot: Why it cannot do something, by the name of what it cannot do: "explain", "live", "threshold" or
-            "voting_rule". Each reason completes the sentence "… cannot …, because …".
+        cannot: Why it cannot do something, by the name of what it cannot do: "explain", "live", "subgraphs",
+            "threshold" or "voting_rule". Each reason completes the sentence "… cannot …, because …".
         model_is_optional: Whether ``fit`` may be given ``None`` instead of a model.
         base_model: Name of the built-in model that commands and comparisons train for it unless they are told another
             one; ``None`` for the usual one.
@@ -324,6 +325,14 @@ class Defence(ABC):
             SettingsError: This kind of defence cannot.
         """
         raise self.refusal("explain")
+
+    def subgraphs(self, data: Any) -> "Sequence[Data]":
+        """Returns the subgraphs on which a model votes, for a training loop of one's own.
+
+        Raises:
+            SettingsError: This kind of defence has no subgraphs.
+        """
+        raise self.refusal("subgraphs")
 
     def live(self, model: Any, data: Any, **settings: Any) -> Any:
         """Returns a graph that keeps labels and radii up to date while it changes (package ``agnncert_live``).

@@ -1,17 +1,21 @@
-"""``fit``: the entry point that checks arguments and has the defence train the model."""
+"""``fit`` and ``subgraphs``: the entry points that check arguments and ask the defence about training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import torch
 
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.taught import settings_for_taught, teaching_of
-from agnncert.defence import FitOptions, as_defence
+from agnncert.defence import FitOptions, GraphData, as_defence
 from agnncert.engine.arguments import require_kinds, require_order
+from agnncert.errors import suggests_arguments
 from agnncert.training.loop import Step, train
 from agnncert.training.settings import FitSettings, shows_settings
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Module = TypeVar("Module", bound=torch.nn.Module)
 
@@ -92,3 +96,23 @@ def fit(
     if teaching is not None:
         trained.training_record = {**getattr(trained, "training_record", {}), "teaching": teaching.to_json()}
     return trained  # type: ignore[no-any-return]
+
+
+@suggests_arguments
+def subgraphs(data: GraphData, defence: Any) -> "Sequence[Data]":
+    """Returns the subgraphs on which a model votes, so that a training loop of your own can train on them.
+
+    The result has a length, can be indexed, and is a dataset for PyG's ``DataLoader``:
+    ``DataLoader(ac.subgraphs(data, ac.NodeCentric(60)), batch_size=8, shuffle=True)``. ``ac.vote_loss`` is the loss of
+    a vote. ``fit`` does the same much faster where it can, because it evaluates all subgraphs at once.
+
+    Args:
+        data: The graph, or list of graphs.
+        defence: A division, built in or your own.
+
+    Raises:
+        SettingsError: The defence has no subgraphs.
+        GraphError: The data cannot be used.
+    """
+    require_kinds(data=data, defence=defence)
+    return as_defence(defence).subgraphs(data)

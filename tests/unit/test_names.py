@@ -59,7 +59,7 @@ PUBLIC = (
     "Verdict VotingRule attack attacks audit baselines build_model build_report certify choose_threshold "
     "choose_voting_rule compare convert_parquet dataset_digest errors fit from_hetero inductive_view "
     "load_certificate load_dataset load_model load_npz load_tables mark_trusted open_graph pretrained "
-    "save_figures save_model save_tables split teach testing verify write_graph "
+    "save_figures save_model save_tables split teach testing subgraphs verify vote_loss write_graph "
 )
 
 

@@ -35,6 +35,7 @@ from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.training.loop import train
+from agnncert.training.own_loop import Subgraphs
 from agnncert.training.requirements import require_voting_rule
 
 
@@ -99,6 +100,10 @@ class Divided(Defence):
         except DivisionError as error:
             raise SettingsError(str(error)) from error
         return cls(division, record.voting_rule)
+
+    def subgraphs(self, data: Any) -> Subgraphs:
+        """Returns the subgraphs of the division, as a dataset."""
+        return Subgraphs(data, self.division)
 
     def live(self, model: Any, data: Any, **settings: Any) -> Any:
         """Returns an ``agnncert_live.LiveGraph``; ``settings`` are its further arguments."""

@@ -57,6 +57,7 @@ class StackedVotes(StackedSettings, Defence):
         {
             "voting_rule": "its votes are bounded numbers that are added to a score, and no subgraph is empty",
             "explain": "the explanation of stacked votes is not implemented yet",
+            "subgraphs": "its models read no edges, and its votes are fitted to their scores by fit",
         }
     )
 

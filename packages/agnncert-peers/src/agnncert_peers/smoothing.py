@@ -53,6 +53,7 @@ class Smoothing(RandomDefence, Defence):
         {
             "explain": "its votes are those of random graphs, and no edge or node carries one of them",
             "live": "all its samples have to be drawn again after every change of the graph",
+            "subgraphs": "it votes on random graphs: fit draws new ones in every step",
             "threshold": "its bounds are about the most frequent class of the samples",
             "voting_rule": "it adds up no votes of subgraphs",
         }
