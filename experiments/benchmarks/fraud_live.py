@@ -28,8 +28,9 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.datasets.catalog import SOURCES
 from agnncert_live import Event, LiveClient, LiveGraph, Webhook
-from agnncert_live.http import Limits, make_app
-from agnncert_live.run import _listen, _run_until
+from agnncert_live.guard import Limits
+from agnncert_live.http import make_app
+from agnncert_live.run import listen, run_until
 from agnncert_live.service import Service
 
 HERE = Path(__file__).parents[1]
@@ -157,9 +158,9 @@ def through_service(live: LiveGraph, table: pd.DataFrame) -> dict[str, Any]:
     """The same events over HTTP on the loopback, with a journal on disk, and alerts pushed to a receiver."""
     receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    listening, ready, stop = _listen("127.0.0.1", 0), threading.Event(), threading.Event()
+    listening, ready, stop = listen("127.0.0.1", 0), threading.Event(), threading.Event()
     app = make_app(Service(live), None, Limits(rate=1e6))
-    server = threading.Thread(target=_run_until, args=(app, listening, ready.set, stop))
+    server = threading.Thread(target=run_until, args=(app, listening, ready.set, stop))
     server.start()
     ready.wait(30)
     client = LiveClient(f"http://127.0.0.1:{listening.getsockname()[1]}")

@@ -150,9 +150,7 @@ def main() -> None:
         service = service_of_run(folder, root=".")
         with service.live:
             kept = service.live.number
-            expected = ac.certify(
-                service.live.model, service.live.data(), service.live.division, voting_rule=service.live.voting_rule
-            )
+            expected = ac.certify(service.live.model, service.live.data(), service.live.defence)
             downloaded = ac.load_certificate(Path(place) / "now.cert")
             same = bool((downloaded.label == expected.label).all() and (downloaded.radius == expected.radius).all())
     wait = {name: np.concatenate([waits[name] for _, waits, _ in out.values()]) * 1000 for name in ("post", "ask")}

@@ -49,7 +49,8 @@ def certified(live: agnncert_live.LiveGraph) -> ac.Certificate:
     """What ``certify`` says about the graph as it is."""
     data = live.data()
     rows = live.targets if live.task == "graph" else [ids_of(data).index(target) for target in live.targets.tolist()]
-    return ac.certify(live.model, data, live.division, rows, voting_rule=live.voting_rule, tolerance=live.tolerance)
+    settings = {} if live.tolerance is None else {"tolerance": live.tolerance}
+    return ac.certify(live.model, data, live.defence, rows, **settings)
 
 
 def assert_same(first: ac.Certificate, second: ac.Certificate) -> None:

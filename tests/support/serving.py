@@ -12,8 +12,9 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 import agnncert_live
-from agnncert_live.http import Limits, make_app
-from agnncert_live.run import _listen, _run_until
+from agnncert_live.guard import Limits
+from agnncert_live.http import make_app
+from agnncert_live.run import listen, run_until
 from agnncert_live.service import Service
 
 NODES = 30
@@ -43,10 +44,10 @@ def a_service(journal: Any = None) -> Service:
 @contextmanager
 def served(service: Service, token: str | None = None, limits: Limits | None = None) -> Iterator[str]:
     """The address of a real server in a thread."""
-    listening = _listen("127.0.0.1", 0)
+    listening = listen("127.0.0.1", 0)
     ready, stop = threading.Event(), threading.Event()
     app = make_app(service, token, limits or Limits(rate=10_000))
-    thread = threading.Thread(target=_run_until, args=(app, listening, ready.set, stop), daemon=True)
+    thread = threading.Thread(target=run_until, args=(app, listening, ready.set, stop), daemon=True)
     thread.start()
     assert ready.wait(20)
     try:

@@ -237,7 +237,7 @@ def test_after_a_batch_that_failed_votes_are_those_of_the_features_as_they_are()
     model = Fragile(GCNConv, 200, 3).double().eval()
     live = agnncert_live.LiveGraph(model, data, ac.EdgeCentric(4))
     one, another, *others = ids_of(data)
-    assert live._core.caster._kept is not None
+    assert live._core.engine.keeps_products
     moderate = agnncert_live.Event("change_features", one, value=[5.0] * 200)
     too_large = agnncert_live.Event("change_features", another, value=[1e30] * 200)
     with pytest.raises(ModelContractError, match="too large"):

@@ -18,7 +18,9 @@ from uvicorn.server import ServerState
 import agnncert as ac
 import agnncert_live
 from agnncert_live import Event
-from agnncert_live.http import MOST_AT_WORK, MOST_CONNECTIONS, Guard, Impatient, Limits, make_app
+from agnncert_live.connections import MOST_CONNECTIONS, IdleLimit
+from agnncert_live.guard import MOST_AT_WORK, Guard, Limits
+from agnncert_live.http import make_app
 from agnncert_live.service import Service
 from tests.support.live import assert_current
 from tests.support.serving import TOKEN, a_service, sent, served
@@ -299,8 +301,8 @@ def test_a_newcomer_is_let_in_while_many_are_being_refused() -> None:
         config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
         state = ServerState()
 
-        def comes() -> Impatient:
-            one = Impatient(config, state, {})
+        def comes() -> IdleLimit:
+            one = IdleLimit(config, state, {})
             one.connection_made(Line())
             return one
 
@@ -333,7 +335,7 @@ def test_a_request_that_is_being_answered_is_not_hung_up_on() -> None:
 
         config = uvicorn.Config(Guard(slow, TOKEN, Limits(rate=10_000)), ws="none", lifespan="off", log_config=None)
         state = ServerState()
-        lines = [Impatient(config, state, {}) for _ in range(MOST_CONNECTIONS + 2)]
+        lines = [IdleLimit(config, state, {}) for _ in range(MOST_CONNECTIONS + 2)]
         lines[0].connection_made(Line())
         lines[0].data_received(f"GET /closest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
         await begun.wait()

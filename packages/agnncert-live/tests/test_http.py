@@ -11,9 +11,9 @@ import pytest
 
 import agnncert as ac
 import agnncert_live
-from agnncert_live import http as guard
+from agnncert_live import connections
 from agnncert_live.client import ServiceError
-from agnncert_live.http import Limits
+from agnncert_live.guard import Limits
 from tests.support.serving import NODES, TOKEN, a_graph, a_model, a_service, sent, served
 
 
@@ -43,7 +43,7 @@ def test_events_are_applied_and_decisions_are_those_of_certify(running, tmp_path
     )
     assert (answer["applied"], answer["number"], answer["refused"]) == (2, before + 2, [])
     data = service.live.data()
-    expected = ac.certify(service.live.model, data, service.live.division)
+    expected = ac.certify(service.live.model, data, service.live.defence)
     for name in ("user-1", "new"):
         one, asked = expected[name], client.decision(name, add_edges=1)
         assert (asked["label"], asked["radius"]) == (["honest", "fake", "bot"][one.label], one.radius)
@@ -88,7 +88,7 @@ def test_a_batch_that_is_sent_again_counts_once(tmp_path) -> None:
 
 def test_a_stream_is_applied_line_by_line(running, monkeypatch) -> None:
     service, client, address = running
-    monkeypatch.setattr("agnncert_live.http.LINES", 4)
+    monkeypatch.setattr("agnncert_live.event_stream.LINES", 4)
     before = service.live.number
     lines = [json.dumps({"kind": "add_node", "node": f"s{k}", "value": [1, 0, 0, 0]}) for k in range(9)]
     body = "\n".join(
@@ -219,7 +219,7 @@ def test_bodies_that_are_too_large(guarded) -> None:
 
 def test_clients_that_are_too_slow(guarded, monkeypatch) -> None:
     _, address = guarded
-    monkeypatch.setattr(guard.Impatient, "patience", 0.4)
+    monkeypatch.setattr(connections.IdleLimit, "patience", 0.4)
     host, port = address.removeprefix("http://").split(":")
     head = f"POST /events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
     with socket.create_connection((host, int(port))) as slow:  # a body that never comes
@@ -273,7 +273,7 @@ def test_many_clients_at_once_lose_nothing(tmp_path) -> None:
     assert failed == []
     assert service.live.number == 80
     certificate = service.live.certificate()
-    expected = ac.certify(service.live.model, service.live.data(), service.live.division)
+    expected = ac.certify(service.live.model, service.live.data(), service.live.defence)
     assert (certificate.label == expected.label).all()
     assert (certificate.radius == expected.radius).all()
     service.live.close()

@@ -25,7 +25,7 @@ FULL = 2  # how SQLite calls it
 
 
 def begin(path, **changes):
-    settings = {"model": plain_model(), "data": random_graph(12, 16), "division": DIVISION, "snapshot_every": 7}
+    settings = {"model": plain_model(), "data": random_graph(12, 16), "defence": DIVISION, "snapshot_every": 7}
     return agnncert_live.LiveGraph(**{**settings, **changes}, journal=path)
 
 
@@ -190,7 +190,7 @@ def test_a_journal_of_something_else_is_refused_by_name(tmp_path):
     others = {
         "model": {"model": plain_model(seed=5)},
         "graph": {"data": random_graph(12, 16, seed=3)},
-        "division": {"division": ac.EdgeCentric(6)},
+        "division": {"defence": ac.EdgeCentric(6)},
         "voting_rule": {"voting_rule": ac.VotingRule("abstain", [1, 0, 0])},
         "choice of targets": {"targets": [1, 2]},
         "tolerance": {"tolerance": 1e-3},
@@ -234,7 +234,7 @@ def test_a_batch_that_cannot_be_written_changes_nothing(tmp_path):
 
 def test_a_set_of_graphs_goes_on_where_it_stopped(tmp_path):
     graphs = [random_graph(size, size + 1, seed=size) for size in (4, 7)]
-    changes = {"model": graph_model(), "data": graphs, "division": ac.NodeCentric(3)}
+    changes = {"model": graph_model(), "data": graphs, "defence": ac.NodeCentric(3)}
     rng = random.Random(0)
     with begin(tmp_path / "j", **changes) as live:
         for _ in range(5):

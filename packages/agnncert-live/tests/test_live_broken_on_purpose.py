@@ -15,8 +15,8 @@ from torch_geometric.nn import GCN
 import agnncert as ac
 import agnncert_live
 from agnncert.errors import AgnncertError
-from agnncert_live import Event, JournalError, events, http, journal, service, spent, store
-from agnncert_live.http import Guard, Limits, Refusal
+from agnncert_live import Event, JournalError, events, guard, journal, service, spent, store
+from agnncert_live.guard import Guard, Limits, Refusal
 from tests.support.models import settled
 from tests.support.mutations import turns_red
 from tests.support.serving import a_service
@@ -96,10 +96,10 @@ def strange_budgets_are_refused() -> None:
 
 
 def hosts_of_others_are_refused() -> None:
-    guard = Guard(None, None, Limits())
+    guarding = Guard(None, None, Limits())
     for host in ("localhost:80@evil.com", "localhost.evil.com"):
         with pytest.raises(Refusal):
-            guard._check_who("/", {"host": host})
+            guarding._check_who("/", {"host": host})
 
 
 def ids_do_not_collide() -> None:
@@ -183,7 +183,7 @@ def strange_is_false(patch) -> None:
 
 
 def hosts_by_prefix(patch) -> None:
-    patch.setattr(http, "_LOCAL_HOST", re.compile("localhost.*"))
+    patch.setattr(guard, "_LOCAL_HOST", re.compile("localhost.*"))
 
 
 def names_as_given(patch) -> None:

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from agnncert_live.nodes import Rows
+from agnncert_live.rows import Rows
 
 
 def test_rows_hold_what_lists_hold():

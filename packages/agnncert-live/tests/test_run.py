@@ -9,7 +9,7 @@ import pytest
 import agnncert as ac
 import agnncert_live
 from agnncert.cli import main
-from agnncert_live.run import serve_run, service_of_run, token_from
+from agnncert_live.run import ServedRun, serve_run, service_of_run, token_from
 from tests.support import programs
 
 
@@ -49,14 +49,14 @@ def test_it_is_killed_and_goes_on(run, tmp_path) -> None:
 
 def test_what_would_be_open_to_all_is_refused(run) -> None:
     with pytest.raises(ac.errors.SettingsError, match="can be reached from elsewhere: set a token"):
-        serve_run(run, host="0.0.0.0")
+        serve_run(ServedRun(run), host="0.0.0.0")
     with pytest.raises(ac.errors.SettingsError, match="at least 16"):
-        serve_run(run, host="0.0.0.0", token="short")
+        serve_run(ServedRun(run), host="0.0.0.0", token="short")
 
 
 def test_a_folder_that_has_no_certificate(tmp_path) -> None:
     with pytest.raises(ac.errors.SettingsError, match="not the folder of a certified run"):
-        serve_run(tmp_path, port=0)
+        serve_run(ServedRun(tmp_path), port=0)
 
 
 def test_a_port_that_is_taken(run) -> None:
@@ -66,7 +66,7 @@ def test_a_port_that_is_taken(run) -> None:
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(ac.errors.SettingsError, match="cannot listen at"),
     ):
-        serve_run(run, port=taken.getsockname()[1])
+        serve_run(ServedRun(run), port=taken.getsockname()[1])
 
 
 def test_where_the_token_comes_from(tmp_path, monkeypatch) -> None:

@@ -87,7 +87,7 @@ def test_what_came_is_counted_and_what_went_again_is_not(tmp_path):
         tracked = next(iter(live._references.values()))
         assert not tracked.pairs
         assert not tracked.nodes
-        assert not tracked._at
+        assert not tracked._pairs_at
         live.forget(reference)
         with pytest.raises(SettingsError, match="no reference"):
             live.spent(ids[0], reference)

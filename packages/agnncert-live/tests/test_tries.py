@@ -8,9 +8,8 @@ import pytest
 
 import agnncert as ac
 import agnncert_live
-from agnncert_live import Event
-from agnncert_live import http as guard
-from agnncert_live.http import Guard, Limits, Refusal
+from agnncert_live import Event, guard
+from agnncert_live.guard import Guard, Limits, Refusal
 from tests.support.live import assert_current
 from tests.support.serving import NODES, a_graph, a_model, a_service
 from tests.support.small_graphs import plain_model, random_graph
@@ -83,9 +82,9 @@ def test_ids_without_end_fill_no_memory(monkeypatch) -> None:
         )
     nodes = live._core.store.nodes
     assert len(live._acknowledged) == 50
-    assert len(nodes.name) <= 10
+    assert len(nodes._name) <= 10
     assert len(nodes.alive) <= 20
-    assert len(nodes._texts) == 0
+    assert len(nodes._hashed_slots) == 0
     assert len(nodes.slot_of[0]) == 8
     assert_current(live)
 

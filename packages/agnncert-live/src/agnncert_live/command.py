@@ -53,14 +53,20 @@ def serve(
     if rate <= 0 or body < 1:
         raise SettingsError(f"--rate {rate:g} --body {body}: expected numbers above 0.")
     try:
-        from agnncert_live.http import Limits
-        from agnncert_live.run import serve_run, token_from
+        from agnncert_live.guard import Limits
+        from agnncert_live.run import ServedRun, serve_run, token_from
     except ModuleNotFoundError as error:
         raise missing(error.name, "agnncert serve") from error
 
-    def ready(address: str, service: object) -> None:
+    def on_ready(address: str, service: object) -> None:
         typer.echo(f"{address} answers: a page for people, {address}/api for programs. Ctrl-C ends it.")
 
-    limits = Limits(rate=rate, body=body * 1_000_000)
-    where = {"journal": journal, "root": root, "model": model}
-    serve_run(run, host, port, token_from(token_file), limits, ready, webhook=webhook, **where)
+    serve_run(
+        ServedRun(run, journal, root, model),
+        host,
+        port,
+        token=token_from(token_file),
+        limits=Limits(rate=rate, body=body * 1_000_000),
+        webhook=webhook,
+        on_ready=on_ready,
+    )

@@ -1,101 +1,242 @@
-"""``Core``: applies events, recomputes the votes that they affect, and keeps labels and radii current."""
+"""``Core``: what a live graph asks of one kind of defence. It applies events and keeps labels and radii current.
 
-from collections.abc import Iterable
+A batch of events takes two steps. ``prepare`` changes the graph and computes what has to be computed again. Then
+``commit`` makes it count, or ``roll_back`` undoes it. In between, the batch is written to the journal.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.claim import make_claim
-from agnncert.certificates.ids import Id, id_array
-from agnncert.certificates.votes import apply_voting_rule
+from agnncert.certificates.ids import Id
+from agnncert.defence import Defence, Model
 from agnncert.errors import AgnncertError
 from agnncert.graphs.graph import Task
+from agnncert.graphs.targets import CanonicalData, Targets
 from agnncert.proving.certificate import Certificate, Decision
-from agnncert_live.casting import Caster, CopyVotes
-from agnncert_live.counting import Counter, Tallies
+from agnncert_live.conversion import GraphData, data_of
 from agnncert_live.events import Event, Moved, Refused
-from agnncert_live.nodes import grown
+from agnncert_live.rows import grown
+from agnncert_live.spent import Reference, Spent
 from agnncert_live.store import Store
+from agnncert_live.subgraphs import Subgraphs
 
 Array = npt.NDArray[Any]
+Computed = TypeVar("Computed")  # what a kind of defence computes for a batch
+
+NO_TARGET = -1  # place in line of what is no target
+
+
+class AddressedEvent(NamedTuple):
+    """An event, and the number of the graph that it is about; -1 if it names none that there is."""
+
+    event: Event
+    graph: int
+
+
+class Prepared(NamedTuple, Generic[Computed]):
+    """A batch that does not count yet: the events that were refused, and what was computed for the others."""
+
+    refused: list[Refused]
+    computed: Computed
+
+
+class Outcome(NamedTuple):
+    """Targets whose label or radius a batch changed, new ones included, and ids of targets that are gone."""
+
+    moved: tuple[Moved, ...]
+    gone: tuple[Id, ...]
 
 
 @dataclass
 class Answers:
-    """What is known of each target, by slot of the node or number of the graph.
+    """The label and the radius of each target, by slot of the node or number of the graph.
 
     Attributes:
         label: Its label.
-        radius: Its radius; where every neighbour has a group of its own, before it is cut at the number of groups.
-        since: Its place in line; -1 for what is no target.
+        radius: Its radius, before it is cut at :meth:`Core.largest_radius`.
+        place: Its place in line; ``NO_TARGET`` for what is no target.
     """
 
     label: Array
     radius: Array
-    since: Array
+    place: Array
 
     @classmethod
-    def of(cls, size: int, places: Array) -> "Answers":
-        """Nothing known yet about the targets in some places."""
-        nothing = np.zeros(size, dtype=np.int64)
-        answers = cls(nothing, nothing.copy(), np.full(size, -1, dtype=np.int64))
-        answers.since[places] = np.arange(len(places))
+    def unknown(cls, size: int, targets: Array) -> "Answers":
+        """Returns answers for some targets among ``size`` slots or graphs, all of which are still unknown."""
+        answers = cls(
+            label=np.zeros(size, dtype=np.int64),
+            radius=np.zeros(size, dtype=np.int64),
+            place=np.full(size, NO_TARGET, dtype=np.int64),
+        )
+        answers.place[targets] = np.arange(len(targets))
         return answers
 
+    @property
+    def is_target(self) -> Array:
+        """Whether each slot or graph is a target."""
+        is_target: Array = self.place != NO_TARGET
+        return is_target
 
-class Core:
-    """A store with the votes, labels and radii of its targets.
+    def grow(self, size: int) -> None:
+        """Makes room for more slots. They hold no targets."""
+        before = len(self.place)
+        if size <= before:
+            return
+        self.label = grown(self.label, size)
+        self.radius = grown(self.radius, size)
+        self.place = grown(self.place, size)
+        self.place[before:] = NO_TARGET
 
-    Args:
+
+@dataclass
+class Subject:
+    """What a live graph is about.
+
+    Attributes:
         store: The graph.
-        caster: Casts its votes.
-        counter: Counts them.
         answers: The targets.
         rows: Graph task: row of each graph in the data.
         y: Node task: labels by slot, if there are any.
         all_nodes: Whether nodes that are added become targets.
+        given: Graph task: the data that it began with.
     """
 
-    def __init__(
-        self, store: Store, caster: Caster, counter: Counter, answers: Answers, rows: Array, y: Any, all_nodes: bool
-    ) -> None:
-        self.store, self.caster, self.counter, self.answers = store, caster, counter, answers
-        self.task: Task = store.cells.task
-        self.rows, self.y, self.all_nodes = rows, y, all_nodes
-        self.next_since = int(answers.since.max(initial=-1)) + 1
-        self.tallies = None if self.task == "graph" else Tallies(counter)
-        self._tally(store.union.live_copies()[store.cast[store.union.live_copies()]])
-        caster.keep_products()
+    store: Store
+    answers: Answers
+    rows: Array
+    y: Array | None
+    all_nodes: bool
+    given: Any
 
-    def cast_all(self) -> None:
-        """Casts the votes of all targets, and counts them."""
-        store, places = self.store, self.order()
-        copies = store.union.live_copies()
-        if self.task == "node":
-            copies = copies[self.answers.since[store.union.node[copies]] >= 0]
-        copies = copies[store.cells.votes(store.nodes, store.union, copies)]
-        self._keep(*self.caster.cast(copies, places if self._plain else places[:0]))
-        self._tally(copies)
-        self.count(places)
 
-    def _tally(self, copies: Array) -> None:
-        if self.tallies is not None:
-            self.tallies.add(copies, self.answers.since >= 0)
+@dataclass(frozen=True)
+class Beginning:
+    """What a core is made from, beside the graph.
+
+    Attributes:
+        model: The trained module.
+        defence: The defence.
+        tolerance: As for ``certify``; ``None`` if the caller left it out.
+        canonical_data: The data in canonical form.
+        chosen: The targets in canonical form.
+    """
+
+    model: Model
+    defence: Defence
+    tolerance: float | None
+    canonical_data: CanonicalData
+    chosen: Targets
+
+
+class Core(ABC, Generic[Computed]):
+    """A graph with the labels and radii of its targets, for one kind of defence.
+
+    Attributes:
+        store: The graph.
+        answers: The targets.
+        task: ``"node"`` or ``"graph"``.
+        rows: Graph task: row of each graph in the data.
+        y: Node task: labels by slot, if there are any.
+        all_nodes: Whether nodes that are added become targets.
+        tolerance: How far two computations of one logit may lie apart, relative to the largest; None if it does not
+            matter to this kind of defence.
+    """
+
+    tolerance: float | None = None
+
+    def __init__(self, subject: Subject) -> None:
+        self.store = subject.store
+        self.answers = subject.answers
+        self.task: Task = subject.store.subgraphs.task
+        self.rows = subject.rows
+        self.y = subject.y
+        self.all_nodes = subject.all_nodes
+        self._given = subject.given
+        self._next_place = int(subject.answers.place.max(initial=NO_TARGET)) + 1
+
+    # What a kind of defence does.
+
+    @classmethod
+    @abstractmethod
+    def subgraphs(cls, defence: Defence, task: Task) -> Subgraphs:
+        """Returns how edges are kept: the subgraphs of the defence.
+
+        Raises:
+            AgnncertError: The defence cannot be kept up to date while the graph changes.
+        """
+
+    @classmethod
+    @abstractmethod
+    def identity(cls, defence: Defence, tolerance: float | None) -> dict[str, str]:
+        """Returns the settings by which a journal knows its defence, by name."""
+
+    @classmethod
+    @abstractmethod
+    def begin(cls, subject: Subject, beginning: Beginning) -> "Core[Any]":
+        """Audits the model and returns the core. Nothing is computed before :meth:`compute_all`."""
+
+    @abstractmethod
+    def compute_all(self) -> None:
+        """Computes the labels and radii of all targets."""
+
+    @abstractmethod
+    def _compute_affected(self) -> Computed:
+        """Computes what the present batch may have altered. Nothing counts yet."""
+
+    @abstractmethod
+    def _touched(self, computed: Computed) -> Array:
+        """Returns the targets whose label or radius may be altered."""
+
+    @abstractmethod
+    def _keep(self, computed: Computed) -> None:
+        """Makes count what was computed for the present batch."""
+
+    @abstractmethod
+    def _answer(self, targets: Array, computed: Computed) -> None:
+        """Writes label and radius of some targets, after the batch."""
+
+    @abstractmethod
+    def _undone(self) -> None:
+        """Is called after the graph was changed back, while the batch still says what was touched."""
+
+    @abstractmethod
+    def largest_radius(self) -> int:
+        """Returns the number at which radii are cut."""
+
+    @abstractmethod
+    def decision(self, target: int) -> Decision:
+        """Returns what is proved about one target."""
+
+    @abstractmethod
+    def certificate(self) -> Certificate:
+        """Returns the certificate of the graph as it is."""
+
+    @abstractmethod
+    def spent(self, reference: Reference, since: Certificate, target: int) -> Spent:
+        """Returns what has happened to a target since a reference, beside what that is proof against."""
+
+    @abstractmethod
+    def proves(self, certificate: Certificate) -> bool:
+        """Whether a certificate is about this model and defence."""
 
     @property
-    def _plain(self) -> bool:
-        """Whether targets have a prediction without edges."""
-        return self.task == "node" and not self.store.cells.gated
+    @abstractmethod
+    def summary(self) -> Mapping[str, Any]:
+        """What the live graph is made of, by name, in JSON's terms."""
 
-    def prepare(
-        self, events: list[tuple[Event, int]], skip_bad: bool
-    ) -> tuple[list[Refused], tuple[CopyVotes, CopyVotes]]:
-        """Changes the graph and casts what has to be cast again. Nothing counts before :meth:`commit`.
+    # A batch.
+
+    def prepare(self, events: list[AddressedEvent], skip_bad: bool) -> Prepared[Computed]:
+        """Changes the graph and computes what has to be computed again. Nothing counts before :meth:`commit`.
 
         Args:
-            events: Events, each with the number of its graph.
+            events: The events.
             skip_bad: Leave out events that cannot be applied.
 
         Raises:
@@ -104,16 +245,15 @@ class Core:
         try:
             refused = self._change(events, skip_bad)
             self._note_new_targets()
-            self.caster.renew()
-            return refused, self.caster.cast(*self._affected())
+            return Prepared(refused, self._compute_affected())
         except BaseException:
             self.roll_back()
             raise
 
-    def _change(self, events: list[tuple[Event, int]], skip_bad: bool) -> list[Refused]:
+    def _change(self, events: list[AddressedEvent], skip_bad: bool) -> list[Refused]:
         refused: list[Refused] = []
         for index, (event, graph) in enumerate(events):
-            mark = len(self.store.now.undo)
+            mark = len(self.store.batch.undo)
             try:
                 self.store.apply(event, graph)
             except AgnncertError as error:
@@ -123,163 +263,119 @@ class Core:
                 refused.append(Refused(index, event, str(error)))
         return refused
 
-    def _affected(self) -> tuple[Array, Array]:
-        """Copies whose votes have to be cast again, and nodes whose prediction without edges has to be."""
-        store = self.store
-        if self.task == "graph":
-            return self.caster.affected(np.zeros(0, dtype=bool)), np.zeros(0, dtype=np.int64)
-        is_target = self.answers.since >= 0
-        no_edge = _array(store.now.features)
-        no_edge = no_edge[store.nodes.alive[no_edge] & is_target[no_edge]]
-        return self.caster.affected(is_target), no_edge if self._plain else no_edge[:0]
-
     def _note_new_targets(self) -> None:
-        """Nodes that are new become targets if all nodes are."""
+        """Makes targets of new nodes if all nodes are targets."""
         if self.task == "graph":
             return
-        store, answers = self.store, self.answers
-        size, old = len(store.nodes.alive), len(answers.since)
-        if size > old:
-            for name in ("label", "radius", "since"):
-                setattr(answers, name, grown(getattr(answers, name), size))
-            answers.since[old:] = -1
+        slots = len(self.store.nodes.alive)
+        self.answers.grow(slots)
         if self.y is not None:
-            self.y = grown(self.y, size)
-        for slot in store.now.born:
+            self.y = grown(self.y, slots)
+        for slot in self.store.batch.added:
             if self.y is not None:
                 self.y[slot] = False if self.y.dtype == bool else -1
-            if self.all_nodes and store.nodes.alive[slot]:
-                answers.since[slot] = self.next_since
-                self.next_since += 1
+            if self.all_nodes and self.store.nodes.alive[slot]:
+                self.answers.place[slot] = self._next_place
+                self._next_place += 1
 
     def roll_back(self) -> None:
         """Undoes what was prepared."""
         if self.task == "node":
-            born = [slot for slot in self.store.now.born if slot < len(self.answers.since)]
-            self.answers.since[born] = -1
+            added = [slot for slot in self.store.batch.added if slot < len(self.answers.place)]
+            self.answers.place[added] = NO_TARGET
         self.store.rollback()
-        self.caster.renew()
-        self.store.settle()
+        self._undone()
+        self.store.end_batch()
 
-    def commit(self, listed: CopyVotes, no_edge: CopyVotes) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
-        """Makes the new votes count; says which targets have another label or radius, and which are gone."""
-        store, answers = self.store, self.answers
-        if self.tallies is None:
-            self._keep(listed, no_edge)
-            graphs = store.nodes.graph[store.union.node[_array(store.now.ends)]]
-            touched = np.unique(np.concatenate([graphs, store.nodes.graph[_array(store.now.features)]]))
-            store.settle()
-            return self._recount(touched.astype(np.int64), {}), ()
-        union = store.union
-        nodes = [union.node[_array(store.now.ends)], union.node[listed.of], no_edge.of]
-        touched = np.unique(np.concatenate(nodes)).astype(np.int64)
-        born = dict(store.now.born)
-        changed = np.unique(np.concatenate([_array(store.now.ends), listed.of]))
-        self.tallies.remove(changed)
-        self._keep(listed, no_edge)
-        gone = []
-        for slot in store.now.died:
-            if not store.nodes.alive[slot] and answers.since[slot] >= 0:
-                answers.since[slot] = -1
-                gone.append(store.nodes.name[slot])
-        self._tally(changed)
-        store.settle()
-        return self._recount(touched[answers.since[touched] >= 0], born), tuple(gone)  # type: ignore[arg-type]
-
-    def _recount(self, targets: Array, new: Any) -> tuple[Moved, ...]:
-        answers, most = self.answers, self.num_groups()
-        before = answers.label[targets].tolist(), np.minimum(answers.radius[targets], most).tolist()
-        self.count(targets)
-        after = answers.label[targets].tolist(), np.minimum(answers.radius[targets], most).tolist()
+    def commit(self, prepared: Prepared[Computed]) -> Outcome:
+        """Makes a prepared batch count."""
+        touched = self._touched(prepared.computed)
+        added = set(self.store.batch.added)
+        gone = self._remove_dead_targets()
+        self._keep(prepared.computed)
+        self.store.end_batch()
+        touched = touched[self.answers.is_target[touched]]
+        before = self._labels_and_radii(touched)
+        self._answer(touched, prepared.computed)
+        after = self._labels_and_radii(touched)
         moved = []
-        for k, target in enumerate(targets.tolist()):
-            if target in new:
-                moved.append(Moved(self.id_of(target), (None, after[0][k]), (None, after[1][k])))
-            elif before[0][k] != after[0][k] or before[1][k] != after[1][k]:
-                moved.append(Moved(self.id_of(target), (before[0][k], after[0][k]), (before[1][k], after[1][k])))
-        return tuple(moved)
+        for target, (old_label, old_radius), (label, radius) in zip(touched.tolist(), before, after, strict=True):
+            if self.task == "node" and target in added:
+                moved.append(Moved(self.id_of(target), (None, label), (None, radius)))
+            elif (old_label, old_radius) != (label, radius):
+                moved.append(Moved(self.id_of(target), (old_label, label), (old_radius, radius)))
+        return Outcome(tuple(moved), gone)
 
-    def id_of(self, target: int) -> Id:
-        """Id of a target node, or row of a target graph."""
-        return int(self.rows[target]) if self.task == "graph" else self.store.nodes.name[target]  # type: ignore[return-value]
-
-    def _keep(self, listed: CopyVotes, no_edge: CopyVotes) -> None:
-        store = self.store
-        store.cast[listed.of] = True
-        store.vote[listed.of], store.stable[listed.of] = listed.vote, listed.stable
-        store.close[listed.of] = listed.close
-        store.no_edge[no_edge.of], store.no_edge_stable[no_edge.of] = no_edge.vote, no_edge.stable
-        store.no_edge_close[no_edge.of] = no_edge.close
-
-    def count(self, targets: Array) -> None:
-        """Finds label and radius of some targets."""
-        if len(targets):
-            counted = self.tallies.labels_and_radii(targets) if self.tallies is not None else None
-            label, radius = counted or self.counter.evidence(targets).label_and_radius()
-            self.answers.label[targets], self.answers.radius[targets] = label, radius
-
-    def num_groups(self) -> int:
-        """How many groups there are: with one per neighbour, as many as there are nodes or pairs now."""
-        store = self.store
-        if not store.cells.own_groups:
-            return int(store.cells.division.num_groups)
-        if not store.cells.by_pair:
-            return max(1, *(len(slots) for slots in store.nodes.slot_of))
-        assert store.pairs is not None
-        return max(1, int(store.pairs.max()))
-
-    def decision(self, target: int, locality: str, tolerance: float) -> Decision:
-        """What is proved about one target."""
-        evidence = self.counter.evidence(np.array([target]), with_reach=True)
-        claim = make_claim(evidence, str(self.store.cells.division), tolerance=tolerance, locality=locality)
-        row, truth = self._row_and_truth(target)
-        known = np.array([row]), None if truth is None else np.array([truth]), np.array([self.degree(target)])
-        ids = id_array([self.id_of(target)])
-        return Certificate(claim, evidence, ids, *known)[self.id_of(target)]
-
-    def revise(self, listed: CopyVotes, no_edge: CopyVotes) -> None:
-        """Puts other votes in the place of some, the graph being as it was."""
-        if self.tallies is not None:
-            self.tallies.remove(listed.of)
-        self._keep(listed, no_edge)
-        self._tally(listed.of)
-
-    def votes(self, target: int) -> Array:
-        """The vote of a target in every group; not defined with one group per neighbour."""
-        store = self.store
-        most = int(store.cells.division.num_groups)
-        votes, _ = self.counter.votes(
-            np.array([target]), store.union.cell % most if self.task == "graph" else store.union.cell
-        )
-        dense: Array = apply_voting_rule(votes, self.counter.voting_rule)[0].dense()[0]
-        return dense
-
-    def _row_and_truth(self, target: int) -> tuple[int, int | None]:
-        nodes = self.store.nodes
+    def _remove_dead_targets(self) -> tuple[Id, ...]:
+        """Makes nodes that are dead no targets, and returns the ids of those that were."""
         if self.task == "graph":
-            return int(self.rows[target]), None
-        row = int((nodes.alive[: nodes.count] & (nodes.born[: nodes.count] < nodes.born[target])).sum())
-        whole = self.y is not None and self.y.ndim == 1 and self.y.dtype.kind in "iu"
-        return row, int(self.y[target]) if whole else None
+            return ()
+        gone = []
+        for slot in self.store.batch.maybe_dead:
+            if not self.store.nodes.alive[slot] and self.answers.place[slot] != NO_TARGET:
+                self.answers.place[slot] = NO_TARGET
+                gone.append(self.store.nodes.name(slot))
+        return tuple(gone)
 
-    def degree(self, target: int) -> int:
-        """Distinct neighbours of a node, or edges of a graph."""
-        if self.task == "node":
-            near = self.store.neighbours(target)
-            return len(near) - int(not self.store.cells.keeps_loops and bool(self.store.loops.get(target)))
-        slots = np.fromiter(self.store.nodes.slot_of[target].values(), dtype=np.int64)
-        union = self.store.union
-        arcs = union.leaving.gather(union.of_node.gather(slots)[0])[0]
-        ends = np.sort(union.node[np.stack([union.source[arcs], union.head[arcs]])].astype(np.int64), axis=0)
-        return len(np.unique(ends[0] << 32 | ends[1]))
+    def _labels_and_radii(self, targets: Array) -> list[tuple[int, int]]:
+        radius = np.minimum(self.answers.radius[targets], self.largest_radius())
+        return list(zip(self.answers.label[targets].tolist(), radius.tolist(), strict=True))
+
+    # Targets.
 
     def order(self) -> Array:
-        """Slots of the targets in their order."""
+        """Returns the slots of the targets (graph task: numbers of the graphs) in their order."""
         if self.task == "graph":
             return np.arange(len(self.rows))
-        targets = np.flatnonzero(self.answers.since >= 0)
-        return targets[np.argsort(self.answers.since[targets], kind="stable")]
+        targets = np.flatnonzero(self.answers.is_target)
+        return targets[np.argsort(self.answers.place[targets], kind="stable")]
+
+    def id_of(self, target: int) -> Id:
+        """Returns the id of a target node, or the row of a target graph."""
+        if self.task == "graph":
+            return int(self.rows[target])
+        return self.store.nodes.name(target)
+
+    def row_of(self, target: int) -> int:
+        """Returns the row of a target in the data."""
+        if self.task == "graph":
+            return int(self.rows[target])
+        nodes = self.store.nodes
+        is_older = nodes.alive[: nodes.count] & (nodes.born[: nodes.count] < nodes.born[target])
+        return int(is_older.sum())
+
+    def target_rows(self) -> Array:
+        """Returns the row of each target in the data, in the order of targets."""
+        if self.task == "graph":
+            return self.rows
+        return self.store.nodes.rows()[self.order()]
+
+    def truth_of(self, target: int) -> int | None:
+        """Returns the true class of a target node, if it is known."""
+        if self.task == "graph" or self.y is None:
+            return None
+        if self.y.ndim != 1 or self.y.dtype.kind not in "iu":
+            return None
+        return int(self.y[target])
+
+    def degree(self, target: int) -> int:
+        """Returns the number of distinct neighbours of a node, or of edges of a graph."""
+        store = self.store
+        if self.task == "node":
+            degree = len(store.neighbours(target))
+            has_dropped_loop = not store.subgraphs.keeps_loops and bool(store.loops.get(target))
+            return degree - int(has_dropped_loop)
+        slots = np.fromiter(store.nodes.slot_of[target].values(), dtype=np.int64)
+        copies = store.union.of_node.gather(slots)[0]
+        arcs = store.union.leaving.gather(copies)[0]
+        pairs = np.sort(store.union.ends(arcs), axis=0)
+        return len(np.unique(pairs[0] << 32 | pairs[1]))
+
+    def data(self) -> GraphData:
+        """Returns the graph (or graphs) as it is."""
+        return data_of(self.store, self.task, self.y, self._given, self.rows)
 
 
-def _array(numbers: Iterable[int]) -> Array:
+def as_array(numbers: Iterable[int]) -> Array:
+    """Returns numbers as an array of int64."""
     return np.fromiter(numbers, dtype=np.int64)

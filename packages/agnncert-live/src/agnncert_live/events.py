@@ -13,7 +13,7 @@ from agnncert.errors import GraphError, did_you_mean
 from agnncert.graphs.perturbation import Perturbation, as_numbers
 
 KINDS = ("add_edge", "delete_edge", "change_edge", "add_node", "delete_node", "change_features")
-_OF_PAIRS = KINDS[:3]
+_KINDS_OF_EDGES = KINDS[:3]
 
 
 @dataclass(frozen=True)
@@ -47,24 +47,31 @@ class Event:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise GraphError(f"unknown kind of event {self.kind!r:.60}: {did_you_mean(str(self.kind)[:40], KINDS)}")
+        self._require_nodes()
+        self._require_value()
+        if not isinstance(self.directed, bool) or (self.directed and self.kind != "add_edge"):
+            raise GraphError(f"directed={self.directed!r:.60}: expected True or False, and True for add_edge alone.")
+        is_row = isinstance(self.graph, int) and not isinstance(self.graph, bool)
+        if self.graph is not None and not is_row:
+            raise GraphError(f"graph={self.graph!r:.60}: expected the row of a graph.")
+
+    def _require_nodes(self) -> None:
         object.__setattr__(self, "node", encode_id(self.node))
-        if (self.other is not None) != (self.kind in _OF_PAIRS):
-            wanted = "two nodes, node and other" if self.kind in _OF_PAIRS else "one node"
-            raise GraphError(f"an event {self.kind} is about {wanted}.")
-        if self.other is not None:
+        if self.kind in _KINDS_OF_EDGES:
+            if self.other is None:
+                raise GraphError(f"an event {self.kind} is about two nodes, node and other.")
             object.__setattr__(self, "other", encode_id(self.other))
-        if (self.value is not None) and self.kind in ("delete_edge", "delete_node"):
+        elif self.other is not None:
+            raise GraphError(f"an event {self.kind} is about one node.")
+
+    def _require_value(self) -> None:
+        if self.value is not None and self.kind in ("delete_edge", "delete_node"):
             raise GraphError(f"an event {self.kind} has no value.")
         if self.value is None and self.kind in ("change_edge", "add_node", "change_features"):
             raise GraphError(f"an event {self.kind} needs a value.")
-        if not isinstance(self.directed, bool) or (self.directed and self.kind != "add_edge"):
-            raise GraphError(f"directed={self.directed!r:.60}: expected True or False, and True for add_edge alone.")
-        whole = isinstance(self.graph, int) and not isinstance(self.graph, bool)
-        if self.graph is not None and not whole:
-            raise GraphError(f"graph={self.graph!r:.60}: expected the row of a graph.")
 
     def to_json(self) -> dict[str, Any]:
-        """This event as JSON; default values are left out."""
+        """Returns this event as JSON. Default values are left out."""
         stated: dict[str, Any] = {"kind": self.kind, "node": self.node}
         if self.other is not None:
             stated["other"] = self.other
@@ -78,21 +85,20 @@ class Event:
 
     @classmethod
     def from_json(cls, stated: Any) -> "Event":
-        """The event that a JSON object describes, which is not trusted.
+        """Returns the event that a JSON object describes, which is not trusted.
 
         Raises:
-            GraphError: It describes none; says why.
+            GraphError: It describes none. The message says why.
         """
         if not isinstance(stated, Mapping):
             raise GraphError(f"an event is a JSON object, found {type(stated).__name__}.")
-        odd = [name for name in stated if name not in cls.__dataclass_fields__]
-        if odd:
-            raise GraphError(
-                f"an event has no {odd[0]!r:.60}: {did_you_mean(str(odd[0])[:40], cls.__dataclass_fields__)}"
-            )
-        lacking = [name for name in ("kind", "node") if name not in stated]
-        if lacking:
-            raise GraphError(f"an event needs {lacking[0]!r}.")
+        for name in stated:
+            if name not in cls.__dataclass_fields__:
+                hint = did_you_mean(str(name)[:40], cls.__dataclass_fields__)
+                raise GraphError(f"an event has no {name!r:.60}: {hint}")
+        for name in ("kind", "node"):
+            if name not in stated:
+                raise GraphError(f"an event needs {name!r}.")
         value = stated.get("value")
         if value is not None and not _is_numbers(value):
             raise GraphError("the value of an event is a number, or a list of numbers.")
@@ -100,7 +106,7 @@ class Event:
 
 
 def events_of(changes: Any, graph: int | None = None) -> Iterator[Event]:
-    """Single events, in order, out of a perturbation, an event, or several of either."""
+    """Yields single events, in order, out of a perturbation, an event, or several of either."""
     if isinstance(changes, Event):
         yield changes
     elif isinstance(changes, Perturbation):
@@ -115,7 +121,7 @@ def events_of(changes: Any, graph: int | None = None) -> Iterator[Event]:
 
 
 def _events_of_perturbation(change: Perturbation, graph: int | None) -> Iterator[Event]:
-    """In the order of ``Perturbation.apply``."""
+    """Yields the changes of a perturbation in the order of ``Perturbation.apply``."""
     if change.added_values:
         raise GraphError('a live graph is told what an added edge carries by Event("add_edge", u, v, value).')
     for node, row in change.change_features.items():
@@ -133,6 +139,7 @@ def _events_of_perturbation(change: Perturbation, graph: int | None) -> Iterator
 
 
 def _is_numbers(value: Any, levels: int = 4) -> bool:
+    """Whether a value is a number, or a list of numbers that is at most ``levels`` lists deep."""
     if isinstance(value, list):
         return levels > 0 and all(_is_numbers(entry, levels - 1) for entry in value)
     return isinstance(value, Real) and not isinstance(value, bool)
@@ -164,11 +171,13 @@ class Moved:
     @property
     def flipped(self) -> bool:
         """Whether the label is another."""
-        return self.label[0] is not None and self.label[0] != self.label[1]
+        before, after = self.label
+        return before is not None and before != after
 
     def fell_below(self, threshold: float) -> bool:
         """Whether the radius was at or above a threshold (or the target was not there) and is now below it."""
-        return self.radius[1] < threshold and (self.radius[0] is None or self.radius[0] >= threshold)
+        before, after = self.radius
+        return after < threshold and (before is None or before >= threshold)
 
 
 @dataclass(frozen=True)
@@ -194,8 +203,13 @@ class Applied:
     @property
     def flipped(self) -> tuple[Moved, ...]:
         """Targets whose label is another than before."""
-        return tuple(one for one in self.moved if one.flipped)
+        return tuple(moved for moved in self.moved if moved.flipped)
 
     def fell_below(self, threshold: float) -> tuple[Moved, ...]:
         """Targets whose radius is below a threshold now and was not before."""
-        return tuple(one for one in self.moved if one.fell_below(threshold))
+        return tuple(moved for moved in self.moved if moved.fell_below(threshold))
+
+    def alerts(self, threshold: float) -> tuple[Moved, ...]:
+        """Targets whose label flipped or whose radius fell below a threshold, each once."""
+        by_target = {moved.target: moved for moved in (*self.fell_below(threshold), *self.flipped)}
+        return tuple(by_target.values())

@@ -1,66 +1,93 @@
 """``LiveGraph``: labels, radii and the certificate of a graph that changes, current after every event."""
 
 import hashlib
-import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from agnncert.auditing.model_audit import audit
 from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.divided.certify import ComputedVotes, assemble
+from agnncert.defence import Defence, Model, TargetChoice, as_defence
+from agnncert.defence import GraphData as GivenData
 from agnncert.divided.defence import Divided
-from agnncert.engine.adapter import bind
+from agnncert.divisions.base import Division
 from agnncert.engine.arguments import require_order
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
+from agnncert.graphs.graph import Task
+from agnncert.graphs.perturbation import Perturbation
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, Decision
-from agnncert_live.casting import Caster, CopyVotes, hops_of
-from agnncert_live.conversion import data_of, read, store_of, write_out, written
-from agnncert_live.core import Answers, Core
-from agnncert_live.counting import Counter
-from agnncert_live.events import Applied, Event, Moved, events_of
-from agnncert_live.journal import NOW, REMEMBERED, UNREADABLE, Journal, JournalError, Kept
-from agnncert_live.nodes import Cells
-from agnncert_live.spent import Reference, Spent, dense_votes, spent_by
-from agnncert_live.store import Store
+from agnncert_live.conversion import (
+    Arrays,
+    GraphData,
+    WrittenGraph,
+    read_graphs,
+    read_node_data,
+    store_of,
+    value_names,
+    write_graph,
+)
+from agnncert_live.core import NO_TARGET, AddressedEvent, Answers, Beginning, Core, Outcome, Prepared, Subject
+from agnncert_live.divided import DividedCore
+from agnncert_live.events import Applied, Event, events_of
+from agnncert_live.journal import NOW, REMEMBERED, UNREADABLE, Journal, JournalContents, JournalError
+from agnncert_live.spent import Reference, Spent
 
 log = logging.getLogger(__name__)
 
-Array = npt.NDArray[Any]
+Changes: TypeAlias = Perturbation | Event | Iterable[Perturbation | Event]
 
 SNAPSHOT_EVERY = 20_000  # events
-_REPLAYED = 2_000  # events that are applied together when a journal is read
+_EVENTS_AT_ONCE = 2_000  # that are applied together when a journal is read
 _LONGEST_ID = 250
+
+CORES: dict[str, type[Core[Any]]] = {"votes": DividedCore}  # by the kind of the defence
+
+
+class StoredGraph(NamedTuple):
+    """A graph of a journal: in canonical form, with its targets and the other statements about it."""
+
+    canonical_data: CanonicalData
+    chosen: Targets
+    dtypes: dict[str, torch.dtype]
+    all_nodes: bool
+    number: int
 
 
 class LiveGraph:
     """A graph whose decisions and proofs are current after every event.
 
     After any sequence of events, labels, radii and :meth:`certificate` are those of ``ac.certify`` on :meth:`data`, at
-    the cost of the few subgraphs that an event touches. The model stays as it is; with other weights, begin anew. All
-    methods may be called from several threads.
+    the cost of what an event touches. The model stays as it is. With other weights, begin anew. All methods may be
+    called from several threads.
 
     Args:
         model: A trained module, in eval mode, as for ``certify``.
         data: The graph to begin with (a ``Data``), or a list of graphs; ideally with ``node_id``, without which no node
             can be deleted. Node task: may be None if the journal exists.
-        division: ``EdgeCentric`` or ``NodeCentric``, with any settings.
-        rule: As for ``certify``.
+        defence: As for ``certify``: ``EdgeCentric`` or ``NodeCentric``, with any settings, or a result of
+            ``choose_voting_rule`` or ``choose_threshold``.
+        voting_rule: As for ``certify``.
         targets: Mask or row numbers of the nodes (graphs) that are kept certified. When not given, all of them are, and
             nodes that are added as well.
         tolerance: As for ``certify``.
         journal: A file in which every batch is written before it counts. If it exists, the live graph goes on where it
             stopped: with all batches that were acknowledged, however the process ended.
         snapshot_every: After how many events the journal is replaced by a snapshot of the graph.
+
+    Attributes:
+        model: The model.
+        defence: The defence.
+        task: ``"node"`` or ``"graph"``.
+        number: How many events have been applied.
 
     Example:
         ``live = agnncert_live.LiveGraph(model, data, ac.NodeCentric(300), journal="live.journal")``, then
@@ -69,201 +96,198 @@ class LiveGraph:
     Raises:
         ModelContractError: The model breaks an assumption of the proof.
         GraphError: The graph cannot be certified as it is.
-        DivisionError: The division is another than these two.
-        JournalError: The journal is damaged, in use, or belongs to another graph, model, division or vote.
+        DivisionError: The division cannot be kept up to date event by event.
+        JournalError: The journal is damaged, in use, or belongs to another graph, model, division or voting rule.
     """
 
     def __init__(
         self,
-        model: Any,
-        data: Any,
-        division: Any,
+        model: Model,
+        data: GivenData | None,
+        defence: Defence | Division,
         *,
         voting_rule: VotingRule | None = None,
-        targets: Any = None,
+        targets: TargetChoice = None,
         tolerance: float | None = None,
         journal: str | Path | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
-        require_order(model, data, division)
-        if voting_rule is not None and not isinstance(voting_rule, VotingRule):
-            raise SettingsError(
-                f'voting_rule={voting_rule!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
-            )
-        self.model, self.division = model, division
-        self._digest = model_digest(model)
+        require_order(model, data, defence)
+        self.model = model
+        self.defence = as_defence(defence).with_voting_rule(voting_rule)
+        self._core_class = _core_class(self.defence)
+        self._tolerance = tolerance
+        self._model_digest = model_digest(model)
         self._lock = threading.RLock()
         self._listeners: list[Callable[[Applied], None]] = []
         self._references: dict[str, Reference] = {}  # by digest of the graph
         self._acknowledged: dict[str, int] = {}  # events of each batch, by its id
         self._snapshot_every = snapshot_every
         self._journal: Journal | None = None
-        self.number = 0  # events that have been applied
-        ready, chosen = None, None
-        if data is not None:
-            ready = prepared(data, targets)
-            chosen = ready.targets(targets, Cells(division, ready.task).keeps_loops)
-        elif journal is None or not Path(journal).exists():
+        self._given: Any = None  # graph task: the data that it began with
+        self.number = 0
+        if data is None and (journal is None or not Path(journal).exists()):
             raise GraphError("there is no graph to begin with: pass data, or a journal that exists.")
-        self._given: Any = None if ready is None or ready.task == "node" else ready.data
         try:
-            kept = None
-            if journal is not None:
-                about = self._about(voting_rule, tolerance, ready, chosen, targets)
-                self._journal = Journal(journal, about)
-                kept = self._journal.load()
-            if kept is not None:
-                self._resume(kept, voting_rule, tolerance)
-            elif ready is None or chosen is None:
-                raise GraphError("the journal holds no graph yet: pass data.")
-            else:
-                self._start(ready, chosen, targets, voting_rule, tolerance)
-                self._snapshot()
+            self._begin(data, targets, journal)
         except BaseException:
             self.close()
             raise
 
     # How it begins.
 
-    def _about(
-        self,
-        voting_rule: VotingRule | None,
-        tolerance: float | None,
-        ready: CanonicalData | None,
-        chosen: Targets | None,
-        targets: Any,
+    def _begin(self, data: GivenData | None, targets: TargetChoice, journal: str | Path | None) -> None:
+        canonical_data = None
+        chosen = None
+        if data is not None:
+            canonical_data = prepared(data, targets)
+            keeps_loops = self._core_class.subgraphs(self.defence, canonical_data.task).keeps_loops
+            chosen = canonical_data.targets(targets, keeps_loops)
+            if canonical_data.task == "graph":
+                self._given = canonical_data.data
+        contents = None
+        if journal is not None:
+            self._journal = Journal(journal, self._identity(canonical_data, chosen, targets))
+            contents = self._journal.load()
+        if contents is not None:
+            self._resume(contents)
+        elif canonical_data is None or chosen is None:
+            raise GraphError("the journal holds no graph yet: pass data.")
+        else:
+            self._core = self._new_core(canonical_data, chosen, targets, all_nodes=targets is None)
+            self._snapshot()
+
+    def _identity(
+        self, canonical_data: CanonicalData | None, chosen: Targets | None, targets: TargetChoice
     ) -> dict[str, str]:
-        """What a journal belongs to, by name."""
-        about = {
-            "model": self._digest,
-            "division": str(self.division),
-            "voting_rule": json.dumps((voting_rule or VotingRule()).to_json()),
-            "tolerance": repr(tolerance),
-        }
-        if ready is not None and chosen is not None:
-            about["task"], about["graph"] = ready.task, chosen.digest
+        """Returns what a journal belongs to, by name."""
+        identity = {"model": self._model_digest, **self._core_class.identity(self.defence, self._tolerance)}
+        if canonical_data is not None and chosen is not None:
+            identity["task"] = canonical_data.task
+            identity["graph"] = chosen.digest
             rows = b"all" if targets is None else chosen.rows.tobytes()
-            about["choice of targets"] = hashlib.sha256(rows).hexdigest()
-        return about
+            identity["choice of targets"] = hashlib.sha256(rows).hexdigest()
+        return identity
 
-    def _start(
+    def _new_core(
         self,
-        ready: CanonicalData,
+        canonical_data: CanonicalData,
         chosen: Targets,
-        targets: Any,
-        voting_rule: VotingRule | None,
-        tolerance: float | None,
-        stated: dict[str, Any] | None = None,
-    ) -> None:
-        """Begins with a graph; ``stated`` is what a journal says about it beside what the data holds."""
-        store = store_of(ready, chosen, targets, Cells(self.division, ready.task))
-        y = getattr(ready.data, "y", None) if ready.task == "node" else None
-        y = None if y is None else torch.as_tensor(y).detach().cpu().numpy().copy()
-        size = len(store.nodes.alive) if ready.task == "node" else len(chosen.positions)
-        answers = Answers.of(size, chosen.positions)
-        all_nodes = targets is None
-        if stated is not None:
-            store.kinds, all_nodes = stated["kinds"], stated["all"]
-        self._core = self._wired(store, ready, chosen, voting_rule, tolerance, answers, chosen.rows, y, all_nodes)
-        self._core.cast_all()
-
-    def _wired(
-        self,
-        store: Store,
-        ready: CanonicalData,
-        chosen: Targets,
-        voting_rule: VotingRule | None,
-        tolerance: float | None,
-        answers: Answers,
-        rows: Array,
-        y: Any,
+        targets: TargetChoice,
+        *,
         all_nodes: bool,
-    ) -> Core:
-        """Audits the model, and puts the parts together."""
-        report = audit(self.model, ready.data, self.division)
-        if not report.ok:
-            raise ModelContractError(str(report))
-        if tolerance is not None and tolerance < report.tolerance:
-            raise SettingsError(
-                f"tolerance={tolerance:g} is less than that of the audit, {report.tolerance:.3g}: leave it out, or "
-                "give more."
-            )
-        self.task, self.locality = ready.task, report.locality
-        self.tolerance = report.tolerance if tolerance is None else tolerance
-        call = bind(self.model, chosen.graph, ready.task)
-        theorem = self.division.theorem(ready.task)
-        self.voting_rule = (voting_rule or VotingRule()).under(theorem, call.num_classes)
-        caster = Caster(store, call, self.tolerance, hops_of(self.model, report.locality))
-        counter = Counter(store, theorem, self.voting_rule, call.num_classes, chosen.id_kind)
-        self._graph_of_row = {int(row): number for number, row in enumerate(rows)}
-        return Core(store, caster, counter, answers, rows, y, all_nodes)
+        dtypes: dict[str, torch.dtype] | None = None,
+    ) -> Core[Any]:
+        """Returns the core of a graph, with labels and radii.
 
-    def _written(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """The graph as a journal keeps it."""
+        Args:
+            canonical_data: The data in canonical form.
+            chosen: The targets in canonical form.
+            targets: The targets as they were given.
+            all_nodes: Whether nodes that are added become targets.
+            dtypes: Types of numbers as a journal states them; those of the data when not given.
+        """
+        task = canonical_data.task
+        store = store_of(canonical_data, chosen, targets, self._core_class.subgraphs(self.defence, task))
+        if dtypes is not None:
+            store.dtypes = dtypes
+        y = None
+        size = len(chosen.positions)
+        if task == "node":
+            size = len(store.nodes.alive)
+            y = _labels(canonical_data.data)
+        subject = Subject(
+            store=store,
+            answers=Answers.unknown(size, chosen.positions),
+            rows=chosen.rows,
+            y=y,
+            all_nodes=all_nodes,
+            given=self._given,
+        )
+        self.task: Task = task
+        self._graph_of_row = {int(row): number for number, row in enumerate(chosen.rows)}
+        beginning = Beginning(self.model, self.defence, self._tolerance, canonical_data, chosen)
+        core = self._core_class.begin(subject, beginning)
+        core.compute_all()
+        return core
+
+    def _written(self) -> WrittenGraph:
+        """Returns the graph as a journal keeps it."""
         core = self._core
-        header, arrays = written(core.store, core.y if self.task == "node" else None)
-        row = np.zeros(core.store.nodes.count, dtype=np.int64)
-        living = core.store.nodes.in_order()
-        row[living] = np.arange(len(living))
-        arrays["rows"] = core.rows if self.task == "graph" else row[core.order()]
-        return header | {"task": self.task, "number": self.number, "all": core.all_nodes}, arrays
+        written = write_graph(core.store, core.y if self.task == "node" else None)
+        header = {**written.header, "task": self.task, "number": self.number, "all": core.all_nodes}
+        return WrittenGraph(header, {**written.arrays, "rows": core.target_rows()})
 
     def _snapshot(self) -> None:
         if self._journal is not None:
-            self._journal.save(*self._written())
+            written = self._written()
+            self._journal.save(written.header, written.arrays)
 
-    def _resume(self, kept: Kept, voting_rule: VotingRule | None, tolerance: float | None) -> None:
+    def _resume(self, contents: JournalContents) -> None:
         """Goes on where a journal stopped: its graph is taken, and what is proved about it is computed again."""
-        header, arrays = kept.graphs[NOW]
+        header, arrays = contents.graphs[NOW]
         if header.get("task") == "graph" and self._given is None:
             raise GraphError("the journal is about a set of graphs: pass the data that it was begun with.")
-        ready, chosen, stated = self._read(header, arrays)
-        self._start(ready, chosen, chosen.rows, voting_rule, tolerance, stated)
-        self.number = stated["number"]
-        for digest in kept.graphs.keys() - {NOW}:
-            old_ready, old, old_stated = self._read(*kept.graphs[digest])
-            others = ready.task == "graph" and not np.array_equal(old.rows, chosen.rows)
-            if old.digest != digest or others:
-                raise JournalError("a reference in the journal is another graph than its digest says.")
-            then = store_of(old_ready, old, old.rows, self._core.store.cells)
-            self._references[digest] = Reference.between(digest, old_stated["number"], then, self._core.store)
-        self._acknowledged = dict(kept.acknowledged)
-        waiting: list[Event] = []
-        for _, events in kept.batches:
-            waiting += events
-            if len(waiting) >= _REPLAYED:
-                self._replay(waiting)
-                waiting = []
-        if waiting:
-            self._replay(waiting)
-        if self._journal is not None and self._journal.since_snapshot >= self._snapshot_every:
-            self._snapshot()
+        stored = self._read(header, arrays)
+        self._core = self._new_core(
+            stored.canonical_data, stored.chosen, stored.chosen.rows, all_nodes=stored.all_nodes, dtypes=stored.dtypes
+        )
+        self.number = stored.number
+        for digest in contents.graphs.keys() - {NOW}:
+            self._resume_reference(digest, self._read(*contents.graphs[digest]), stored)
+        self._acknowledged = dict(contents.acknowledged)
+        self._replay(contents)
+        self._snapshot_if_due()
 
-    def _read(self, header: Any, arrays: Any) -> tuple[CanonicalData, Targets, dict[str, Any]]:
-        """A graph of a journal, which is not trusted, checked like a user's data.
+    def _resume_reference(self, digest: str, then: StoredGraph, now: StoredGraph) -> None:
+        other_rows = self.task == "graph" and not np.array_equal(then.chosen.rows, now.chosen.rows)
+        if then.chosen.digest != digest or other_rows:
+            raise JournalError("a reference in the journal is another graph than its digest says.")
+        store = self._core.store
+        store_then = store_of(then.canonical_data, then.chosen, then.chosen.rows, store.subgraphs)
+        self._references[digest] = Reference.between(digest, then.number, store_then, store)
 
-        Returns:
-            The graph in canonical form, its targets, and the other statements about it.
+    def _read(self, header: Mapping[str, Any], arrays: Arrays) -> StoredGraph:
+        """Returns a graph of a journal, which is not trusted, after the checks that a user's data undergoes.
+
+        Raises:
+            JournalError: The graph makes no sense.
         """
         try:
-            task, rows, number = header["task"], arrays["rows"], header["number"]
-            kinds = {name: getattr(torch, kind) for name, kind in header["kinds"].items()}
-            expected = {"x"} | {name.removeprefix("value/") for name in arrays if name.startswith("value/")}
-            sound = task in ("node", "graph") and type(number) is int and number >= 0 and kinds.keys() == expected
-            if not sound or not all(isinstance(kind, torch.dtype) for kind in kinds.values()):
+            task = header["task"]
+            rows = arrays["rows"]
+            number = header["number"]
+            if task not in ("node", "graph") or type(number) is not int or number < 0:
                 raise ValueError("its statements about the graph make no sense")
-            ready = prepared(read(header, arrays, task, self._given, rows), rows if task == "graph" else None)
-            chosen = ready.targets(rows, Cells(self.division, task).keeps_loops)  # refuses odd rows
-            return ready, chosen, {"kinds": kinds, "all": header["all"] is True, "number": number}
+            dtypes = _read_dtypes(header, arrays)
+            written = WrittenGraph(dict(header), arrays)
+            if task == "graph":
+                canonical_data = prepared(read_graphs(written, self._given, rows), rows)
+            else:
+                canonical_data = prepared(read_node_data(written))
+            keeps_loops = self._core_class.subgraphs(self.defence, task).keeps_loops
+            chosen = canonical_data.targets(rows, keeps_loops)  # refuses odd rows
+            return StoredGraph(canonical_data, chosen, dtypes, header["all"] is True, number)
         except UNREADABLE as error:
             raise JournalError(f"the journal holds a graph that cannot be used: {error!s:.200}") from error
 
-    def _replay(self, events: list[Event]) -> None:
+    def _replay(self, contents: JournalContents) -> None:
+        """Applies the batches of a journal, many events at once."""
+        waiting: list[Event] = []
+        for batch in contents.batches:
+            waiting += batch.events
+            if len(waiting) >= _EVENTS_AT_ONCE:
+                self._replay_events(waiting)
+                waiting = []
+        if waiting:
+            self._replay_events(waiting)
+
+    def _replay_events(self, events: list[Event]) -> None:
         try:
-            _, votes = self._core.prepare([(event, self._graph_number(event)) for event in events], False)
+            prepared_batch = self._core.prepare(self._addressed(events), skip_bad=False)
         except AgnncertError as error:
             raise JournalError(f"the journal holds an event that cannot be applied: {error}") from error
-        self._commit(votes)
+        self._commit(prepared_batch)
         self.number += len(events)
 
     # What is asked.
@@ -274,7 +298,7 @@ class LiveGraph:
         with self._lock:
             if self.task == "graph":
                 return self._core.rows.copy()
-            return id_array([self._core.store.nodes.name[slot] for slot in self._core.order().tolist()])
+            return id_array([self._core.id_of(target) for target in self._core.order().tolist()])
 
     @property
     def label(self) -> npt.NDArray[np.int64]:
@@ -286,7 +310,12 @@ class LiveGraph:
     def radius(self) -> npt.NDArray[np.int64]:
         """The certified radius of each target, shape ``[n]``."""
         with self._lock:
-            return np.minimum(self._core.answers.radius[self._core.order()], self._core.num_groups())
+            return np.minimum(self._core.answers.radius[self._core.order()], self._core.largest_radius())
+
+    @property
+    def tolerance(self) -> float | None:
+        """How far two computations of one logit may lie apart, relative to the largest; None if it has none."""
+        return self._core.tolerance
 
     @property
     def num_nodes(self) -> int:
@@ -301,9 +330,22 @@ class LiveGraph:
             union = self._core.store.union
             return int(union.num_arcs - len(union.free_arcs))
 
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The defence by name, in JSON's terms."""
+        return dict(self._core.summary)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Holds events back, so that several questions are answered at one moment."""
+        with self._lock:
+            yield
+
     def __len__(self) -> int:
         with self._lock:
-            return len(self._core.rows) if self.task == "graph" else int((self._core.answers.since >= 0).sum())
+            if self.task == "graph":
+                return len(self._core.rows)
+            return int(self._core.answers.is_target.sum())
 
     def __contains__(self, target: object) -> bool:
         try:
@@ -313,42 +355,39 @@ class LiveGraph:
         return True
 
     def __getitem__(self, target: Any) -> Decision:
-        """What is proved about one target, by its id (graph task: its row); as ``certificate()[target]``."""
+        """Returns what is proved about one target, by its id (graph task: its row), as ``certificate()[target]``."""
         with self._lock:
-            return self._core.decision(self._slot(target), self.locality, self.tolerance)
+            return self._core.decision(self._slot(target))
 
     def _slot(self, target: Any) -> int:
-        """Slot of a target node, or number of a target graph."""
+        """Returns the slot of a target node, or the number of a target graph."""
         name = encode_id(target.item() if hasattr(target, "item") else target)
-        if self.task == "graph":
-            found = self._graph_of_row.get(name) if isinstance(name, int) else None
-        else:
-            found = self._core.store.nodes.find(0, name)
-        if found is None or (self.task == "node" and self._core.answers.since[found] < 0):
+        slot = None
+        if self.task == "node":
+            slot = self._core.store.nodes.find(0, name)
+        elif isinstance(name, int):
+            slot = self._graph_of_row.get(name)
+        if slot is None or self._core.answers.place[slot] == NO_TARGET:
             raise IdError(f"there is no target {target!r:.60}: there are {len(self):,}, by their ids.")
-        return int(found)
+        return int(slot)
 
-    def data(self) -> Any:
-        """The graph (or graphs) as it is, with ``x``, ``edge_index``, edge values, ``node_id`` and ``y``."""
+    def data(self) -> GraphData:
+        """Returns the graph (or graphs) as it is, with ``x``, ``edge_index``, edge values, ``node_id`` and ``y``."""
         with self._lock:
-            core = self._core
-            return data_of(core.store, self.task, core.y, self._given, core.rows)
+            return self._core.data()
 
     def certificate(self) -> Certificate:
-        """The certificate of the graph as it is: that of ``certify``, which ``verify`` accepts with data and model.
+        """Returns the certificate of the graph as it is: that of ``certify``, which ``verify`` accepts.
 
-        Its cost is that of bringing the graph into canonical form, not that of casting votes.
+        Its cost is that of bringing the graph into canonical form, not that of computing votes.
 
         Raises:
             ModelContractError: The model has been altered since.
         """
         with self._lock:
-            if model_digest(self.model) != self._digest:
+            if model_digest(self.model) != self._model_digest:
                 raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
-            core = self._core
-            chosen, votes, reach = write_out(core, self.data())
-            computed = ComputedVotes(votes, reach, self.tolerance, self.locality, self._digest)
-            return assemble(chosen, self.division, computed, self.voting_rule)
+            return self._core.certificate()
 
     def subscribe(
         self, listener: Callable[[Applied], None], below: float | None = None, flips: bool = False
@@ -361,21 +400,23 @@ class LiveGraph:
             flips: Call only if a label flipped (or, with ``below``, a radius fell below it).
 
         Returns:
-            How to end it: a function without arguments.
+            A function without arguments that ends it.
         """
 
-        def told(applied: Applied) -> None:
-            fell = below is not None and applied.fell_below(below)
-            if (below is None and not flips) or fell or (flips and applied.flipped):
+        def tell(applied: Applied) -> None:
+            wants_all = below is None and not flips
+            has_fallen = below is not None and bool(applied.fell_below(below))
+            has_flipped = flips and bool(applied.flipped)
+            if wants_all or has_fallen or has_flipped:
                 listener(applied)
 
-        self._listeners.append(told)
-        return lambda: self._listeners.remove(told)
+        self._listeners.append(tell)
+        return lambda: self._listeners.remove(tell)
 
     # What is left of what was proved.
 
     def reference(self) -> Certificate:
-        """The certificate of the graph as it is, as a reference: from now on :meth:`spent` can compare with it.
+        """Returns the certificate of the graph as it is, as a reference with which :meth:`spent` can compare.
 
         What is remembered is the difference between that graph and the present one, until :meth:`forget`.
         """
@@ -384,12 +425,13 @@ class LiveGraph:
             digest = certificate.claim.digests["graph"]
             if digest not in self._references:
                 if self._journal is not None:
-                    self._journal.save(*self._written(), digest)
+                    written = self._written()
+                    self._journal.save(written.header, written.arrays, digest)
                 self._references[digest] = Reference(digest, self.number, self._core.store)
             return certificate
 
     def forget(self, since: Certificate) -> None:
-        """No longer compares with a reference."""
+        """Stops comparing with a reference."""
         with self._lock:
             reference = self._reference(since)
             if self._journal is not None:
@@ -398,7 +440,7 @@ class LiveGraph:
             del self._references[reference.digest]
 
     def spent(self, target: Any, since: Certificate) -> Spent:
-        """What has happened to a target since a reference, beside what that is proof against.
+        """Returns what has happened to a target since a reference, beside what that is proof against.
 
         Args:
             target: Id of the target (graph task: its row).
@@ -409,24 +451,19 @@ class LiveGraph:
             SettingsError: The certificate is no reference of this live graph.
         """
         with self._lock:
-            reference, slot = self._reference(since), self._slot(target)
-            core = self._core
-            name = core.id_of(slot)
+            reference = self._reference(since)
+            slot = self._slot(target)
+            name = self._core.id_of(slot)
             if name not in since.position:
                 raise IdError(f"the reference has no target {name!r:.60}: it came later.")
-            node = (slot, 0) if self.task == "graph" else (0, name)
-            votes = None
-            if not core.store.cells.own_groups:
-                votes = dense_votes(since, since.position[name]), core.votes(slot)
-            return spent_by(reference, since, node, name, int(core.answers.label[slot]), votes)
+            return self._core.spent(reference, since, slot)
 
     def follows(self, since: Certificate) -> bool:
         """Whether a certificate is one of the references of this live graph."""
-        stated = since.claim.digests
-        theirs = stated.get("model"), since.claim.division, since.voting_rule
-        return (
-            theirs == (self._digest, str(self.division), self.voting_rule) and stated.get("graph") in self._references
-        )
+        digests = since.claim.digests
+        if digests.get("model") != self._model_digest or digests.get("graph") not in self._references:
+            return False
+        return self._core.proves(since)
 
     def _reference(self, since: Certificate) -> Reference:
         if not self.follows(since):
@@ -438,7 +475,7 @@ class LiveGraph:
     # What happens.
 
     def apply(
-        self, changes: Any, *, id: str | None = None, graph: int | None = None, skip_bad: bool = False
+        self, changes: Changes, *, id: str | None = None, graph: int | None = None, skip_bad: bool = False
     ) -> Applied:
         """Applies events, all of them or, if one cannot be applied, none.
 
@@ -455,66 +492,74 @@ class LiveGraph:
             What became of them: labels that flipped, radii that fell.
 
         Raises:
-            GraphError: An event cannot be applied; says which and why. Nothing has changed.
+            GraphError: An event cannot be applied. The message says which and why. Nothing has changed.
             ModelContractError: The model fails on the new graph. Nothing has changed.
             JournalError: The batch cannot be written. Nothing has changed.
         """
+        _require_batch_id(id)
         with self._lock:
-            if id is not None and (not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID or not id.isprintable()):
-                raise SettingsError(f"id={id!r:.60}: expected a printable text of at most {_LONGEST_ID} characters.")
-            before = None if id is None else self._acknowledged.get(id)
-            if before is not None:
-                return Applied(self.number, before, repeated=True)
-            events = list(events_of(changes, graph))
-            try:
-                refused, votes = self._core.prepare(self._addressed(events), skip_bad)
-                bad = {one.index for one in refused}
-                good = [event for index, event in enumerate(events) if index not in bad]
-                if self._journal is not None and (good or id is not None):
-                    self._journal.write(self.number + len(good), good, id)
-            except BaseException:
-                self._core.roll_back()
-                self._settle_references()
-                raise
-            moved, gone = self._commit(votes)
-            self.number += len(good)
-            result = Applied(self.number, len(good), False, moved, gone, tuple(refused))
-            self._remember(id, len(good))
-            if self._journal is not None and self._journal.since_snapshot >= self._snapshot_every:
-                try:
-                    self._snapshot()
-                except JournalError as error:  # the batch itself is written, so it counts; the next one tries again
-                    log.warning("no snapshot was written: %s", error)
+            if id is not None and id in self._acknowledged:
+                return Applied(self.number, self._acknowledged[id], repeated=True)
+            applied = self._apply_new(list(events_of(changes, graph)), id, skip_bad)
         for listener in list(self._listeners):
-            listener(result)
-        return result
+            listener(applied)
+        return applied
 
-    def _commit(self, votes: tuple[CopyVotes, CopyVotes]) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
-        moved, gone = self._core.commit(*votes)
-        self._settle_references()
-        return moved, gone
+    def _apply_new(self, events: list[Event], batch_id: str | None, skip_bad: bool) -> Applied:
+        try:
+            prepared_batch = self._core.prepare(self._addressed(events), skip_bad)
+            refused = tuple(prepared_batch.refused)
+            refused_places = {each.index for each in refused}
+            accepted = [event for place, event in enumerate(events) if place not in refused_places]
+            if self._journal is not None and (accepted or batch_id is not None):
+                self._journal.write(self.number + len(accepted), accepted, batch_id)
+        except BaseException:
+            self._core.roll_back()
+            self._end_batch_of_references()
+            raise
+        outcome = self._commit(prepared_batch)
+        self.number += len(accepted)
+        self._remember(batch_id, len(accepted))
+        self._snapshot_if_due()
+        return Applied(self.number, len(accepted), False, outcome.moved, outcome.gone, refused)
 
-    def _settle_references(self) -> None:
+    def _commit(self, prepared_batch: Prepared[Any]) -> Outcome:
+        outcome = self._core.commit(prepared_batch)
+        self._end_batch_of_references()
+        return outcome
+
+    def _end_batch_of_references(self) -> None:
         for reference in self._references.values():
-            reference.settle()
+            reference.end_batch()
+
+    def _snapshot_if_due(self) -> None:
+        if self._journal is None or self._journal.since_snapshot < self._snapshot_every:
+            return
+        try:
+            self._snapshot()
+        except JournalError as error:  # the batch itself is written, so it counts; the next one tries again
+            log.warning("no snapshot was written: %s", error)
 
     def _remember(self, batch_id: str | None, events: int) -> None:
-        if batch_id is not None:
-            self._acknowledged[batch_id] = events
-            if len(self._acknowledged) > REMEMBERED:
-                del self._acknowledged[next(iter(self._acknowledged))]
+        if batch_id is None:
+            return
+        self._acknowledged[batch_id] = events
+        if len(self._acknowledged) > REMEMBERED:
+            del self._acknowledged[next(iter(self._acknowledged))]
 
-    def _addressed(self, events: list[Event]) -> list[tuple[Event, int]]:
-        return [(event, self._graph_number(event)) for event in events]
+    def _addressed(self, events: list[Event]) -> list[AddressedEvent]:
+        return [AddressedEvent(event, self._graph_number(event)) for event in events]
 
     def _graph_number(self, event: Event) -> int:
-        """Number of the graph that an event is about; -1 if it names none that there is."""
+        """Returns the number of the graph that an event is about; -1 if it names none that there is."""
         if self.task == "node":
             return 0 if event.graph is None else -1
-        return self._graph_of_row.get(-1 if event.graph is None else event.graph, -1)
+        if event.graph is None:
+            return -1
+        return self._graph_of_row.get(event.graph, -1)
 
     def close(self) -> None:
-        """Lets go of the journal; everything acknowledged is in it."""
+        """Lets go of the journal. Everything acknowledged is in it."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None
@@ -526,6 +571,37 @@ class LiveGraph:
         self.close()
 
 
-def live_division(defence: Divided, model: Any, data: Any, **settings: Any) -> LiveGraph:
+def _core_class(defence: Defence) -> type[Core[Any]]:
+    if defence.kind not in CORES:
+        raise defence.refusal("live")
+    return CORES[defence.kind]
+
+
+def _labels(data: Any) -> npt.NDArray[Any] | None:
+    y = getattr(data, "y", None)
+    if y is None:
+        return None
+    labels: npt.NDArray[Any] = torch.as_tensor(y).detach().cpu().numpy().copy()
+    return labels
+
+
+def _read_dtypes(header: Mapping[str, Any], arrays: Arrays) -> dict[str, torch.dtype]:
+    """Returns the types of numbers that a journal states, which is not trusted."""
+    dtypes = {name: getattr(torch, dtype) for name, dtype in header["kinds"].items()}
+    all_types = all(isinstance(dtype, torch.dtype) for dtype in dtypes.values())
+    if dtypes.keys() != {"x", *value_names(arrays)} or not all_types:
+        raise ValueError("its statements about the graph make no sense")
+    return dtypes
+
+
+def _require_batch_id(batch_id: Id | None) -> None:
+    if batch_id is None:
+        return
+    is_name = isinstance(batch_id, str) and 0 < len(batch_id) <= _LONGEST_ID and batch_id.isprintable()
+    if not is_name:
+        raise SettingsError(f"id={batch_id!r:.60}: expected a printable text of at most {_LONGEST_ID} characters.")
+
+
+def live_division(defence: Divided, model: Model, data: GivenData | None, **settings: Any) -> LiveGraph:
     """Returns the live graph of a division and its voting rule; ``settings`` are arguments of ``LiveGraph``."""
-    return LiveGraph(model, data, defence.division, voting_rule=defence.voting_rule, **settings)
+    return LiveGraph(model, data, defence, **settings)

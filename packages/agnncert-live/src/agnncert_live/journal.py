@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,26 +46,56 @@ Arrays = dict[str, npt.NDArray[Any]]
 Graph = tuple[dict[str, Any], Arrays]  # what is said about it in JSON, and its arrays
 # What reading a hostile file can raise. The digests are compared first, so chance damage does not come this far.
 UNREADABLE = (
-    AgnncertError, ArithmeticError, AttributeError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError,
-)  # fmt: skip
+    AgnncertError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    SafetensorError,
+    TypeError,
+    ValueError,
+)
+_SETTINGS = (
+    "locking_mode=EXCLUSIVE",
+    "journal_mode=PERSIST",
+    "synchronous=FULL",
+    "journal_size_limit=1000000",
+    "trusted_schema=OFF",
+    "cell_size_check=ON",
+)
 
 
 class JournalError(AgnncertError):
     """The journal of a live graph is damaged, in use, or belongs to another graph, model or division."""
 
 
+class StoredBatch(NamedTuple):
+    """A batch of events, and how many events there had been with it."""
+
+    number: int
+    events: list[Event]
+
+
+class AcknowledgedRow(NamedTuple):
+    """A row of the table of acknowledged batches: its key, the id of the batch, and the number of its events."""
+
+    place: int
+    batch_id: str
+    events: int
+
+
 @dataclass(frozen=True)
-class Kept:
-    """What a journal holds.
+class JournalContents:
+    """Everything that a journal holds.
 
     Attributes:
         graphs: The snapshot under ``NOW``, and the graphs of references under their digests.
-        batches: The batches since the snapshot, in order: how many events there had been then, and the events.
-        acknowledged: How many events each acknowledged batch had, by its id; the oldest first.
+        batches: The batches since the snapshot, in order.
+        acknowledged: How many events each acknowledged batch had, by its id. The oldest comes first.
     """
 
     graphs: dict[str, Graph]
-    batches: list[tuple[int, list[Event]]]
+    batches: list[StoredBatch]
     acknowledged: dict[str, int]
 
 
@@ -89,8 +119,7 @@ class Journal:
             self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=1.0)
         try:
             with self._explained():
-                for setting in ("locking_mode=EXCLUSIVE", "journal_mode=PERSIST", "synchronous=FULL",
-                                "journal_size_limit=1000000", "trusted_schema=OFF", "cell_size_check=ON"):  # fmt: skip
+                for setting in _SETTINGS:
                     self._database.execute(f"PRAGMA {setting}")
                 self._database.execute("BEGIN EXCLUSIVE")
                 if exists:
@@ -103,7 +132,7 @@ class Journal:
             raise
 
     def _exists(self) -> bool:
-        """Whether there is a journal already. An empty file is none, and is not taken for a new one either."""
+        """Whether there is a journal already. An empty file is refused: it is neither a journal nor a new one."""
         beside = self.path.with_name(self.path.name + "-journal")
         try:
             found = self.path.stat()
@@ -127,7 +156,7 @@ class Journal:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Errors of SQLite become ours, and what was begun is undone."""
+        """Turns errors of SQLite into ours, and undoes what was begun."""
         try:
             yield
         except BaseException as error:
@@ -154,9 +183,14 @@ class Journal:
         self._write_state(self._state)
 
     def _check(self, identity: dict[str, str]) -> None:
-        found = self._database.execute("PRAGMA integrity_check(1)").fetchone()
-        if found != ("ok",):
-            raise JournalError(self._damaged(str(found and found[0])))
+        """Checks an existing file, and reads its state.
+
+        Raises:
+            JournalError: It is no journal, damaged, or belongs to another live graph.
+        """
+        answer = self._database.execute("PRAGMA integrity_check(1)").fetchone()
+        if answer != ("ok",):
+            raise JournalError(self._damaged(str(answer and answer[0])))
         schema = {sql for (sql,) in self._database.execute("SELECT sql FROM sqlite_schema") if sql is not None}
         if schema != set(_TABLES):  # a trigger or a view would be somebody else's code
             raise JournalError(self._damaged("its tables are others than those of a journal"))
@@ -169,21 +203,24 @@ class Journal:
                     f"the journal {self.path} belongs to another {name}: it says {stored.get(name, 'nothing')!s:.99}, "
                     f"here it is {value:.100}. Use another file, or what it was begun with."
                 )
+        self._state = self._read_state(stored)
+
+    def _read_state(self, stored: dict[str, str]) -> dict[str, Any]:
         try:
-            state = json.loads(stored["state"])
-            numbers = state["number"], state["acknowledged"], len(state["graphs"]), len(state["chain"])
-            if not all(type(number) is int for number in numbers):
-                raise TypeError
+            state: dict[str, Any] = json.loads(stored["state"])
+            numbers = (state["number"], state["acknowledged"], len(state["graphs"]), len(state["chain"]))
         except UNREADABLE as error:
             raise JournalError(self._damaged("its state cannot be read")) from error
-        self._state = state
+        if not all(type(number) is int for number in numbers):
+            raise JournalError(self._damaged("its state cannot be read"))
+        return state
 
     def _write_state(self, state: dict[str, Any]) -> None:
         self._database.execute("INSERT OR REPLACE INTO about VALUES ('state', ?)", [json.dumps(state)])
 
     @contextmanager
     def _committed(self) -> Iterator[dict[str, Any]]:
-        """A transaction, given the state to change. When it ends, everything is on disk; if it fails, nothing is."""
+        """Opens a transaction and yields the state to change. At its end everything is on disk, or nothing is."""
         state = {**self._state, "graphs": dict(self._state["graphs"])}
         with self._explained():
             self._database.execute("BEGIN IMMEDIATE")
@@ -204,19 +241,24 @@ class Journal:
         with self._committed() as state:
             if events:
                 self._database.execute("INSERT INTO batch VALUES (?, ?)", [number, text])
-                state["number"], state["chain"] = number, _linked(state["chain"], number, text)
+                state["number"] = number
+                state["chain"] = _linked(state["chain"], number, text)
             if batch_id is not None:
-                row = batch_id, len(events)
-                place = (
-                    self._database.execute("INSERT INTO acknowledged (id, events) VALUES (?, ?)", row).lastrowid or 0
-                )
-                state["acknowledged"] = _summed(state["acknowledged"], 1, [(place, *row)])
-                if place % 1000 == 0:
-                    old = "FROM acknowledged WHERE place <= ?", [place - REMEMBERED]
-                    gone = self._database.execute(f"SELECT place, id, events {old[0]}", old[1]).fetchall()
-                    state["acknowledged"] = _summed(state["acknowledged"], -1, gone)
-                    self._database.execute(f"DELETE {old[0]}", old[1])
+                self._acknowledge(state, batch_id, len(events))
         self.since_snapshot += len(events)
+
+    def _acknowledge(self, state: dict[str, Any], batch_id: str, events: int) -> None:
+        """Writes the id of a batch, and now and then deletes the oldest ids."""
+        insert = "INSERT INTO acknowledged (id, events) VALUES (?, ?)"
+        place = self._database.execute(insert, [batch_id, events]).lastrowid or 0
+        state["acknowledged"] = _summed(state["acknowledged"], 1, [AcknowledgedRow(place, batch_id, events)])
+        if place % 1000:
+            return
+        oldest = [place - REMEMBERED]
+        select = "SELECT place, id, events FROM acknowledged WHERE place <= ?"
+        deleted = [AcknowledgedRow(*row) for row in self._database.execute(select, oldest)]
+        state["acknowledged"] = _summed(state["acknowledged"], -1, deleted)
+        self._database.execute("DELETE FROM acknowledged WHERE place <= ?", oldest)
 
     def save(self, header: dict[str, Any], arrays: Arrays, name: str = NOW) -> None:
         """Writes a graph. The snapshot replaces the one before it, and the batches that are in it."""
@@ -230,66 +272,78 @@ class Journal:
             state["graphs"][name] = hashlib.sha256(blob).hexdigest()
             if name == NOW:
                 self._database.execute("DELETE FROM batch")
-                state["number"], state["chain"] = header["number"], state["graphs"][NOW]
+                state["number"] = header["number"]
+                state["chain"] = state["graphs"][NOW]
         if name == NOW:
             self.since_snapshot = 0
 
     def drop(self, name: str) -> None:
-        """Forgets the graph of a reference."""
+        """Deletes the graph of a reference."""
         with self._committed() as state:
             self._database.execute("DELETE FROM graph WHERE name = ?", [name])
             state["graphs"].pop(name, None)
 
-    def load(self) -> Kept | None:
-        """Everything in the journal, compared with its digests; None if it holds no graph yet.
+    def load(self) -> JournalContents | None:
+        """Returns everything in the journal, compared with its digests; None if it holds no graph yet.
 
         Raises:
             JournalError: Something is missing or damaged.
         """
-        blobs: dict[str, list[bytes]] = {}
+        parts: dict[str, list[bytes]] = {}
         with self._explained():
             for name, content in self._database.execute("SELECT name, content FROM graph ORDER BY place"):
-                blobs.setdefault(name, []).append(content)
-            rows = self._database.execute("SELECT number, events FROM batch ORDER BY number").fetchall()
-            ids = self._database.execute("SELECT place, id, events FROM acknowledged ORDER BY place").fetchall()
+                parts.setdefault(name, []).append(content)
+            batch_rows = self._database.execute("SELECT number, events FROM batch ORDER BY number").fetchall()
+            id_rows = self._database.execute("SELECT place, id, events FROM acknowledged ORDER BY place").fetchall()
         try:
-            found = {name: b"".join(parts) for name, parts in blobs.items()}
-            digests = {name: hashlib.sha256(blob).hexdigest() for name, blob in found.items()}
-            if digests != self._state["graphs"] or (found and NOW not in found):
-                raise JournalError(self._damaged("a graph in it does not match its digest"))
-            if _summed(0, 1, ids) != self._state["acknowledged"]:
-                raise JournalError(self._damaged("the ids of acknowledged batches do not match their digest"))
-            if not found:
+            blobs = {name: b"".join(parts_of_graph) for name, parts_of_graph in parts.items()}
+            acknowledged = [AcknowledgedRow(*row) for row in id_rows]
+            digests = {name: hashlib.sha256(blob).hexdigest() for name, blob in blobs.items()}
+            self._compare_digests(digests, acknowledged)
+            if not blobs:
                 return None
-            graphs = {name: _parsed(blob) for name, blob in found.items()}
-            return Kept(
-                graphs,
-                self._batches(rows, graphs[NOW][0]["number"], digests[NOW]),
-                {str(name): int(count) for _, name, count in ids},
+            graphs = {name: _parsed(blob) for name, blob in blobs.items()}
+            number = graphs[NOW][0]["number"]
+            return JournalContents(
+                graphs=graphs,
+                batches=self._batches(batch_rows, number, digests[NOW]),
+                acknowledged={str(row.batch_id): int(row.events) for row in acknowledged},
             )
         except JournalError:
             raise
         except UNREADABLE as error:
             raise JournalError(self._damaged(f"its content cannot be read ({error!s:.100})")) from error
 
-    def _batches(self, rows: list[tuple[int, str]], number: int, chain: str) -> list[tuple[int, list[Event]]]:
-        """The batches, each of which must begin where the one before it ended."""
+    def _compare_digests(self, digests: dict[str, str], acknowledged: list[AcknowledgedRow]) -> None:
+        if digests != self._state["graphs"] or (digests and NOW not in digests):
+            raise JournalError(self._damaged("a graph in it does not match its digest"))
+        if _summed(0, 1, acknowledged) != self._state["acknowledged"]:
+            raise JournalError(self._damaged("the ids of acknowledged batches do not match their digest"))
+
+    def _batches(self, rows: list[tuple[int, str]], number: int, chain: str) -> list[StoredBatch]:
+        """Returns the batches, each of which must begin where the one before it ended.
+
+        Args:
+            rows: The rows of the table of batches.
+            number: How many events there had been at the snapshot.
+            chain: Digest of the snapshot.
+        """
         batches = []
         for stated, text in rows:
-            events = [Event.from_json(one) for one in json.loads(text)]
-            number, chain = number + len(events), _linked(chain, stated, text)
+            events = [Event.from_json(stated_event) for stated_event in json.loads(text)]
+            number += len(events)
+            chain = _linked(chain, stated, text)
             if number != stated:
                 raise JournalError(
                     self._damaged(f"batch {stated} does not follow the one before it: events are missing")
                 )
-            batches.append((number, events))
-        if (number, chain) != (self._state["number"], self._state["chain"]):
-            raise JournalError(
-                self._damaged(f"{self._state['number']:,} events were acknowledged, and it holds {number:,} of them")
-                if number != self._state["number"]
-                else self._damaged("its batches do not match their digest")
-            )
-        self.since_snapshot = sum(len(events) for _, events in batches)
+            batches.append(StoredBatch(number, events))
+        expected = self._state["number"]
+        if number != expected:
+            raise JournalError(self._damaged(f"{expected:,} events were acknowledged, and it holds {number:,} of them"))
+        if chain != self._state["chain"]:
+            raise JournalError(self._damaged("its batches do not match their digest"))
+        self.since_snapshot = sum(len(batch.events) for batch in batches)
         return batches
 
     def close(self) -> None:
@@ -303,6 +357,7 @@ class Journal:
 
 
 def _parsed(blob: bytes) -> Graph:
+    """Returns the statements about a graph, and its arrays."""
     length = int.from_bytes(blob[:8], "little")
     header = json.loads(json.loads(blob[8 : 8 + length])["__metadata__"]["header"])
     if not isinstance(header, dict):
@@ -311,11 +366,13 @@ def _parsed(blob: bytes) -> Graph:
 
 
 def _linked(chain: str, number: int, text: str) -> str:
+    """Returns the digest of a batch together with all batches before it."""
     return hashlib.sha256(f"{chain}:{number}:{text}".encode()).hexdigest()
 
 
-def _summed(total: int, sign: int, rows: list[tuple[int, str, int]]) -> int:
-    """A digest of rows in any number, to which one can be added, or removed, without reading the others."""
-    for place, name, events in rows:
-        total += sign * int.from_bytes(hashlib.sha256(f"{place}:{events}:{name}".encode()).digest(), "little")
+def _summed(total: int, sign: int, rows: list[AcknowledgedRow]) -> int:
+    """Returns a digest of rows, with some rows added (or removed, if ``sign`` is -1) without reading the others."""
+    for row in rows:
+        text = f"{row.place}:{row.events}:{row.batch_id}"
+        total += sign * int.from_bytes(hashlib.sha256(text.encode()).digest(), "little")
     return total % 2**256

@@ -5,7 +5,8 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from agnncert.errors import SettingsError
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.recompute import defence_of_file
+from agnncert_live.connections import IdleLimit
 from agnncert_live.graph import LiveGraph
-from agnncert_live.http import LOCAL, Guard, Impatient, Limits, make_app
-from agnncert_live.service import WATCHED, Service
+from agnncert_live.guard import LOCAL, Guard, Limits
+from agnncert_live.http import make_app
+from agnncert_live.service import ALERT_BELOW, Service
 from agnncert_live.webhook import Webhook
 
 log = logging.getLogger(__name__)
@@ -31,10 +34,27 @@ JOURNAL = "live.journal"
 SHORTEST_TOKEN = 16
 
 
+@dataclass(frozen=True)
+class ServedRun:
+    """The run that is served, and where its files are.
+
+    Attributes:
+        folder: The folder of a certified run.
+        journal: The journal; ``live.journal`` in the folder when not given.
+        root: Folder that holds the datasets.
+        model: The run's model; required if it is code.
+    """
+
+    folder: str | Path
+    journal: str | Path | None = None
+    root: str | None = None
+    model: str | None = None
+
+
 def service_of_run(
     source: str | Path, journal: str | Path | None = None, root: str | None = None, model: str | None = None
 ) -> Service:
-    """The live graph of a certified run, resumed from its journal if there is one.
+    """Returns the live graph of a certified run, resumed from its journal if there is one.
 
     All nodes (or graphs) are kept certified, and new ones too. The reference is the graph with which the journal began.
 
@@ -43,31 +63,34 @@ def service_of_run(
         journal: The journal; ``live.journal`` in the folder when not given.
         root: Folder that holds the datasets.
         model: The run's model; required if it is code.
+
+    Raises:
+        SettingsError: The folder holds no certified run, or another model than the certified one.
     """
     folder = find_run(source)
     if folder is None or not folder.certificate.is_file():
         raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
     _, study = study_of_run(folder, CertifySettings(root=root, model=model))
     certificate = load_certificate(folder.certificate)
-    voter = certified_model(folder, study.new_model()).eval()
-    if model_digest(voter) != certificate.claim.digests.get("model"):
+    trained = certified_model(folder, study.new_model()).eval()
+    if model_digest(trained) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
-    defence = defence_of_file(read_contents(folder.certificate), voter)
-    place = Path(journal) if journal is not None else folder.path / JOURNAL
-    live = defence.live(voter, study.data, journal=place)
+    defence = defence_of_file(read_contents(folder.certificate), trained)
+    place = folder.path / JOURNAL if journal is None else Path(journal)
+    live = defence.live(trained, study.data, journal=place)
     reference = _reference(live, study.data)
     about = folder.data
     return Service(live, reference, str(about.get("name") or "graph"), about.get("class_names"))
 
 
 def _reference(live: LiveGraph, data: Any) -> Certificate:
-    """The certificate that decisions are compared with: that of the run's graph, certified again.
+    """Returns the certificate that decisions are compared with: that of the run's graph, certified again.
 
     It is not read from the folder, which may be somebody else's: no file can prove what a model votes.
     """
     if live.number == 0:
         return live.reference()
-    reference = certify(live.model, data, live.division, voting_rule=live.voting_rule)
+    reference = certify(live.model, data, live.defence)
     if live.follows(reference):
         return reference
     log.warning("the journal does not begin with the run's graph: the graph as it is becomes the reference")
@@ -75,30 +98,47 @@ def _reference(live: LiveGraph, data: Any) -> Certificate:
 
 
 def serve_run(
-    source: str | Path,
+    run: ServedRun,
     host: str = "127.0.0.1",
     port: int = 8470,
+    *,
     token: str | None = None,
     limits: Limits | None = None,
-    ready: Callable[[str, Service], None] | None = None,
     webhook: str | None = None,
-    **where: Any,
+    on_ready: Callable[[str, Service], None] | None = None,
 ) -> None:
     """Serves a run until it is stopped.
 
     Args:
-        source: The folder of a certified run.
+        run: The run.
         host: Address to listen at. Beyond this machine, a token is required.
         port: Port to listen at; 0 for any that is free.
         token: What clients must send.
         limits: What one client may do.
-        ready: Called with the address once requests are answered.
         webhook: Address to which alerts are posted, see ``Webhook``; None for nowhere.
-        **where: Further arguments of ``service_of_run``.
+        on_ready: Called with the address once requests are answered.
 
     Raises:
         SettingsError: There is no token though there should be, or the port cannot be had.
     """
+    _require_token(token, host)
+    listening = listen(host, port)
+    try:
+        service = service_of_run(run.folder, run.journal, run.root, run.model)
+        named_host = f"[{host}]" if ":" in host else host
+        address = f"http://{named_host}:{listening.getsockname()[1]}"
+
+        def ready() -> None:
+            if on_ready is not None:
+                on_ready(address, service)
+
+        with service.live, _alerts(service, webhook):
+            run_until(make_app(service, token, limits), listening, ready)
+    finally:
+        listening.close()
+
+
+def _require_token(token: str | None, host: str) -> None:
     if token is not None and len(token) < SHORTEST_TOKEN:
         raise SettingsError(f"the token has {len(token)} characters: take at least {SHORTEST_TOKEN}, drawn at random.")
     if token is None and host not in LOCAL:
@@ -106,19 +146,20 @@ def serve_run(
             f"{host} can be reached from elsewhere: set a token (AGNNCERT_TOKEN, or --token-file), or listen at "
             "127.0.0.1."
         )
-    listening = _listen(host, port)
-    try:
-        service = service_of_run(source, **where)
-        with service.live, Webhook(service.live, webhook, below=WATCHED) if webhook else nullcontext():
-            address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}"
-            _run_until(
-                make_app(service, token, limits), listening, (lambda: ready(address, service)) if ready else None
-            )
-    finally:
-        listening.close()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _alerts(service: Service, webhook: str | None) -> AbstractContextManager[object]:
+    if webhook is None:
+        return nullcontext()
+    return Webhook(service.live, webhook, below=ALERT_BELOW)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Returns a socket that is bound to an address.
+
+    Raises:
+        SettingsError: The address cannot be had.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -126,43 +167,68 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except (OSError, OverflowError) as error:
         listening.close()
-        raise SettingsError(f"cannot listen at {host}:{port}: {getattr(error, 'strerror', None) or error}.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise SettingsError(f"cannot listen at {host}:{port}: {reason}.") from error
     return listening
 
 
-def _run_until(
-    app: Guard, listening: socket.socket, ready: Callable[[], None] | None, stop: threading.Event | None = None
+def run_until(
+    app: Guard,
+    listening: socket.socket,
+    on_ready: Callable[[], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> None:
-    """Answers until the process is told to end, or ``stop`` is set."""
+    """Answers until the process is told to end, or ``stop`` is set.
+
+    Args:
+        app: The application.
+        listening: A socket that is bound to an address.
+        on_ready: Called once requests are answered.
+        stop: Ends it.
+    """
     config = uvicorn.Config(
-        app, http=Impatient, ws="none", lifespan="off", log_level="warning", access_log=False, server_header=False,
-        timeout_keep_alive=10, timeout_graceful_shutdown=10,
-    )  # fmt: skip
+        app,
+        http=IdleLimit,
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=10,
+    )
     server = _Server(config)
-    server.told, server.stop = ready, stop
+    server.on_ready = on_ready
+    server.stop = stop
     server.run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):
-    told: Callable[[], None] | None = None
+    on_ready: Callable[[], None] | None = None
     stop: threading.Event | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.told is not None and self.started:
-            self.told()
+        if self.on_ready is not None and self.started:
+            self.on_ready()
 
     async def on_tick(self, counter: int) -> bool:
-        return await super().on_tick(counter) or (self.stop is not None and self.stop.is_set())
+        is_stopped = self.stop is not None and self.stop.is_set()
+        return await super().on_tick(counter) or is_stopped
 
 
 def token_from(file: str | Path | None) -> str | None:
-    """The token in a file, or in the environment (``AGNNCERT_TOKEN``); not on the command line, where all see it."""
+    """Returns the token in a file, or in the environment (``AGNNCERT_TOKEN``), or None.
+
+    It is not an option of the command, because others can read the command line.
+
+    Raises:
+        SettingsError: The file cannot be read.
+    """
     if file is None:
         return os.environ.get("AGNNCERT_TOKEN") or None
     try:
         return Path(file).read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError) as error:
-        raise SettingsError(
-            f"cannot read the token from {file}: {getattr(error, 'strerror', None) or error}."
-        ) from error
+        reason = getattr(error, "strerror", None) or error
+        raise SettingsError(f"cannot read the token from {file}: {reason}.") from error

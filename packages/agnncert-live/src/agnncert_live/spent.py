@@ -5,9 +5,8 @@ that returns to its earlier state is removed, so undone changes do not count.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +14,34 @@ import numpy.typing as npt
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, order_of
 from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.errors import SettingsError
 from agnncert.graphs.perturbation import least_load
 from agnncert.proving.certificate import Certificate, everything_but_additions
 from agnncert.proving.evidence import VoteEvidence
-from agnncert_live.store import Store, plain
+from agnncert_live.store import DirectedValues, Store, plain
 
 Array = npt.NDArray[Any]
-Node = tuple[int, Id]  # a graph and an id in it
-Pair = tuple[int, Id, Id]
-Arcs = tuple[tuple[bool, tuple[Any, ...]], ...]  # which way each arc points, and what it carries
+Arcs = tuple[DirectedValues, ...]  # between two nodes, sorted
+
+
+class Node(NamedTuple):
+    """The number of a graph, and the id of a node in it."""
+
+    graph: int
+    name: Id
+
+
+class Pair(NamedTuple):
+    """The number of a graph, and the ids of two nodes in it, the smaller one first."""
+
+    graph: int
+    first: Id
+    second: Id
+
+    @property
+    def names(self) -> tuple[Id, ...]:
+        """The ids of its nodes: one if it is a self-loop."""
+        return tuple(dict.fromkeys([self.first, self.second]))
 
 
 @dataclass(frozen=True)
@@ -34,11 +52,11 @@ class Spent:
         target: Id of the target (graph task: its row).
         label: Its label in the reference, and now.
         radius: Its radius in the reference.
-        votes_moved: Votes that are others than then; None where every neighbour has a group of its own, so that
-            votes come and go.
+        votes_moved: Votes that differ from then; None where every neighbour has a group of its own, so that votes come
+            and go.
         new_neighbours: Nodes that an arc joins to it now and did not then, at least not in this direction.
         lost_neighbours: Nodes that were joined to it and no longer are.
-        changed_neighbours: Nodes joined to it then and now, otherwise than then or with other features.
+        changed_neighbours: Nodes joined to it then and now, with other arcs or other features.
         withstands_new_neighbours: New neighbours that the reference is proof against, whatever else is deleted or
             changed; -1 if it proves nothing of the kind.
         cost: The smallest budget that allows all that has changed anywhere in the graph.
@@ -63,17 +81,33 @@ class Spent:
         return bool(self.proved_by)
 
     def __str__(self) -> str:
+        parts = []
         most = self.withstands_new_neighbours
-        against = "any number of" if most == np.inf else f"{most:,.0f}"
-        parts = [] if most < 0 else [f"certified against {against} new neighbours, {self.new_neighbours:,} have come"]
+        if most >= 0:
+            number = "any number of" if most == np.inf else f"{most:,.0f}"
+            parts.append(f"certified against {number} new neighbours, {self.new_neighbours:,} have come")
         if self.votes_moved is not None:
             parts.append(f"{self.votes_moved:,} votes have moved, its radius was {self.radius:,}")
-        still = (
-            f"still proves the label, by {' and '.join(self.proved_by)}"
-            if self.within
-            else "no longer proves the label"
-        )
-        return f"{self.target!r}: {'; '.join([*parts, f'the reference {still}'])}."
+        if self.within:
+            parts.append(f"the reference still proves the label, by {' and '.join(self.proved_by)}")
+        else:
+            parts.append("the reference no longer proves the label")
+        return f"{self.target!r}: {'; '.join(parts)}."
+
+
+@dataclass
+class Around:
+    """Neighbours of a node that differ from a reference.
+
+    Attributes:
+        new: They are joined to it now and were not then, at least not in this direction.
+        lost: They were joined to it and no longer are.
+        changed: They are joined to it then and now, with other arcs or other features.
+    """
+
+    new: set[Id] = field(default_factory=set)
+    lost: set[Id] = field(default_factory=set)
+    changed: set[Id] = field(default_factory=set)
 
 
 class Reference:
@@ -83,57 +117,63 @@ class Reference:
         digest: sha256 of the graph, as the certificate states it.
         number: How many events there had been.
         store: The live graph.
+
+    Attributes:
+        pairs: The arcs between two nodes then, for every pair that differs.
+        nodes: The features of a node then, for every node that differs; None for a node that was not there.
     """
 
     def __init__(self, digest: str, number: int, store: Store) -> None:
-        self.digest, self.number, self.store = digest, number, store
+        self.digest = digest
+        self.number = number
+        self.store = store
         self.pairs: dict[Pair, Arcs] = {}
-        self.nodes: dict[Node, bytes | None] = {}  # features then; None for a node that was not there
-        self._at: dict[Node, set[Pair]] = {}
+        self.nodes: dict[Node, bytes | None] = {}
+        self._pairs_at: dict[Node, set[Pair]] = {}
         self._touched_pairs: set[Pair] = set()
         self._touched_nodes: set[Node] = set()
-        store.watchers.append(self._pair)
-        store.node_watchers.append(self._node)
+        store.pair_listeners.append(self._before_pair_changes)
+        store.node_listeners.append(self._on_node_change)
 
     def stop(self) -> None:
-        """No longer follows the live graph."""
-        self.store.watchers.remove(self._pair)
-        self.store.node_watchers.remove(self._node)
+        """Stops following the live graph."""
+        self.store.pair_listeners.remove(self._before_pair_changes)
+        self.store.node_listeners.remove(self._on_node_change)
 
-    def _pair(self, u: int, v: int) -> None:
-        """Two nodes, by their slots, are about to be joined otherwise."""
+    def _before_pair_changes(self, u: int, v: int) -> None:
+        """Remembers how two nodes, by their slots, are joined before that changes."""
         nodes = self.store.nodes
-        names = sorted((nodes.name[u], nodes.name[v]), key=order_of)  # type: ignore[arg-type]
-        self._remember(int(nodes.graph[u]), names[0], names[1])  # type: ignore[arg-type]
-
-    def _remember(self, graph: int, first: Id, second: Id) -> None:
-        pair = graph, first, second
+        first, second = sorted((nodes.name(u), nodes.name(v)), key=order_of)
+        pair = Pair(int(nodes.graph[u]), first, second)
         if pair not in self.pairs:
-            self._put(pair, self._arcs(pair))
+            self._remember_pair(pair, self._arcs(pair))
         self._touched_pairs.add(pair)
 
-    def _put(self, pair: Pair, then: Arcs) -> None:
+    def _remember_pair(self, pair: Pair, then: Arcs) -> None:
         self.pairs[pair] = then
-        for name in {pair[1], pair[2]}:
-            self._at.setdefault((pair[0], name), set()).add(pair)
+        for name in pair.names:
+            self._pairs_at.setdefault(Node(pair.graph, name), set()).add(pair)
 
-    def _node(self, slot: int, new: bool) -> None:
-        """A node has just been added, or is about to be deleted or given other features."""
+    def _forget_pair(self, pair: Pair) -> None:
+        del self.pairs[pair]
+        for name in pair.names:
+            node = Node(pair.graph, name)
+            self._pairs_at[node].discard(pair)
+            if not self._pairs_at[node]:
+                del self._pairs_at[node]
+
+    def _on_node_change(self, slot: int, is_new: bool) -> None:
+        """Remembers a node that has just been added, or is about to be deleted or given other features."""
         nodes = self.store.nodes
-        node = int(nodes.graph[slot]), nodes.name[slot]
-        self.nodes.setdefault(node, None if new else nodes.x[slot].tobytes())  # type: ignore[arg-type]
-        self._touched_nodes.add(node)  # type: ignore[arg-type]
+        node = Node(int(nodes.graph[slot]), nodes.name(slot))
+        self.nodes.setdefault(node, None if is_new else nodes.x[slot].tobytes())
+        self._touched_nodes.add(node)
 
-    def settle(self) -> None:
-        """After a batch: removes the pairs and nodes that are again in their earlier state."""
+    def end_batch(self) -> None:
+        """Removes the pairs and nodes that are again in their earlier state, after a batch."""
         for pair in self._touched_pairs:
             if self._arcs(pair) == self.pairs[pair]:
-                del self.pairs[pair]
-                for name in {pair[1], pair[2]}:
-                    at = self._at[pair[0], name]
-                    at.discard(pair)
-                    if not at:
-                        del self._at[pair[0], name]
+                self._forget_pair(pair)
         for node in self._touched_nodes:
             if self._features(node) == self.nodes[node]:
                 del self.nodes[node]
@@ -141,69 +181,74 @@ class Reference:
         self._touched_nodes.clear()
 
     def _arcs(self, pair: Pair) -> Arcs:
-        """The arcs between two nodes as they are now."""
-        store = self.store
-        u, v = store.nodes.find(pair[0], pair[1]), store.nodes.find(pair[0], pair[2])
+        """Returns the arcs between two nodes as they are now."""
+        u = self.store.nodes.find(pair.graph, pair.first)
+        v = self.store.nodes.find(pair.graph, pair.second)
         if u is None or v is None:
             return ()
-        return tuple(sorted(store.carried(u, v)))
+        return tuple(sorted(self.store.values_between(u, v)))
 
     def _features(self, node: Node) -> bytes | None:
         slot = self.store.nodes.find(*node)
-        return None if slot is None else self.store.nodes.x[slot].tobytes()
+        if slot is None:
+            return None
+        return bytes(self.store.nodes.x[slot].tobytes())
 
     # What has changed.
 
-    def _gone(self, node: Node) -> bool:
+    def _is_gone(self, node: Node) -> bool:
         return self.store.nodes.find(*node) is None
 
-    def _new(self, node: Node) -> bool:
+    def _is_new(self, node: Node) -> bool:
         return node in self.nodes and self.nodes[node] is None
 
     def cost(self, graph: int = 0, target: Id | None = None) -> Budget:
-        """The smallest budget that allows what has changed in a graph; features of the target are counted apart."""
-        counts: Counter[str] = Counter()
-        joined: list[list[Id]] = []
+        """Returns the smallest budget that allows what has changed in a graph; target features are counted apart."""
+        kinds: Counter[str] = Counter()
+        edges_of_new_nodes: list[list[Id]] = []
         for pair, then in self.pairs.items():
-            if pair[0] != graph:
+            if pair.graph != graph:
                 continue
-            new = [name for name in dict.fromkeys(pair[1:]) if self._new((graph, name))]
-            if new:
-                joined.append(new)
-            elif not any(self._gone((graph, name)) for name in pair[1:]):
-                counts.update(_kinds(then, self._arcs(pair)))
-        mine = [node for node in self.nodes if node[0] == graph]
-        injected = [node for node in mine if self._new(node)]
-        deleted = [node for node in mine if self._gone(node)]
-        renewed = [node for node in mine if not self._new(node) and not self._gone(node)]
-        own = (graph, target) in renewed if target is not None else False
+            new_names = [name for name in pair.names if self._is_new(Node(graph, name))]
+            if new_names:
+                edges_of_new_nodes.append(new_names)
+            elif not any(self._is_gone(Node(graph, name)) for name in pair.names):
+                kinds.update(_kinds_of_change(then, self._arcs(pair)))
+        nodes = [node for node in self.nodes if node.graph == graph]
+        injected = [node for node in nodes if self._is_new(node)]
+        deleted = [node for node in nodes if self._is_gone(node)]
+        renewed = [node for node in nodes if not self._is_new(node) and not self._is_gone(node)]
+        target_is_renewed = target is not None and Node(graph, target) in renewed
         return Budget(
-            add_edges=counts["add"],
-            delete_edges=counts["delete"],
-            change_edges=counts["change"],
+            add_edges=kinds["add"],
+            delete_edges=kinds["delete"],
+            change_edges=kinds["change"],
             inject_nodes=len(injected),
-            edges_per_injected=least_load(joined),
+            edges_per_injected=least_load(edges_of_new_nodes),
             delete_nodes=len(deleted),
-            change_features=len(renewed) - own,
-            target_features=bool(own),
+            change_features=len(renewed) - target_is_renewed,
+            target_features=target_is_renewed,
         )
 
-    def around(self, node: Node) -> tuple[set[Id], set[Id], set[Id]]:
-        """Neighbours of a node that are new, lost, and joined otherwise or with other features."""
-        new, lost, changed = set(), set(), set()
-        for pair in self._at.get(node, ()):
-            other = pair[2] if pair[1] == node[1] else pair[1]
-            then, now = self.pairs[pair], self._arcs(pair)
-            kinds = _kinds(then, now)
-            new |= {other} if "add" in kinds else set()
-            lost |= {other} if "delete" in kinds else set()
-            changed |= {other} if "change" in kinds else set()
+    def around(self, node: Node) -> Around:
+        """Returns the neighbours of a node that are new, lost or changed."""
+        around = Around()
+        for pair in self._pairs_at.get(node, ()):
+            neighbour = pair.second if pair.first == node.name else pair.first
+            kinds = _kinds_of_change(self.pairs[pair], self._arcs(pair))
+            if "add" in kinds:
+                around.new.add(neighbour)
+            if "delete" in kinds:
+                around.lost.add(neighbour)
+            if "change" in kinds:
+                around.changed.add(neighbour)
         slot = self.store.nodes.find(*node)
-        near = [] if slot is None else self.store.neighbours(slot).tolist()
-        for other in (self.store.nodes.name[k] for k in near):
-            if (node[0], other) in self.nodes and other not in new and other != node[1]:
-                changed.add(other)
-        return new, lost, changed
+        neighbours = [] if slot is None else self.store.neighbours(slot).tolist()
+        for neighbour in map(self.store.nodes.name, neighbours):
+            is_renewed = Node(node.graph, neighbour) in self.nodes
+            if is_renewed and neighbour not in around.new and neighbour != node.name:
+                around.changed.add(neighbour)
+        return around
 
     def features_changed(self, node: Node) -> bool:
         """Whether a node has other features than then."""
@@ -211,52 +256,67 @@ class Reference:
 
     @classmethod
     def between(cls, digest: str, number: int, then: Store, store: Store) -> "Reference":
-        """The reference to a graph that is given, as it was then, in a store of its own."""
+        """Returns the reference to a graph that is given, as it was then, in a store of its own."""
         reference = cls(digest, number, store)
-        old, new = _all_arcs(then), _all_arcs(store)
-        for pair in old.keys() | new.keys():
-            if old.get(pair, ()) != new.get(pair, ()):
-                reference._put(pair, old.get(pair, ()))
-        rows = _all_features(then)
-        for node in rows.keys() | _all_features(store).keys():
-            if reference._features(node) != rows.get(node):
-                reference.nodes[node] = rows.get(node)
+        arcs_then = _all_arcs(then)
+        arcs_now = _all_arcs(store)
+        for pair in arcs_then.keys() | arcs_now.keys():
+            if arcs_then.get(pair, ()) != arcs_now.get(pair, ()):
+                reference._remember_pair(pair, arcs_then.get(pair, ()))
+        features_then = _all_features(then)
+        for node in features_then.keys() | _all_features(store).keys():
+            if reference._features(node) != features_then.get(node):
+                reference.nodes[node] = features_then.get(node)
         return reference
 
 
 def _all_arcs(store: Store) -> dict[Pair, Arcs]:
-    """The arcs between all pairs of joined nodes, as ``Reference._arcs`` gives them for one."""
+    """Returns the arcs between all pairs of joined nodes, as ``Reference._arcs`` gives them for one."""
     ends, values = store.all_arcs()
     columns = [[plain(row) for row in value] for value in values.values()]
-    found: dict[Pair, list[tuple[bool, tuple[Any, ...]]]] = {}
+    arcs_of_pair: dict[Pair, list[DirectedValues]] = {}
     for k, (source, head) in enumerate(ends.T.tolist()):
-        first, second = store.nodes.name[source], store.nodes.name[head]
-        up = order_of(first) <= order_of(second)
-        names = (first, second) if up else (second, first)
-        pair = int(store.nodes.graph[source]), *names
-        found.setdefault(pair, []).append((up, tuple(column[k] for column in columns)))
-    return {pair: tuple(sorted(arcs)) for pair, arcs in found.items()}
+        source_name = store.nodes.name(source)
+        head_name = store.nodes.name(head)
+        from_smaller_id = order_of(source_name) <= order_of(head_name)
+        first, second = sorted((source_name, head_name), key=order_of)
+        pair = Pair(int(store.nodes.graph[source]), first, second)
+        arc = DirectedValues(from_smaller_id, tuple(column[k] for column in columns))
+        arcs_of_pair.setdefault(pair, []).append(arc)
+    return {pair: tuple(sorted(arcs)) for pair, arcs in arcs_of_pair.items()}
 
 
 def _all_features(store: Store) -> dict[Node, bytes]:
-    slots = store.nodes.in_order().tolist()
-    return {(int(store.nodes.graph[k]), store.nodes.name[k]): store.nodes.x[k].tobytes() for k in slots}
+    features = {}
+    for slot in store.nodes.in_order().tolist():
+        node = Node(int(store.nodes.graph[slot]), store.nodes.name(slot))
+        features[node] = store.nodes.x[slot].tobytes()
+    return features
 
 
-def _kinds(then: Arcs, now: Arcs) -> set[str]:
-    """How a pair changed: a new direction counts as an added edge, any other difference as a changed one."""
-    ways_then, ways_now = {way for way, _ in then}, {way for way, _ in now}
-    if not then or not now:
-        return {"add"} if now else {"delete"} if then else set()
-    added = {"add"} if ways_now - ways_then else set()
-    kept = tuple(arc for arc in now if arc[0] in ways_then)
-    return added | ({"change"} if kept != then else set())
+def _kinds_of_change(then: Arcs, now: Arcs) -> set[str]:
+    """Returns how a pair changed: a new direction counts as an added edge, any other difference as a changed one."""
+    if not then and not now:
+        return set()
+    if not then:
+        return {"add"}
+    if not now:
+        return {"delete"}
+    directions_then = {arc.from_smaller_id for arc in then}
+    directions_now = {arc.from_smaller_id for arc in now}
+    kinds = set()
+    if directions_now - directions_then:
+        kinds.add("add")
+    in_old_directions = tuple(arc for arc in now if arc.from_smaller_id in directions_then)
+    if in_old_directions != then:
+        kinds.add("change")
+    return kinds
 
 
 def spent_by(
-    reference: Reference, certificate: Certificate, node: Node, target: Id, label: int, votes: Iterable[Array] | None
+    reference: Reference, certificate: Certificate, node: Node, target: Id, *, label: int, votes_moved: int | None
 ) -> Spent:
-    """What has happened to a target since a reference.
+    """Returns what has happened to a target since a reference.
 
     Args:
         reference: What has changed.
@@ -264,60 +324,77 @@ def spent_by(
         node: The target (graph task: its graph, and any id).
         target: Its id in the certificate.
         label: Its label now.
-        votes: Its dense votes then and now; None where these cannot be compared.
+        votes_moved: How many of its votes differ from then; None where votes cannot be compared.
+
+    Raises:
+        SettingsError: The evidence of the certificate is not made of votes on subgraphs.
     """
     place = certificate.position[target]
-    evidence = certificate.evidence
-    assert isinstance(evidence, VoteEvidence)
-    facts, on_graphs = THEOREMS[evidence.theorem], certificate.claim.task == "graph"
-    new, lost, changed = (set(), set(), set()) if on_graphs else reference.around(node)
-    renewed = not on_graphs and reference.features_changed(node)
-    cost = reference.cost(node[0], None if on_graphs else node[1])
-    one = _alone(evidence, place)
-    proved = []
-    moved = None
-    if votes is not None:
-        then, now = votes
-        moved = int((then != now).sum())
-        # A prior may follow the target's own features.
-        if moved <= certificate.radius[place] and not (renewed and evidence.voting_rule.no_edge_prior):
-            proved.append("radius")
-    if facts.by_neighbours:
-        near = everything_but_additions(certificate.claim.ids).but(add_edges=len(new), target_features=renewed)
-        if facts.per_neighbour:  # a vote depends on the target and one neighbour, so what happens elsewhere is nothing
-            near = near.but(delete_edges=len(lost), change_edges=len(changed), change_features=0, delete_nodes=0)
-        if bool(one.holds(near)[0]):
-            proved.append("new neighbours")
-    if bool(one.holds(cost)[0]):
-        proved.append("budget")
-    most = (
-        -1.0 if on_graphs else float(one.max_certified("add_edges", everything_but_additions(certificate.claim.ids))[0])
-    )
-    then_label = int(certificate.label[place])
+    evidence = _evidence_of_one(certificate, place)
+    of_graphs = certificate.claim.task == "graph"
+    around = Around() if of_graphs else reference.around(node)
+    features_changed = not of_graphs and reference.features_changed(node)
+    cost = reference.cost(node.graph, None if of_graphs else node.name)
+    radius = int(certificate.radius[place])
+    additions_alone = everything_but_additions(certificate.claim.ids)
+    withstands_new_neighbours = -1.0
+    if not of_graphs:
+        withstands_new_neighbours = float(evidence.max_certified("add_edges", additions_alone)[0])
+    proved_by = []
+    prior_may_move = features_changed and evidence.voting_rule.no_edge_prior  # it may follow the target's features
+    if votes_moved is not None and votes_moved <= radius and not prior_may_move:
+        proved_by.append("radius")
+    near = _budget_near_target(evidence, additions_alone, around, features_changed)
+    if near is not None and bool(evidence.holds(near)[0]):
+        proved_by.append("new neighbours")
+    if bool(evidence.holds(cost)[0]):
+        proved_by.append("budget")
     return Spent(
         target=target,
-        label=(then_label, label),
-        radius=int(certificate.radius[place]),
-        votes_moved=moved,
-        new_neighbours=len(new),
-        lost_neighbours=len(lost),
-        changed_neighbours=len(changed),
-        withstands_new_neighbours=most,
+        label=(int(certificate.label[place]), label),
+        radius=radius,
+        votes_moved=votes_moved,
+        new_neighbours=len(around.new),
+        lost_neighbours=len(around.lost),
+        changed_neighbours=len(around.changed),
+        withstands_new_neighbours=withstands_new_neighbours,
         cost=cost,
-        proved_by=tuple(proved),
+        proved_by=tuple(proved_by),
     )
+
+
+def _budget_near_target(
+    evidence: VoteEvidence, additions_alone: Budget, around: Around, features_changed: bool
+) -> Budget | None:
+    """Returns a budget that allows what happened at a target's neighbours, if the theorem counts by neighbours."""
+    facts = THEOREMS[evidence.theorem]
+    if not facts.by_neighbours:
+        return None
+    near = additions_alone.but(add_edges=len(around.new), target_features=features_changed)
+    if not facts.per_neighbour:
+        return near
+    # A vote depends on the target and one neighbour, so what happens elsewhere does not matter.
+    return near.but(delete_edges=len(around.lost), change_edges=len(around.changed), change_features=0, delete_nodes=0)
 
 
 def dense_votes(certificate: Certificate, place: int) -> Array:
-    """What a target voted in every group, by its place among the targets of a certificate."""
-    evidence = certificate.evidence
-    assert isinstance(evidence, VoteEvidence)
-    dense: Array = _alone(evidence, place).votes.dense()[0]
+    """Returns the vote of a target in every group, by its place among the targets of a certificate."""
+    dense: Array = _evidence_of_one(certificate, place).votes.dense()[0]
     return dense
 
 
-def _alone(evidence: VoteEvidence, place: int) -> VoteEvidence:
-    """The evidence about one target."""
+def _evidence_of_one(certificate: Certificate, place: int) -> VoteEvidence:
+    """Returns the evidence about one target.
+
+    Raises:
+        SettingsError: The evidence is not made of votes on subgraphs.
+    """
+    evidence = certificate.evidence
+    if not isinstance(evidence, VoteEvidence):
+        raise SettingsError(
+            f"the reference holds evidence of the kind {evidence.kind!r}: what is spent is known for votes on "
+            "subgraphs alone."
+        )
     votes = evidence.votes
     listed = slice(votes.indptr[place], votes.indptr[place + 1])
     reach = slice(evidence.reach_ptr[place], evidence.reach_ptr[place + 1])
@@ -329,5 +406,6 @@ def _alone(evidence: VoteEvidence, place: int) -> VoteEvidence:
         if name in tensors:
             tensors[name] = tensors[name][listed]
     tensors["indptr"] = np.array([0, listed.stop - listed.start])
-    tensors["reach"], tensors["reach_ptr"] = evidence.reach[reach], np.array([0, reach.stop - reach.start])
+    tensors["reach"] = evidence.reach[reach]
+    tensors["reach_ptr"] = np.array([0, reach.stop - reach.start])
     return VoteEvidence.load(tensors, evidence.settings())

@@ -21,7 +21,8 @@ from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import StackedModel
 from agnncert_live.conversion import data_of, store_of
 from agnncert_live.events import Applied, Moved, events_of
-from agnncert_live.nodes import Cells, grown
+from agnncert_live.rows import grown
+from agnncert_live.subgraphs import Subgraphs
 
 Array = npt.NDArray[Any]
 
@@ -50,7 +51,7 @@ class LiveStackedVotes:
         audit_own(model, ready.data)
         self.model, self._digest = model, model_digest(model)
         self._lock = threading.RLock()
-        self._store = store_of(ready, ready.targets(None), None, Cells(PerEdge(), "node"))
+        self._store = store_of(ready, ready.targets(None), None, Subgraphs(PerEdge(), "node"))
         y = getattr(ready.data, "y", None)
         self._y = None if y is None else torch.as_tensor(y).detach().cpu().numpy().copy()
         self.number = 0  # events that have been applied
@@ -65,7 +66,7 @@ class LiveStackedVotes:
     def targets(self) -> npt.NDArray[Any]:
         """Ids of the nodes, in the order of all that is said about them."""
         with self._lock:
-            return id_array([self._store.nodes.name[slot] for slot in self._living().tolist()])
+            return id_array([self._store.nodes.name(slot) for slot in self._living().tolist()])
 
     @property
     def label(self) -> npt.NDArray[np.int64]:
@@ -103,7 +104,8 @@ class LiveStackedVotes:
     def data(self) -> Data:
         """The graph as it is, with ``x``, ``edge_index``, edge values, ``node_id`` and ``y``."""
         with self._lock:
-            graph: Data = data_of(self._store, "node", self._y, None, np.zeros(1, dtype=np.int64))
+            graph = data_of(self._store, "node", self._y, None, np.zeros(1, dtype=np.int64))
+            assert isinstance(graph, Data)
             return graph
 
     def certificate(self) -> Certificate:
@@ -141,19 +143,21 @@ class LiveStackedVotes:
                 answers = self._counted(touched)
             except BaseException:
                 store.rollback()
-                store.settle()
+                store.end_batch()
                 raise
-            born, names = store.now.born, store.nodes.name
-            gone = tuple(names[slot] for slot in store.now.died if slot not in born and not store.nodes.alive[slot])
+            born, names = store.batch.added, store.nodes.name
+            gone = tuple(
+                names(slot) for slot in store.batch.maybe_dead if slot not in born and not store.nodes.alive[slot]
+            )
             moved = []
             for slot, now in zip(touched.tolist(), answers.tolist(), strict=True):
                 old = [None, None] if slot in born else self._answers[slot].tolist()
                 if old[:2] != now[:2]:
-                    moved.append(Moved(names[slot], (old[0], now[0]), (old[1], now[1])))
+                    moved.append(Moved(names(slot), (old[0], now[0]), (old[1], now[1])))
             self._keep(touched, answers)
-            store.settle()
+            store.end_batch()
             self.number += len(events)
-            return Applied(self.number, len(events), moved=tuple(moved), gone=gone)  # type: ignore[arg-type]
+            return Applied(self.number, len(events), moved=tuple(moved), gone=gone)
 
     def _keep(self, slots: Array, answers: Array) -> None:
         size = len(self._store.nodes.alive)
@@ -161,11 +165,11 @@ class LiveStackedVotes:
         self._answers[slots] = answers
         if self._y is not None:
             self._y = grown(self._y, size)
-            self._y[list(self._store.now.born)] = False if self._y.dtype == bool else -1
+            self._y[list(self._store.batch.added)] = False if self._y.dtype == bool else -1
 
     def _touched(self) -> Array:
         """Nodes whose scores may be others: both ends of a changed edge, and neighbours of changed features."""
-        now, nodes = self._store.now, self._store.nodes
+        now, nodes = self._store.batch, self._store.nodes
         ends = np.unique(self._store.union.node[np.fromiter(now.ends, dtype=np.int64)]).astype(np.int64)
         changed = np.fromiter(now.features, dtype=np.int64)
         reached = np.union1d(ends, self._near(changed))
@@ -183,8 +187,7 @@ class LiveStackedVotes:
         union = self._store.union
         copies = union.of_node.gather(slots)[0]
         arcs = np.unique(np.concatenate([union.arriving.gather(copies)[0], union.leaving.gather(copies)[0]]))
-        ends = union.node[np.stack([union.source[arcs], union.head[arcs]])].astype(np.int64)
-        return ends, {name: value[arcs] for name, value in union.values.items()}
+        return union.ends(arcs), {name: value[arcs] for name, value in union.values.items()}
 
     def _counted(self, slots: Array) -> Array:
         """Label and radii of some nodes, from the part of the graph that they depend on, shape ``[n, 3]``."""

@@ -1,8 +1,8 @@
-"""``Store``: a graph in numbered slots with its union of subgraphs; events are checked, applied and rolled back."""
+"""``Store``: a graph in numbered slots with its union of subgraphs. Events are checked, applied and rolled back."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,215 +14,283 @@ from agnncert.errors import GraphError, IdError
 from agnncert.graphs.checks import WIDE
 from agnncert.graphs.perturbation import as_numbers
 from agnncert_live.events import Event
-from agnncert_live.nodes import Cells, Nodes, Union, grown
+from agnncert_live.nodes import Nodes
+from agnncert_live.rows import grown
+from agnncert_live.subgraphs import Subgraphs, pair_of_subgraph
+from agnncert_live.union import Union
 
 Array = npt.NDArray[Any]
+EdgeValues = dict[str, Any]  # what one arc carries, by name
 
 MOST_COPIES = 1_000  # of one edge that an event can ask for
 MOST_ARCS = 50_000  # that events of one batch can make by asking for copies: no batch holds up others for long
 
 
+class UndoStep(NamedTuple):
+    """A call that undoes one step."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class Arc(NamedTuple):
+    """A directed edge: the slots of its two nodes, and what it carries."""
+
+    source: int
+    head: int
+    values: EdgeValues
+
+
+class DirectedValues(NamedTuple):
+    """An arc between two nodes of one pair: which way it points, and what it carries in plain numbers."""
+
+    from_smaller_id: bool
+    values: tuple[Any, ...]
+
+
 @dataclass
-class Touched:
-    """What a batch of events has touched so far, and how to undo it.
+class Batch:
+    """What the present batch of events has touched so far, and how to undo it.
 
     Attributes:
         heads: Copies whose incoming arcs changed.
         ends: Copies at either end of a changed arc.
-        features: Nodes that are new or have new features.
-        born: Nodes that were added.
-        died: Nodes that were added or deleted, so that they may be dead in the end.
-        undo: How to undo it, step by step, the first step first.
-        joined: How many arcs were made.
+        features: Nodes that are new or have new features, in order.
+        added: Nodes that were added, in order.
+        maybe_dead: Nodes that were added or deleted, so that they may be dead in the end.
+        undo: How to undo it, the first step first.
+        arcs_made: How many arcs were made.
     """
 
     heads: set[int] = field(default_factory=set)
     ends: set[int] = field(default_factory=set)
     features: dict[int, None] = field(default_factory=dict)
-    born: dict[int, None] = field(default_factory=dict)
-    died: dict[int, None] = field(default_factory=dict)
-    undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = field(default_factory=list)
+    added: dict[int, None] = field(default_factory=dict)
+    maybe_dead: dict[int, None] = field(default_factory=dict)
+    undo: list[UndoStep] = field(default_factory=list)
+    arcs_made: int = 0
 
-    joined: int = 0
-
-    def undoes(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Notes how to undo the step that is taken next."""
-        self.undo.append((function, arguments))
+    def undone_by(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Notes how to undo the step that is taken."""
+        self.undo.append(UndoStep(function, arguments))
 
 
 class Store:
-    """The graph as it is.
+    """The graph as it is, and the votes of all copies.
 
     Attributes:
-        cells: What the division does.
-        nodes: Who the nodes are, and their features.
+        subgraphs: What the division does.
+        nodes: The nodes and their features.
         union: Copies and arcs.
-        loops: Values of self-loops that the division drops, by node; they belong to the data all the same.
-        cast: Whether each copy has a vote (graph task: that of its cell).
+        dtypes: Types of numbers in the user's data, for "x" and for the names of edge values.
+        loops: Values of self-loops that the division drops, by node. They belong to the data all the same.
+        has_vote: Whether each copy has a vote (graph task: that of its subgraph).
         vote: The vote of each copy.
         stable: Whether it is beyond numerical doubt.
-        close: Whether another rounding noise might decide that otherwise.
-        no_edge: What each node votes without edges; with ``no_edge_stable`` and ``no_edge_close``.
+        noise_decides: Whether other rounding noise might decide that differently.
+        no_edge: The prediction of each node without edges.
+        no_edge_stable: Whether it is beyond numerical doubt.
+        no_edge_noise_decides: Whether other rounding noise might decide that differently.
+        num_pairs: How many pairs are joined in each graph, where each pair has a group of its own; else None.
+        batch: The present batch.
+        pair_listeners: They are told of two nodes before these are joined differently.
+        node_listeners: They are told of a node that is new (True), or that is about to change or to go (False).
     """
 
-    def __init__(self, cells: Cells, nodes: Nodes, union: Union, kinds: dict[str, torch.dtype]) -> None:
-        self.cells, self.nodes, self.union = cells, nodes, union
-        self.loops: dict[int, list[dict[str, Any]]] = {}
-        self.kinds = kinds  # types of numbers in the user's data, by "x" and names of edge values
-        copies, slots = len(union.cell), len(nodes.alive)
-        self.cast, self.stable, self.close = (np.zeros(copies, dtype=bool) for _ in range(3))
+    def __init__(self, subgraphs: Subgraphs, nodes: Nodes, union: Union, dtypes: dict[str, torch.dtype]) -> None:
+        self.subgraphs = subgraphs
+        self.nodes = nodes
+        self.union = union
+        self.dtypes = dtypes
+        self.loops: dict[int, list[EdgeValues]] = {}
+        copies = len(union.subgraph_index)
+        self.has_vote = np.zeros(copies, dtype=bool)
         self.vote = np.full(copies, ABSTAIN, dtype=np.int16)
+        self.stable = np.zeros(copies, dtype=bool)
+        self.noise_decides = np.zeros(copies, dtype=bool)
+        slots = len(nodes.alive)
         self.no_edge = np.zeros(slots, dtype=np.int16)
-        self.no_edge_stable, self.no_edge_close = (np.zeros(slots, dtype=bool) for _ in range(2))
-        self.pairs: Array | None = None  # how many pairs are joined in each graph, where each has a group of its own
-        if cells.by_pair and cells.own_groups:
-            joined = np.unique(union.cell)
-            self.pairs = np.bincount(nodes.graph[joined >> 32], minlength=len(nodes.slot_of)).astype(np.float64)
-        self.now = Touched()
-        self.watchers: list[Callable[[int, int], None]] = []  # told before a pair changes
-        self.node_watchers: list[Callable[[int, bool], None]] = []  # told of a new node, or before one changes or goes
+        self.no_edge_stable = np.zeros(slots, dtype=bool)
+        self.no_edge_noise_decides = np.zeros(slots, dtype=bool)
+        self.num_pairs: Array | None = None
+        if subgraphs.by_pair and subgraphs.is_per_neighbour:
+            smaller_slots, _ = pair_of_subgraph(np.unique(union.subgraph_index))
+            graphs = nodes.graph[smaller_slots]
+            self.num_pairs = np.bincount(graphs, minlength=len(nodes.slot_of)).astype(np.float64)
+        self.batch = Batch()
+        self.pair_listeners: list[Callable[[int, int], None]] = []
+        self.node_listeners: list[Callable[[int, bool], None]] = []
 
     def apply(self, event: Event, graph: int) -> None:
-        """One event, or an error and no change.
+        """Applies one event to the graph of a number, or raises an error and changes nothing.
 
         Raises:
-            GraphError: It cannot be done: says why.
+            GraphError: It cannot be done. The message says why.
         """
         if graph < 0:
-            if not self.cells.on_graphs:
-                raise GraphError("the event names a graph, but there is one graph only: leave it out.")
-            named = "names no graph" if event.graph is None else f"names graph {event.graph}, which is not among them"
-            raise GraphError(f"the event {named}: give the row of one of the {len(self.nodes.slot_of)} graphs.")
-        _DOES[event.kind](self, event, graph)
+            raise GraphError(self._wrong_graph(event))
+        _ACTIONS[event.kind](self, event, graph)
+
+    def _wrong_graph(self, event: Event) -> str:
+        if not self.subgraphs.of_graphs:
+            return "the event names a graph, but there is one graph only: leave it out."
+        found = "names no graph"
+        if event.graph is not None:
+            found = f"names graph {event.graph}, which is not among them"
+        return f"the event {found}: give the row of one of the {len(self.nodes.slot_of)} graphs."
 
     def rollback(self, mark: int = 0) -> None:
         """Undoes what was done since the batch had ``mark`` steps to undo."""
-        steps = self.now.undo
+        steps = self.batch.undo
         while len(steps) > mark:
-            function, arguments = steps.pop()
-            function(*arguments)
+            step = steps.pop()
+            step.function(*step.arguments)
 
-    def settle(self) -> Touched:
-        """Ends a batch, kept or rolled back: forgets empty copies and the dead. Says what was touched."""
-        done, self.now = self.now, Touched()
-        dead = [node for node in done.died if not self.nodes.alive[node]]
-        for node in dead:
-            for copy in self.union.of_node[node].tolist():
-                self._close(copy)
-            self.nodes.release(node)
-            self.loops.pop(node, None)
-        ends = np.fromiter(done.ends, dtype=np.int64, count=len(done.ends))
+    def end_batch(self) -> None:
+        """Ends a batch, kept or rolled back: forgets copies without arcs, and the dead."""
+        batch = self.batch
+        self.batch = Batch()
+        for node in batch.maybe_dead:
+            if not self.nodes.alive[node]:
+                self._forget_node(node)
+        ends = np.fromiter(batch.ends, dtype=np.int64, count=len(batch.ends))
         ends = ends[self.nodes.alive[self.union.node[ends]]]
         empty = ends[self.union.is_empty(ends)]
-        if self.cells.at_home:
-            empty = empty[~self._stays(empty)]
         for copy in empty.tolist():
-            self._close(copy)
-        done.died = dict.fromkeys(dead)
-        return done
+            if not self._is_kept_at_home(copy):
+                self._remove_copy(copy)
 
-    def _stays(self, copies: Array) -> Array:
-        """A copy in the node's own cell stays although it has no edges."""
-        node, cell = self.union.node[copies].tolist(), self.union.cell[copies].tolist()
-        return np.array([self.cells.of_node(self.nodes, n) == c for n, c in zip(node, cell, strict=True)], dtype=bool)
+    def _forget_node(self, node: int) -> None:
+        for copy in self.union.of_node[node].tolist():
+            self._remove_copy(copy)
+        self.nodes.release(node)
+        self.loops.pop(node, None)
 
-    def _open(self, cell: int, node: int) -> int:
-        copy = self.union.open(cell, node)
-        if copy >= len(self.cast):
-            for name in ("cast", "vote", "stable", "close"):
-                setattr(self, name, grown(getattr(self, name), len(self.union.cell)))
-        self.cast[copy] = False
-        if self.pairs is not None:
-            self.pairs[self.nodes.graph[node]] += self._share(cell)
+    def _is_kept_at_home(self, copy: int) -> bool:
+        """Whether a copy stays although it has no edges, because it lies in its node's own subgraph."""
+        if not self.subgraphs.keeps_home_copies:
+            return False
+        home = self.subgraphs.of_node(self.nodes, int(self.union.node[copy]))
+        return home == int(self.union.subgraph_index[copy])
+
+    def _add_copy(self, subgraph: int, node: int) -> int:
+        copy = self.union.add_copy(subgraph, node)
+        if copy >= len(self.has_vote):
+            for name in ("has_vote", "vote", "stable", "noise_decides"):
+                setattr(self, name, grown(getattr(self, name), len(self.union.subgraph_index)))
+        self.has_vote[copy] = False
+        if self.num_pairs is not None:
+            self.num_pairs[self.nodes.graph[node]] += _share_of_pair(subgraph)
         return copy
 
-    def _close(self, copy: int) -> None:
-        if self.pairs is not None:
-            self.pairs[self.nodes.graph[self.union.node[copy]]] -= self._share(int(self.union.cell[copy]))
-        self.union.close(copy)
-
-    @staticmethod
-    def _share(cell: int) -> float:
-        """A pair has two copies, and that of a self-loop one."""
-        return 1.0 if cell >> 32 == cell & 0xFFFFFFFF else 0.5
+    def _remove_copy(self, copy: int) -> None:
+        if self.num_pairs is not None:
+            graph = self.nodes.graph[self.union.node[copy]]
+            self.num_pairs[graph] -= _share_of_pair(int(self.union.subgraph_index[copy]))
+        self.union.remove_copy(copy)
 
     # What events do. Each checks everything first.
 
     def _find(self, graph: int, name: Id | None) -> int:
-        slot = self.nodes.find(graph, name)  # type: ignore[arg-type]
+        slot = None if name is None else self.nodes.find(graph, name)
         if slot is None:
             raise IdError(f"the graph has no node with id {name!r:.60}.")
         return slot
 
-    def arcs(self, source: int, head: int) -> Array:
-        """The arcs from one node to another, unless the division drops them."""
-        cell = self.cells.of_arc(self.nodes, source, head)
-        return self.union.between(self.union.find(cell, source), self.union.find(cell, head))
+    def _find_pair(self, event: Event, graph: int) -> tuple[int, int]:
+        return self._find(graph, event.node), self._find(graph, event.other)
 
-    def carried(self, u: int, v: int) -> Iterator[tuple[bool, tuple[Any, ...]]]:
-        """The arcs between two nodes: whether each leads from the smaller id to the larger, and what it carries."""
-        first = order_of(self.nodes.name[u]) <= order_of(self.nodes.name[v])  # type: ignore[arg-type]
-        if u == v and not self.cells.keeps_loops:
-            yield from ((first, tuple(plain(value) for value in one.values())) for one in self.loops.get(u, ()))
+    def arcs(self, source: int, head: int) -> Array:
+        """Returns the arcs from one node to another, unless the division drops them."""
+        subgraph = self.subgraphs.of_arc(self.nodes, source, head)
+        source_copy = self.union.find_copy(subgraph, source)
+        head_copy = self.union.find_copy(subgraph, head)
+        return self.union.arcs_between(source_copy, head_copy)
+
+    def values_between(self, u: int, v: int) -> Iterator[DirectedValues]:
+        """Yields the arcs between two nodes in plain numbers, dropped self-loops included."""
+        u_is_smaller = order_of(self.nodes.name(u)) <= order_of(self.nodes.name(v))
+        if u == v and not self.subgraphs.keeps_loops:
+            for carried in self.loops.get(u, ()):
+                yield DirectedValues(u_is_smaller, tuple(plain(value) for value in carried.values()))
             return
         for source, head in dict.fromkeys([(u, v), (v, u)]):
+            from_smaller_id = (source == u) == u_is_smaller
             for arc in self.arcs(source, head).tolist():
-                yield (source == u) == first, tuple(plain(value[arc]) for value in self.union.values.values())
+                values = tuple(plain(column[arc]) for column in self.union.values.values())
+                yield DirectedValues(from_smaller_id, values)
 
     def all_arcs(self) -> tuple[Array, dict[str, Array]]:
-        """The nodes that every arc joins, shape ``[2, m]``, and what it carries; dropped self-loops included."""
+        """Returns the nodes that every arc joins, shape ``[2, m]``, and what it carries; dropped loops included."""
         union = self.union
         live = union.live_arcs()
-        ends = union.node[np.stack([union.source[live], union.head[live]])].astype(np.int64)
-        loops = [(node, carried) for node, listed in self.loops.items() for carried in listed]
-        at = np.array([node for node, _ in loops], dtype=np.int64)
+        loops = [(node, values) for node, values_of_node in self.loops.items() for values in values_of_node]
+        loop_nodes = np.array([node for node, _ in loops], dtype=np.int64)
+        ends = np.concatenate([union.ends(live), np.stack([loop_nodes, loop_nodes])], axis=1)
         values = {}
-        for name, value in union.values.items():
-            more = np.zeros((len(loops), *value.shape[1:]), dtype=value.dtype)
+        for name, column in union.values.items():
+            of_loops = np.zeros((len(loops), *column.shape[1:]), dtype=column.dtype)
             for k, (_, carried) in enumerate(loops):
-                more[k] = carried[name]
-            values[name] = np.concatenate([value[live], more])
-        return np.concatenate([ends, np.stack([at, at])], axis=1), values
+                of_loops[k] = carried[name]
+            values[name] = np.concatenate([column[live], of_loops])
+        return ends, values
 
-    def _has(self, source: int, head: int) -> bool:
-        if source == head and not self.cells.keeps_loops:
+    def neighbours(self, slot: int) -> Array:
+        """Returns the nodes that an arc joins to a node, in either direction; itself if it has a self-loop."""
+        union = self.union
+        copies = union.of_node[slot]
+        heads = union.node[union.head[union.leaving.gather(copies)[0]]]
+        sources = union.node[union.source[union.arriving.gather(copies)[0]]]
+        own = [slot] if self.loops.get(slot) else []
+        return np.unique(np.concatenate([heads, sources, np.array(own, dtype=heads.dtype)]))
+
+    def _has_arc(self, source: int, head: int) -> bool:
+        if source == head and not self.subgraphs.keeps_loops:
             return bool(self.loops.get(source))
         return len(self.arcs(source, head)) > 0
 
     def _add_edge(self, event: Event, graph: int) -> None:
-        u, v = self._find(graph, event.node), self._find(graph, event.other)
-        both = [(u, v)] if event.directed or u == v else [(u, v), (v, u)]
-        new = [(a, b) for a, b in both if not self._has(a, b)]
-        if not new:
+        u, v = self._find_pair(event, graph)
+        ways = [(u, v)]
+        if not event.directed and u != v:
+            ways.append((v, u))
+        missing = [(source, head) for source, head in ways if not self._has_arc(source, head)]
+        if not missing:
             raise GraphError(f"cannot add the edge ({event.node!r:.60}, {event.other!r:.60}): it is there already.")
-        given = 1 if event.value is None else event.value
-        first = next(iter(self.union.values), None)
-        if event.value is not None and first is None:
+        values = self._values_of_new_edge(event)
+        self._tell_pair(u, v)
+        for source, head in missing:
+            self._add_arc(Arc(source, head, values))
+
+    def _values_of_new_edge(self, event: Event) -> EdgeValues:
+        names = list(self.union.values)
+        if event.value is not None and not names:
             raise GraphError("the graph has neither edge_weight nor edge_attr: an added edge takes no value.")
-        carried = {name: self.edge_value(name, given if name == first else 1) for name in self.union.values}
-        self._tell(u, v)
-        for source, head in new:
-            self._join(source, head, carried)
+        values = {name: self.edge_value(name, 1) for name in names[1:]}
+        if names:
+            first = 1 if event.value is None else event.value
+            values = {names[0]: self.edge_value(names[0], first), **values}
+        return values
 
     def _delete_edge(self, event: Event, graph: int) -> None:
-        u, v = self._find(graph, event.node), self._find(graph, event.other)
+        u, v = self._find_pair(event, graph)
         self._require_edge(event, u, v, "delete")
-        self._tell(u, v)
-        self._separate(u, v)
+        self._tell_pair(u, v)
+        self._remove_arcs_between(u, v)
 
     def _change_edge(self, event: Event, graph: int) -> None:
-        u, v = self._find(graph, event.node), self._find(graph, event.other)
+        u, v = self._find_pair(event, graph)
         self._require_edge(event, u, v, "change")
         first = next(iter(self.union.values), None)
         if first is None:
-            self._set_copies(event, u, v)
+            self._set_copies_of_edge(event, u, v)
             return
         value = self.edge_value(first, event.value)
-        self._tell(u, v)
-        for (source, head), carried in self._separate(u, v):
-            self._join(source, head, {**carried, first: value})
+        self._tell_pair(u, v)
+        for arc in self._remove_arcs_between(u, v):
+            self._add_arc(arc._replace(values={**arc.values, first: value}))
 
-    def _set_copies(self, event: Event, u: int, v: int) -> None:
+    def _set_copies_of_edge(self, event: Event, u: int, v: int) -> None:
         number = np.asarray(event.value)
         if number.shape != () or not np.isfinite(number) or number != int(number) or number < 1:
             raise GraphError(
@@ -231,14 +299,35 @@ class Store:
             )
         if int(number) > MOST_COPIES:
             raise GraphError(f"{int(number):,} copies of an edge are more than {MOST_COPIES:,}.")
-        if self.now.joined + 2 * int(number) > MOST_ARCS:
+        if self.batch.arcs_made + 2 * int(number) > MOST_ARCS:
             raise GraphError(f"a batch makes at most {MOST_ARCS:,} arcs: send the rest in another one.")
-        self._tell(u, v)
-        for source, head in sorted({ends for ends, _ in self._separate(u, v)}):
+        self._tell_pair(u, v)
+        ways = sorted({(arc.source, arc.head) for arc in self._remove_arcs_between(u, v)})
+        for source, head in ways:
             for _ in range(int(number)):
-                self._join(source, head, {})
+                self._add_arc(Arc(source, head, {}))
 
     def _add_node(self, event: Event, graph: int) -> None:
+        self._require_new_id(event, graph)
+        row = self.feature_row(event)
+        slot = self.nodes.add(graph, event.node, row)
+        if len(self.nodes.alive) > len(self.no_edge):
+            self.union.of_node.grow(len(self.nodes.alive))
+            for name in ("no_edge", "no_edge_stable", "no_edge_noise_decides"):
+                setattr(self, name, grown(getattr(self, name), len(self.nodes.alive)))
+        self.nodes.home[slot] = self.subgraphs.group_of_key(int(self.nodes.key[slot]))
+        for listener in self.node_listeners:
+            listener(slot, True)
+        self.batch.added[slot] = None
+        self.batch.maybe_dead[slot] = None  # if it is undone, it is gone like a deleted one
+        self.batch.undone_by(self.nodes.hide, slot)
+        if self.subgraphs.keeps_home_copies:
+            copy = self._add_copy(self.subgraphs.of_node(self.nodes, slot), slot)
+            self.batch.ends.add(copy)
+            self.batch.heads.add(copy)
+        self.batch.features[slot] = None
+
+    def _require_new_id(self, event: Event, graph: int) -> None:
         if self.nodes.find(graph, event.node) is not None:
             raise IdError(f"cannot add a node under the id {event.node!r:.60}: a living node has it.")
         living = len(self.nodes.slot_of[graph])
@@ -247,25 +336,29 @@ class Store:
                 f"cannot add a node under the id {event.node!r:.60}: the graph has no node_id, so row numbers are the "
                 f"ids and the next one is {living}. Use that, or give the graph ids."
             )
-        row = self.feature_row(event)
-        slot = self.nodes.add(graph, event.node, row)
-        if len(self.nodes.alive) > len(self.no_edge):
-            self.union.of_node.grow(len(self.nodes.alive))
-            for name in ("no_edge", "no_edge_stable", "no_edge_close"):
-                setattr(self, name, grown(getattr(self, name), len(self.nodes.alive)))
-        self.nodes.home[slot] = self.cells.group_of_key(int(self.nodes.key[slot]))
-        for watcher in self.node_watchers:
-            watcher(slot, True)
-        self.now.born[slot] = self.now.died[slot] = None  # if it is undone, it is gone like one that died
-        self.now.undoes(self.nodes.hide, slot)
-        if self.cells.at_home:
-            copy = self._open(self.cells.of_node(self.nodes, slot), slot)
-            self.now.ends.add(copy)
-            self.now.heads.add(copy)
-        self.now.features[slot] = None
 
     def _delete_node(self, event: Event, graph: int) -> None:
         slot = self._find(graph, event.node)
+        self._require_deletable(event, graph)
+        for listener in self.node_listeners:
+            listener(slot, False)
+        if self.pair_listeners:
+            for neighbour in self.neighbours(slot).tolist():
+                self._tell_pair(slot, neighbour)
+        self._remove_arcs_between(slot, slot)
+        copies = self.union.of_node[slot]
+        arriving = self.union.arriving.gather(copies)[0]
+        leaving = self.union.leaving.gather(copies)[0]
+        for arc in np.concatenate([arriving, leaving]).tolist():  # a self-loop, which would stand here twice, is gone
+            self._remove_arc(arc)
+        self.nodes.hide(slot)
+        self.batch.undone_by(self.nodes.show, slot)
+        self.batch.maybe_dead[slot] = None
+        self.batch.ends.update(self.union.of_node[slot].tolist())
+        if self.subgraphs.keeps_home_copies:
+            self.batch.heads.update(self.union.of_node[slot].tolist())
+
+    def _require_deletable(self, event: Event, graph: int) -> None:
         if not self.nodes.with_ids[graph]:
             raise IdError(
                 "cannot delete a node of a graph whose ids are row numbers: all later nodes would be renamed. Give it "
@@ -275,97 +368,78 @@ class Store:
             raise GraphError(
                 f"cannot delete the node {event.node!r:.60}: it is the last one, and a graph needs a node."
             )
-        for watcher in self.node_watchers:
-            watcher(slot, False)
-        if self.watchers:
-            for other in self.neighbours(slot).tolist():
-                self._tell(slot, other)
-        self._separate(slot, slot)
-        copies = self.union.of_node[slot]
-        arcs = np.concatenate([self.union.arriving.gather(copies)[0], self.union.leaving.gather(copies)[0]])
-        for arc in arcs.tolist():  # a self-loop, which would stand here twice, is gone
-            self._part(arc)
-        self.nodes.hide(slot)
-        self.now.undoes(self.nodes.show, slot)
-        self.now.died[slot] = None
-        self.now.ends.update(self.union.of_node[slot].tolist())
-        if self.cells.at_home:
-            self.now.heads.update(self.union.of_node[slot].tolist())
 
     def _change_features(self, event: Event, graph: int) -> None:
         slot = self._find(graph, event.node)
         row = self.feature_row(event)
-        for watcher in self.node_watchers:
-            watcher(slot, False)
-        self.now.undoes(self._set_row, slot, self.nodes.x[slot].copy())
+        for listener in self.node_listeners:
+            listener(slot, False)
+        self.batch.undone_by(self._set_row, slot, self.nodes.x[slot].copy())
         self._set_row(slot, row)
-        self.now.features[slot] = None
+        self.batch.features[slot] = None
 
     def _set_row(self, slot: int, row: Array) -> None:
         self.nodes.x[slot] = row
 
-    def neighbours(self, slot: int) -> Array:
-        """Nodes that an arc joins to a node, in either direction; itself if it has a self-loop."""
-        copies = self.union.of_node[slot]
-        heads = self.union.node[self.union.head[self.union.leaving.gather(copies)[0]]]
-        sources = self.union.node[self.union.source[self.union.arriving.gather(copies)[0]]]
-        own = [slot] if self.loops.get(slot) else []
-        return np.unique(np.concatenate([heads, sources, np.array(own, dtype=heads.dtype)]))
-
-    def _require_edge(self, event: Event, u: int, v: int, what: str) -> None:
-        if not self._has(u, v) and not self._has(v, u):
+    def _require_edge(self, event: Event, u: int, v: int, verb: str) -> None:
+        if not self._has_arc(u, v) and not self._has_arc(v, u):
             raise GraphError(
-                f"cannot {what} the edge ({event.node!r:.60}, {event.other!r:.60}): the graph has no such edge."
+                f"cannot {verb} the edge ({event.node!r:.60}, {event.other!r:.60}): the graph has no such edge."
             )
 
     # Steps that can be undone.
 
-    def _join(self, source: int, head: int, carried: dict[str, Any]) -> None:
-        if source == head and not self.cells.keeps_loops:
-            self.loops.setdefault(source, []).append(carried)
-            self.now.undoes(self.loops[source].pop)
+    def _add_arc(self, arc: Arc) -> None:
+        if arc.source == arc.head and not self.subgraphs.keeps_loops:
+            self.loops.setdefault(arc.source, []).append(arc.values)
+            self.batch.undone_by(self.loops[arc.source].pop)
             return
-        cell = self.cells.of_arc(self.nodes, source, head)
-        ends = []
-        for node in (source, head):
-            copy = self.union.find(cell, node)
-            ends.append(self._open(cell, node) if copy < 0 else copy)
-        arc = self.union.join(ends[0], ends[1], carried)
-        self.now.joined += 1
-        self.now.undoes(self.union.part, arc)  # undone last to first, arcs find back into their slots
-        self.now.ends.update(ends)
-        self.now.heads.add(ends[1])
+        subgraph = self.subgraphs.of_arc(self.nodes, arc.source, arc.head)
+        source_copy = self._copy_in(subgraph, arc.source)
+        head_copy = self._copy_in(subgraph, arc.head)
+        slot = self.union.add_arc(source_copy, head_copy, arc.values)
+        self.batch.arcs_made += 1
+        self.batch.undone_by(self.union.remove_arc, slot)  # undone last to first, arcs find back into their slots
+        self.batch.ends.update((source_copy, head_copy))
+        self.batch.heads.add(head_copy)
 
-    def _separate(self, u: int, v: int) -> list[tuple[tuple[int, int], dict[str, Any]]]:
-        """Removes all arcs between two nodes; says which there were, and what they carried."""
-        found: list[tuple[tuple[int, int], dict[str, Any]]] = []
-        if u == v and not self.cells.keeps_loops:
-            old = self.loops.pop(u, [])
-            self.now.undoes(self.loops.__setitem__, u, old)
-            return [((u, u), carried) for carried in old]
+    def _copy_in(self, subgraph: int, node: int) -> int:
+        copy = self.union.find_copy(subgraph, node)
+        if copy < 0:
+            return self._add_copy(subgraph, node)
+        return copy
+
+    def _remove_arcs_between(self, u: int, v: int) -> list[Arc]:
+        """Removes all arcs between two nodes, and returns them."""
+        if u == v and not self.subgraphs.keeps_loops:
+            loops = self.loops.pop(u, [])
+            self.batch.undone_by(self.loops.__setitem__, u, loops)
+            return [Arc(u, u, values) for values in loops]
+        removed = []
         for source, head in dict.fromkeys([(u, v), (v, u)]):
             for arc in self.arcs(source, head).tolist():
-                found.append(((source, head), self._part(arc)))
-        return found
+                removed.append(Arc(source, head, self._remove_arc(arc)))
+        return removed
 
-    def _part(self, arc: int) -> dict[str, Any]:
-        """Removes an arc; says what it carried."""
-        carried = {name: value[arc].copy() for name, value in self.union.values.items()}
-        ends = int(self.union.source[arc]), int(self.union.head[arc])
-        self.union.part(arc)
-        self.now.undoes(self.union.join, *ends, carried)
-        self.now.ends.update(ends)
-        self.now.heads.add(ends[1])
-        return carried
+    def _remove_arc(self, arc: int) -> EdgeValues:
+        """Removes an arc, and returns what it carried."""
+        values = {name: column[arc].copy() for name, column in self.union.values.items()}
+        source = int(self.union.source[arc])
+        head = int(self.union.head[arc])
+        self.union.remove_arc(arc)
+        self.batch.undone_by(self.union.add_arc, source, head, values)
+        self.batch.ends.update((source, head))
+        self.batch.heads.add(head)
+        return values
 
-    def _tell(self, u: int, v: int) -> None:
-        for watcher in self.watchers:
-            watcher(min(u, v), max(u, v))
+    def _tell_pair(self, u: int, v: int) -> None:
+        for listener in self.pair_listeners:
+            listener(min(u, v), max(u, v))
 
-    # What is given.
+    # Values that events carry.
 
     def feature_row(self, event: Event) -> Array:
-        """The features of an event as the graph holds them.
+        """Returns the features of an event as the graph holds them.
 
         Raises:
             GraphError: They are not one row of finite numbers of the graph's width.
@@ -375,30 +449,37 @@ class Store:
         width = self.nodes.x.shape[1]
         if row.shape != (width,):
             raise GraphError(f"{where} have shape {tuple(row.shape)}, but the graph has {width}.")
-        kind = _able_to_hold(self.kinds["x"], row)
-        numbers = _finite(row.to(kind), self.nodes.x.dtype, where)
-        self.kinds["x"] = kind
+        dtype = _dtype_that_holds(self.dtypes["x"], row)
+        numbers = _finite(row.to(dtype), self.nodes.x.dtype, where)
+        self.dtypes["x"] = dtype
         return numbers
 
     def edge_value(self, name: str, given: Any) -> Array:
-        """A value of an edge as the graph holds them."""
+        """Returns a value of an edge as the graph holds it.
+
+        Raises:
+            GraphError: It is no finite number, or no row of the right width.
+        """
         where = f"{name} of an edge"
-        new, stored = _tensor(given, where), self.union.values[name]
-        if new.dim() and tuple(new.shape) != stored.shape[1:]:
-            raise GraphError(f"{where} has shape {tuple(new.shape)}, but the graph has {stored.shape[1:]}.")
-        kind = _able_to_hold(self.kinds[name], new)
-        dtype = np.dtype(np.float32) if kind != self.kinds[name] else stored.dtype
-        numbers = np.broadcast_to(_finite(new.to(kind), dtype, where), stored.shape[1:])
-        if kind != self.kinds[name]:
-            self.now.undoes(self._set_values, name, self.kinds[name], stored)
-            self._set_values(name, kind, stored.astype(dtype))
+        value = _tensor(given, where)
+        column = self.union.values[name]
+        if value.dim() and tuple(value.shape) != column.shape[1:]:
+            raise GraphError(f"{where} has shape {tuple(value.shape)}, but the graph has {column.shape[1:]}.")
+        old_dtype = self.dtypes[name]
+        dtype = _dtype_that_holds(old_dtype, value)
+        array_dtype = column.dtype if dtype == old_dtype else np.dtype(np.float32)
+        numbers = np.broadcast_to(_finite(value.to(dtype), array_dtype, where), column.shape[1:])
+        if dtype != old_dtype:
+            self.batch.undone_by(self._set_column, name, old_dtype, column)
+            self._set_column(name, dtype, column.astype(array_dtype))
         return numbers
 
-    def _set_values(self, name: str, kind: torch.dtype, values: Array) -> None:
-        self.kinds[name], self.union.values[name] = kind, grown(values, len(self.union.source))
+    def _set_column(self, name: str, dtype: torch.dtype, column: Array) -> None:
+        self.dtypes[name] = dtype
+        self.union.values[name] = grown(column, len(self.union.source))
 
 
-_DOES: dict[str, Callable[[Store, Event, int], None]] = {
+_ACTIONS: dict[str, Callable[[Store, Event, int], None]] = {
     "add_edge": Store._add_edge,
     "delete_edge": Store._delete_edge,
     "change_edge": Store._change_edge,
@@ -408,10 +489,18 @@ _DOES: dict[str, Callable[[Store, Event, int], None]] = {
 }
 
 
+def _share_of_pair(subgraph: int) -> float:
+    """Returns the part of a pair that one copy stands for: a pair has two copies, and that of a self-loop one."""
+    smaller, larger = pair_of_subgraph(np.asarray(subgraph))
+    return 1.0 if smaller == larger else 0.5
+
+
 def plain(value: Any) -> Any:
-    """A value in Python's own numbers, rows as tuples, so that values of all types can be compared."""
-    listed = np.asarray(value).tolist()
-    return tuple(np.asarray(value).ravel().tolist()) if isinstance(listed, list) else listed
+    """Returns a value in Python's own numbers, rows as tuples, so that values of all types can be compared."""
+    array = np.asarray(value)
+    if array.ndim:
+        return tuple(array.ravel().tolist())
+    return array.item()
 
 
 def _tensor(given: Any, where: str) -> torch.Tensor:
@@ -424,14 +513,17 @@ def _tensor(given: Any, where: str) -> torch.Tensor:
     return value.cpu()
 
 
-def _able_to_hold(kind: torch.dtype, new: torch.Tensor) -> torch.dtype:
-    """As ``Perturbation.apply`` does: whole numbers become floats when a number comes that is not whole."""
-    whole = not new.is_floating_point() or bool((new == new.round()).all())
-    return kind if kind.is_floating_point or whole else torch.float32
+def _dtype_that_holds(dtype: torch.dtype, value: torch.Tensor) -> torch.dtype:
+    """Returns the type as ``Perturbation.apply`` does: whole numbers become floats for a number that is not whole."""
+    is_whole = not value.is_floating_point() or bool((value == value.round()).all())
+    if dtype.is_floating_point or is_whole:
+        return dtype
+    return torch.float32
 
 
 def _finite(value: torch.Tensor, dtype: Any, where: str) -> Array:
-    wide = value if value.dtype in WIDE or not value.is_floating_point() else value.float()
+    needs_float = value.is_floating_point() and value.dtype not in WIDE
+    wide = value.float() if needs_float else value
     array = wide.numpy().astype(dtype)
     if not np.isfinite(array).all():
         raise GraphError(f"{where} are not finite: replace NaN and infinity.")

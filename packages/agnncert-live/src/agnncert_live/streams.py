@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from agnncert.certificates.ids import Id
 from agnncert.errors import GraphError
@@ -11,6 +11,10 @@ from agnncert_live.events import Applied, Event
 from agnncert_live.graph import LiveGraph
 
 log = logging.getLogger(__name__)
+
+Json: TypeAlias = Any  # what json.loads returns
+EventReader: TypeAlias = Callable[[Json], list[Event]]
+_State: TypeAlias = Mapping[str, Any] | None  # of a node or relationship, before or after a change
 
 
 class Neo4jChanges:
@@ -46,25 +50,25 @@ class Neo4jChanges:
         directed: bool = False,
         types: Iterable[str] | None = None,
     ) -> None:
-        self.key, self.features, self.values, self.directed = key, list(features), list(values), directed
+        self.key = key
+        self.features = list(features)
+        self.values = list(values)
+        self.directed = directed
         self.types = None if types is None else set(types)
 
-    def __call__(self, message: Any) -> list[Event]:
-        """The events of one change; none if it alters nothing that the live graph knows.
+    def __call__(self, message: Json) -> list[Event]:
+        """Returns the events of one change; none if it alters nothing that the live graph knows.
 
         Raises:
             GraphError: It is not a change event, or lacks the key or a property.
         """
         try:
             change = message["event"]
-            kind, operation = change["eventType"], change["operation"]
-            before, after = change["state"]["before"], change["state"]["after"]
+            kind = change["eventType"]
             if kind == "n":
-                return self._node(self._id(change), operation, before, after)
+                return self._events_of_node(change)
             if kind == "r":
-                if self.types is not None and change["type"] not in self.types:
-                    return []
-                return self._edge(self._id(change["start"]), self._id(change["end"]), operation, before, after)
+                return self._events_of_relationship(change)
         except (KeyError, TypeError, AttributeError) as error:
             raise GraphError(
                 f"this is no change event of Neo4j: {error!s:.100} is missing or of another kind."
@@ -72,51 +76,104 @@ class Neo4jChanges:
         raise GraphError(f"a change event of Neo4j is about a node or a relationship, not {kind!r:.60}.")
 
     def _id(self, entity: Mapping[str, Any]) -> Id:
-        for keys in entity["keys"].values():
-            for one in keys:
-                if self.key in one:
-                    known: Id = one[self.key]
-                    return known
+        for keys_of_label in entity["keys"].values():
+            for key in keys_of_label:
+                if self.key in key:
+                    node_id: Id = key[self.key]
+                    return node_id
         raise GraphError(
             f"a node has no key {self.key!r}: CREATE CONSTRAINT FOR (n:LABEL) REQUIRE n.{self.key} IS NODE KEY."
         )
 
-    def _node(self, node: Id, operation: str, before: Any, after: Any) -> list[Event]:
+    def _events_of_node(self, change: Mapping[str, Any]) -> list[Event]:
+        node = self._id(change)
+        operation = change["operation"]
         if operation == "d":
             return [Event("delete_node", node)]
-        row = self._row(after["properties"], self.features)
+        row = _numbers(change["state"]["after"], self.features)
         if operation == "c":
             return [Event("add_node", node, value=row)]
-        same = operation == "u" and row == self._row(before["properties"], self.features)
-        return [] if same else [Event("change_features", node, value=row)]
+        if operation == "u" and row == _numbers(change["state"]["before"], self.features):
+            return []
+        return [Event("change_features", node, value=row)]
 
-    def _edge(self, start: Id, end: Id, operation: str, before: Any, after: Any) -> list[Event]:
+    def _events_of_relationship(self, change: Mapping[str, Any]) -> list[Event]:
+        if self.types is not None and change["type"] not in self.types:
+            return []
+        start = self._id(change["start"])
+        end = self._id(change["end"])
+        operation = change["operation"]
+        before = change["state"]["before"]
+        after = change["state"]["after"]
         if operation == "d":
             return [Event("delete_edge", start, end)]
-        row = self._row(after["properties"], self.values) if self.values else None
+        row = _numbers(after, self.values) if self.values else None
         if operation == "c":
             return [Event("add_edge", start, end, value=row, directed=self.directed)]
-        same = row is None or row == self._row(before["properties"], self.values)
-        return [] if same else [Event("change_edge", start, end, value=row)]
-
-    @staticmethod
-    def _row(properties: Mapping[str, Any], names: Sequence[str]) -> list[float]:
-        lacking = [name for name in names if isinstance(properties.get(name), (type(None), str, list, dict))]
-        if lacking:
-            raise GraphError(f"the property {lacking[0]!r} is not a number: it is {properties.get(lacking[0])!r:.60}.")
-        return [float(properties[name]) for name in names]
+        if row is None or row == _numbers(before, self.values):
+            return []
+        return [Event("change_edge", start, end, value=row)]
 
 
-def plain_events(message: Any) -> list[Event]:
-    """The events of a message that holds one event as ``Event.to_json`` writes it, or a list of them."""
-    return [Event.from_json(one) for one in (message if isinstance(message, list) else [message])]
+def _numbers(state: _State, names: Sequence[str]) -> list[float]:
+    """Returns properties as numbers.
+
+    Raises:
+        GraphError: One of them is no number.
+        TypeError: There is no state.
+    """
+    if state is None:
+        raise TypeError("the state")
+    properties = state["properties"]
+    numbers = []
+    for name in names:
+        value = properties.get(name)
+        if value is None or isinstance(value, str | list | dict):
+            raise GraphError(f"the property {name!r} is not a number: it is {value!r:.60}.")
+        numbers.append(float(value))
+    return numbers
+
+
+def plain_events(message: Json) -> list[Event]:
+    """Returns the events of a message that holds one event as ``Event.to_json`` writes it, or a list of them."""
+    stated = message if isinstance(message, list) else [message]
+    return [Event.from_json(stated_event) for stated_event in stated]
+
+
+class Message(Protocol):
+    """A message of a topic, as ``confluent_kafka.Message`` is one."""
+
+    def error(self) -> Any:
+        """Returns the error that the broker reports instead of a message, or ``None``."""
+
+    def topic(self) -> str | None:
+        """Returns the name of the topic."""
+
+    def partition(self) -> int | None:
+        """Returns the number of the partition."""
+
+    def offset(self) -> int | None:
+        """Returns the place in the partition."""
+
+    def value(self) -> Any:
+        """Returns the content."""
+
+
+class Consumer(Protocol):
+    """Whatever yields messages, as ``confluent_kafka.Consumer`` does."""
+
+    def poll(self, timeout: float) -> Message | None:
+        """Returns the next message, or ``None`` if there is none in ``timeout`` seconds."""
+
+    def commit(self, message: Any = None, *, asynchronous: bool = True) -> Any:
+        """Tells the broker that everything up to a message is done."""
 
 
 def consume(
-    consumer: Any,
+    consumer: Consumer,
     live: LiveGraph,
     *,
-    read: Callable[[Any], list[Event]] = plain_events,
+    read: EventReader = plain_events,
     on_applied: Callable[[Applied], None] = lambda applied: None,
     running: Callable[[], bool] = lambda: True,
     timeout: float = 1.0,
@@ -132,7 +189,7 @@ def consume(
         consumer: A ``confluent_kafka.Consumer`` that is subscribed to the topic and made with
             ``"enable.auto.commit": False``; or anything with its methods ``poll`` and ``commit``.
         live: The live graph; with a journal, events are on disk before the offset is committed.
-        read: Events of a message, from its JSON; :class:`Neo4jChanges` is such a function.
+        read: Returns the events of a message, from its JSON; :class:`Neo4jChanges` is such a function.
         on_applied: Called with what became of each message.
         running: Asked before each message; ends when it says False.
         timeout: Seconds to wait for a message before asking again.
@@ -140,7 +197,7 @@ def consume(
     Returns:
         How many messages were applied.
     """
-    applied = 0
+    num_applied = 0
     while running():
         message = consumer.poll(timeout)
         if message is None:
@@ -151,10 +208,10 @@ def consume(
         place = f"{message.topic()}-{message.partition()}:{message.offset()}"
         try:
             events = read(json.loads(message.value()))
-            done = live.apply(events, id=place)
-            applied += 1
-            on_applied(done)
+            applied = live.apply(events, id=place)
+            num_applied += 1
+            on_applied(applied)
         except (GraphError, ValueError, TypeError, RecursionError) as error:
             log.warning("message %s is passed over: %s", place, error)
         consumer.commit(message=message, asynchronous=False)
-    return applied
+    return num_applied

@@ -6,7 +6,8 @@ import logging
 import queue
 import threading
 import time
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agnncert.errors import SettingsError
@@ -17,6 +18,57 @@ log = logging.getLogger(__name__)
 
 MOST_WAITING = 1_000  # batches; the oldest is given up when one more comes
 MOST_TARGETS = 1_000  # that one alert lists
+
+
+class Failure(NamedTuple):
+    """Why an alert was not delivered, and whether another try may help."""
+
+    reason: str
+    may_pass: bool
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """An address of HTTP.
+
+    Attributes:
+        secure: Whether it is reached by TLS.
+        host: Name of the machine.
+        port: Port, or None for the usual one.
+        path: Path with the query.
+    """
+
+    secure: bool
+    host: str
+    port: int | None
+    path: str
+
+    @classmethod
+    def at(cls, url: str) -> "Receiver":
+        """Returns the receiver at an address.
+
+        Raises:
+            SettingsError: The address is not one of HTTP.
+        """
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise SettingsError(f"{url!r:.200} is no address: {error}.") from None
+        is_plain = url.isascii() and url.isprintable() and " " not in url and parts.username is None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or not is_plain:
+            raise SettingsError(
+                f"{url!r:.200}: expected an address such as https://host/path, without a user name; a token is sent "
+                "by token=."
+            )
+        query = f"?{parts.query}" if parts.query else ""
+        return cls(parts.scheme == "https", parts.hostname, port, (parts.path or "/") + query)
+
+    def connect(self, timeout: float) -> http.client.HTTPConnection:
+        """Returns a new connection."""
+        if self.secure:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout)
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
 
 
 class Webhook:
@@ -57,39 +109,29 @@ class Webhook:
         timeout: float = 5.0,
         pause: float = 0.5,
     ) -> None:
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError as error:
-            raise SettingsError(f"{url!r:.200} is no address: {error}.") from None
-        plain = url.isascii() and url.isprintable() and " " not in url and parts.username is None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or not plain:
-            raise SettingsError(
-                f"{url!r:.200}: expected an address such as https://host/path, without a user name; a token is sent "
-                "by token=."
-            )
-        secure = parts.scheme == "https"
-        kind: type[http.client.HTTPConnection] = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        self._kind, self._address, self._timeout = kind, (parts.hostname, port), timeout
-        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._receiver = Receiver.at(url)
+        self._timeout = timeout
         self._headers = {"content-type": "application/json", "user-agent": "agnncert-live"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
-        self._below, self._tries, self._pause = below, tries, pause
+        self._below = below
+        self._tries = tries
+        self._pause = pause
         self._waiting: queue.Queue[bytes | None] = queue.Queue(MOST_WAITING)
         self._closing = threading.Event()
-        self.sent = self.failed = 0
+        self.sent = 0
+        self.failed = 0
         self._thread = threading.Thread(target=self._work, name="webhook", daemon=True)
         self._thread.start()
-        self._end = live.subscribe(self._hear, below=below, flips=True)
+        self._end = live.subscribe(self._enqueue, below=below, flips=True)
 
-    def _hear(self, applied: Applied) -> None:
-        told = {one.target: one for one in (*applied.fell_below(self._below), *applied.flipped)}
+    def _enqueue(self, applied: Applied) -> None:
+        alerts = applied.alerts(self._below)
         targets = [
-            {"target": one.target, "label": list(one.label), "radius": list(one.radius), "flipped": one.flipped}
-            for one in list(told.values())[:MOST_TARGETS]
+            {"target": moved.target, "label": list(moved.label), "radius": list(moved.radius), "flipped": moved.flipped}
+            for moved in alerts[:MOST_TARGETS]
         ]
-        alert = {"number": applied.number, "time": round(time.time(), 3), "in_all": len(told), "targets": targets}
+        alert = {"number": applied.number, "time": round(time.time(), 3), "in_all": len(alerts), "targets": targets}
         body = json.dumps(alert).encode()
         while True:
             try:
@@ -111,34 +153,40 @@ class Webhook:
 
     def _work(self) -> None:
         while (body := self._waiting.get()) is not None:
-            why = ""
-            for attempt in range(self._tries):
-                if attempt and self._closing.wait(self._pause * 2 ** (attempt - 1)):
-                    break
-                why, again = self._post(body)
-                if not again:
-                    break
-            if why:
-                self._gave_up(why)
-            else:
+            failure = self._deliver(body)
+            if failure is None:
                 self.sent += 1
+            else:
+                self._gave_up(failure.reason)
 
-    def _post(self, body: bytes) -> tuple[str, bool]:
-        """Why it was not delivered (empty if it was), and whether another try may help."""
-        connection = self._kind(*self._address, timeout=self._timeout)
+    def _deliver(self, body: bytes) -> "Failure | None":
+        """Posts an alert, several times if need be. Returns why it was not delivered, or None if it was."""
+        failure = self._post(body)
+        for attempt in range(1, self._tries):
+            if failure is None or not failure.may_pass:
+                break
+            if self._closing.wait(self._pause * 2 ** (attempt - 1)):
+                break
+            failure = self._post(body)
+        return failure
+
+    def _post(self, body: bytes) -> "Failure | None":
+        """Posts an alert once. Returns why it was not delivered, or None if it was."""
+        connection = self._receiver.connect(self._timeout)
         try:
-            connection.request("POST", self._path, body, self._headers)
+            connection.request("POST", self._receiver.path, body, self._headers)
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
-            return f"the receiver cannot be reached ({type(error).__name__})", True
+            return Failure(f"the receiver cannot be reached ({type(error).__name__})", may_pass=True)
         finally:
             connection.close()
         if 200 <= status < 300:
-            return "", False
-        return f"the receiver answered {status}", status >= 500 or status in (408, 429)
+            return None
+        may_pass = status >= 500 or status in (408, 429)
+        return Failure(f"the receiver answered {status}", may_pass)
 
     def close(self, patience: float = 10.0) -> None:
-        """Ends it: what waits is still sent, each alert once more at most, for so many seconds."""
+        """Ends it. Alerts that wait are still sent, each with one try at most, for so many seconds."""
         self._end()
         self._closing.set()
         try:
