@@ -49,7 +49,7 @@ def random_event(live, rng, values):
 @pytest.mark.parametrize("theorem", RULES)
 def test_after_every_event_answers_are_those_of_certifying_again(theorem):
     model, rng = random_model(RULES[theorem], SEEDS.get(theorem, 4)), np.random.default_rng(7)
-    values = 1 if RULES[theorem].edge_values or RULES[theorem].trusted is not None else 0
+    values = int(RULES[theorem].edge_values) + int(RULES[theorem].trusted is not None)
     live = LiveStackedVotes(model, sample(values))
     applied = flipped = 0
     for _ in range(90):

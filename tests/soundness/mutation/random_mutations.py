@@ -72,7 +72,7 @@ OF_STACKED = (
 )  # fmt: skip
 OF_LIVE = tuple(
     f"packages/agnncert-live/tests/test_{name}.py"
-    for name in ("cells", "reach", "rows", "events", "spent", "graph", "stacked", "tries", "live_broken_on_purpose")
+    for name in ("subgraphs", "reach", "rows", "events", "spent", "graph", "stacked", "tries", "live_broken_on_purpose")
 )
 OF_RECOMPUTATION = (
     *OF_FILES, "tests/unit/test_recompute.py", "tests/soundness/mutation/test_structure_broken_on_purpose.py",
@@ -129,7 +129,20 @@ TESTS = {
     "engine/reach": OF_COVER,
     **{
         f"agnncert_live/{name}": OF_LIVE
-        for name in ("casting", "core", "counting", "events", "nodes", "spent", "stacked", "store")
+        for name in (
+            "core",
+            "counting",
+            "divided",
+            "events",
+            "nodes",
+            "reach",
+            "spent",
+            "stacked",
+            "store",
+            "subgraphs",
+            "union",
+            "votes",
+        )
     },
 }
 FLIPPED = {
