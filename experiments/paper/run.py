@@ -278,8 +278,9 @@ def _by_test(certificate: Certificate) -> Iterator[tuple[str, Certificate]]:
     if not isinstance(evidence, SampleEvidence):
         yield "certified", certificate
         return
+    bi_rs: Any = evidence.noise
     for test in TESTS:
-        noise: Any = replace(evidence.noise, test=test)  # type: ignore[type-var]
+        noise = replace(bi_rs, test=test)
         yield ("certified" if test == "B2" else test, replace(certificate, evidence=replace(evidence, noise=noise)))
 
 

@@ -13,6 +13,7 @@ from .certificates.voting_rule import VotingRule as VotingRule
 from .certifier import audit as audit
 from .certifier import certify as certify
 from .certifier import choose_threshold as choose_threshold
+from .datasets.hetero_model import HeteroModel as HeteroModel
 from .datasets.load import load_dataset as load_dataset
 from .datasets.npz import load_npz as load_npz
 from .datasets.relations import from_hetero as from_hetero

@@ -54,7 +54,7 @@ def test_import_agnncert_and_its_errors_load_no_torch() -> None:
 
 PUBLIC = (
     "AgnncertError AuditReport Budget Certificate Claim Comparison Defence Division EdgeCentric Fallback "
-    "GatedNodeCentric GraphSet NodeCentric OperatingPoint PerEdge PerNeighbour Perturbation Prices Ray ReportContext "
+    "GatedNodeCentric GraphSet HeteroModel NodeCentric OperatingPoint PerEdge PerNeighbour Perturbation Prices Ray ReportContext "
     "Scaling StackedVotes "
     "Verdict VotingRule attack attacks audit baselines build_model build_report certify choose_threshold "
     "choose_voting_rule compare convert_parquet dataset_digest errors fit from_hetero inductive_view "

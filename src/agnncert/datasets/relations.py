@@ -62,7 +62,7 @@ def from_hetero(data: HeteroData, *, target: str | None = None) -> Data:
     if not isinstance(data, HeteroData):
         raise GraphError(f"expected a torch_geometric HeteroData, got {type(data).__name__}.")
     kinds = data.node_types
-    target = _target_kind(data, target)
+    target = target_kind(data, target)
     bare = [kind for kind in kinds if "x" not in data[kind]]
     if bare:
         raise GraphError(f"nodes of kind {', '.join(bare)} have no features x: give them some, if only ones.")
@@ -85,7 +85,7 @@ def from_hetero(data: HeteroData, *, target: str | None = None) -> Data:
     return joined
 
 
-def _target_kind(data: HeteroData, target: str | None) -> str:
+def target_kind(data: HeteroData, target: str | None) -> str:
     """Returns the kind of nodes to classify, or raises GraphError if it is unknown, or cannot be told."""
     kinds = data.node_types
     labelled = [kind for kind in kinds if "y" in data[kind]]
@@ -118,9 +118,7 @@ def _typed_edges(data: HeteroData, starts: dict[str, int]) -> _TypedEdges:
         data: The graph.
         starts: Row of the first node of each kind.
     """
-    relations = [kind for kind in data.edge_types if data[kind].edge_index.size(1)]
-    if not relations:
-        raise GraphError("the graph has no edges: there is no relation between nodes.")
+    relations = relations_with_edges(data)
     names = [" ".join(relation) for relation in relations]
     ends = []
     values = []
@@ -128,14 +126,26 @@ def _typed_edges(data: HeteroData, starts: dict[str, int]) -> _TypedEdges:
         store = data[relation]
         source, _, head = relation
         ends.append(store.edge_index + torch.tensor([[starts[source]], [starts[head]]]))
-        values.append(_values_of_relation(store))
+        values.append(values_of_relation(store))
         names += [f"{' '.join(relation)}, value {k}" for k in range(values[-1].size(1))]
     counts = torch.tensor([len(value) for value in values])
     relation_of_edge = torch.repeat_interleave(torch.eye(len(relations)), counts, dim=0)
     return _TypedEdges(torch.cat(ends, dim=1), torch.cat([relation_of_edge, _diagonal(values)], dim=1), names)
 
 
-def _values_of_relation(store: Any) -> Tensor:
+def relations_with_edges(data: HeteroData) -> list[tuple[str, str, str]]:
+    """Returns the relations that have an edge, in the order of the data.
+
+    Raises:
+        GraphError: There is none.
+    """
+    relations = [kind for kind in data.edge_types if data[kind].edge_index.size(1)]
+    if not relations:
+        raise GraphError("the graph has no edges: there is no relation between nodes.")
+    return relations
+
+
+def values_of_relation(store: Any) -> Tensor:
     """Returns weights and attributes of the edges of one relation, shape ``[num_edges, num_values]``."""
     count = store.edge_index.size(1)
     values = [torch.zeros(count, 0)]

@@ -26,10 +26,12 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
 from agnncert.proving.evidence import Evidence
 from agnncert.proving.measures import Measures, measured, own_or_any
+from agnncert.proving.plot import plot_certificate
 from agnncert.proving.printed import decision_in_html, in_html, in_words
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 # What `withstands` asks about: each kind of change, and the fields of the budget that go with it.
 KINDS: dict[str, dict[str, float]] = {
@@ -509,6 +511,21 @@ class Certificate:
         arrays["holds"] = holds
         arrays["structure_radius"] = self.evidence.structure_radius()
         return {name: array for name, array in arrays.items() if array is not None}
+
+    def plot(self, ax: "Axes | None" = None, **style: Any) -> "Axes":
+        """Draws certified accuracy over the perturbation size, or the share of certified labels if no class is known.
+
+        Args:
+            ax: Axes of matplotlib to draw into. Defaults to those of a new figure.
+            style: Passed on to ``ax.step``, such as ``label`` and ``color``.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingPackage: matplotlib is not installed.
+        """
+        return plot_certificate(self, ax, **style)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Returns a pandas table, one row per target: label, radius, what is known about it, and its votes.
