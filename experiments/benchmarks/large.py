@@ -164,7 +164,7 @@ def epoch(root: Path, part: int) -> dict[str, Any]:
     import agnncert as ac
     from agnncert.engine.adapter import bind
     from agnncert.graphs.canonical import canonical
-    from agnncert.training.objectives import NodeObjective
+    from agnncert.training.node_objectives import NodeObjective
     from agnncert.training.settings import checked
     from agnncert_large.clusters import ClusterObjective, Incoming, induced, partition
 

@@ -121,7 +121,7 @@ def node_training(model, graph, data, division, repeats):  # type: ignore[no-unt
     import torch.nn.functional as F
 
     from agnncert.engine.adapter import bind
-    from agnncert.training.objectives import NodeObjective
+    from agnncert.training.node_objectives import NodeObjective
     from agnncert.training.settings import checked
 
     rows = data.train_mask.nonzero().view(-1)

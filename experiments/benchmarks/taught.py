@@ -12,6 +12,7 @@ nodes are taught.
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +26,8 @@ from agnncert.stacked import training as stacked_training
 from agnncert.training.settings import recipe
 from experiments.benchmarks.stacked import FEW, OWN, SIZES, curves
 
-ROWS = Path(__file__).with_name("results") / "taught.jsonl"
+# A run that others must not disturb writes elsewhere.
+ROWS = Path(os.environ.get("TAUGHT_ROWS") or Path(__file__).with_name("results") / "taught.jsonl")
 GIVEN, TAUGHT, SELF_TAUGHT = "given labels", "taught by gcn", "taught by mlp"
 UNDEFENDED, MLP = "undefended gcn", "models without edges"
 METHODS = {

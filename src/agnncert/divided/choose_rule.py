@@ -332,8 +332,8 @@ def _for_nodes(table: VoteTable, division: BuiltIn, size: int) -> list[RuleCandi
 def _candidate(
     name: str, table: VoteTable, voting_rule: VotingRule, division: BuiltIn, size: int, label: int | None = None
 ) -> RuleCandidate:
-    tally = table.tally(voting_rule)
-    marks = {at: certified(table, voting_rule, at, tally) * table.weight for at in {0, *window(size)}}
+    counts = table.counts_of_truth(voting_rule)
+    marks = {at: certified(table, voting_rule, at, counts) * table.weight for at in {0, *window(size)}}
     outcomes = np.mean([marks[at] for at in window(size)], axis=0)
     return RuleCandidate(
         name,
@@ -431,7 +431,9 @@ def choose_prior(
         raise SettingsError(f"positive={positive!r}: expected 0 or 1.")
     counted = np.ones(len(rows), dtype=bool) if false_positive_rate is None else table.truth != positive
     most = int((false_positive_rate or 0) * counted.sum()) if alerts is None else alerts
-    empty, lead, _ = best_threshold(table, thresholds_of(division, task), positive, counted, most, size)
+    threshold = best_threshold(table, thresholds_of(division, task), positive, counted, most, size)
+    empty = threshold.empty
+    lead = threshold.lead
     prior = [0, 0]
     prior[positive if lead > 0 else 1 - positive] = abs(lead)
 

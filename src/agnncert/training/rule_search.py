@@ -14,9 +14,9 @@ sweep finds the optimum. With more classes, one prior after another is optimised
 local optimum.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -68,10 +68,10 @@ class VoteTable:
     def of(
         cls, record: VoteRecord, truth: IntArray, against: Against = "any", measure: str | None = "accuracy"
     ) -> "VoteTable":
-        """The table of the votes of ``certify`` without constants.
+        """Returns the table of the votes of ``certify`` without constants.
 
         Args:
-            votes: The evidence of ``certify``.
+            record: The evidence of ``certify``.
             truth: True classes.
             against: What a size counts if every neighbour has its own group: "any" change, or "structure": edges and
                 nodes only added and deleted.
@@ -94,8 +94,8 @@ class VoteTable:
             return table
         twos = table.counts
         if against == "structure":  # a second direction of a pair that has one counts as an added edge
-            turned = np.zeros_like(votes.stable) if record.one_way is None else votes.stable & record.one_way
-            twos = votes.count_by_class(turned, unlisted)
+            one_way = False if record.one_way is None else record.one_way
+            twos = votes.count_by_class(votes.stable & one_way, unlisted)
         if record.no_edge is None or record.no_edge_stable is None:
             return replace(table, twos=twos)
         no_edge = record.no_edge.astype(np.int64)
@@ -103,10 +103,18 @@ class VoteTable:
 
     @classmethod
     def of_graphs(cls, num_groups: int, counts: IntArray, truth: IntArray) -> "VoteTable":
-        """The table of graphs from counted votes, all of them assumed to be stable."""
-        none, sure = np.zeros(len(truth), dtype=np.int64), np.ones(len(truth), dtype=bool)
-        empty = num_groups - counts.sum(axis=1)
-        return cls(num_groups, counts, empty, none, truth, target_weights(truth, "accuracy"), none + ABSTAIN, sure)
+        """Returns the table of graphs from counted votes, all of them assumed to be stable."""
+        num_graphs = len(truth)
+        return cls(
+            num_groups=num_groups,
+            counts=counts,
+            empty=num_groups - counts.sum(axis=1),
+            conceded=np.zeros(num_graphs, dtype=np.int64),
+            truth=truth,
+            weight=target_weights(truth, "accuracy"),
+            no_edge=np.full(num_graphs, ABSTAIN, dtype=np.int64),
+            no_edge_stable=np.ones(num_graphs, dtype=bool),
+        )
 
     @property
     def num_classes(self) -> int:
@@ -114,15 +122,16 @@ class VoteTable:
         return int(self.counts.shape[1])
 
     def rows(self, index: IntArray | BoolArray, measure: str = "accuracy") -> "VoteTable":
-        """Some of the targets, with the weights of a measure."""
-        chosen = {name: array[index] for name, array in self._arrays().items()}
-        return replace(self, **chosen | {"weight": target_weights(chosen["truth"], measure)})
+        """Returns some of the targets, with the weights of a measure."""
+        arrays = {name: array[index] for name, array in self._arrays().items()}
+        arrays["weight"] = target_weights(arrays["truth"], measure)
+        return replace(self, **arrays)
 
     def _arrays(self) -> dict[str, Any]:
         return {name: array for name, array in vars(self).items() if name != "num_groups" and array is not None}
 
     def voting(self, label: int) -> "VoteTable":
-        """The same groups if every one that is not empty voted for ``label``: only the size of the graph counts."""
+        """Returns the same groups if every one that is not empty voted for ``label``: only the size counts."""
         counts = np.zeros_like(self.counts)
         counts[:, label] = self.num_groups - self.empty
         twos = None
@@ -131,23 +140,29 @@ class VoteTable:
             twos[:, label] = self.twos.sum(axis=1) + self.conceded
         return replace(self, counts=counts, conceded=np.zeros_like(self.conceded), twos=twos)
 
-    def tally(self, voting_rule: VotingRule) -> Counts:
-        """The tally of the true class instead of the winner, under a voting rule."""
-        n = len(self.truth)
-        cast, stable = self.no_edge, self.no_edge_stable
+    def counts_of_truth(self, voting_rule: VotingRule) -> Counts:
+        """Returns the counts under a voting rule with the true class in the place of the winner."""
+        num_targets = len(self.truth)
+        vote_of_empty = self.no_edge
+        is_stable = self.no_edge_stable
         if voting_rule.constant is not None:
-            cast, stable = np.full(n, voting_rule.constant), np.ones(n, dtype=bool)
-        by_tier, size = np.zeros((3, n, self.num_classes), dtype=np.int64), np.zeros((3, n), dtype=np.int64)
-        known = np.flatnonzero(stable & (cast >= 0))
-        by_tier[REACHED], by_tier[UNLISTED, known, cast[known]] = self.counts, self.empty[known]
-        size[REACHED], size[UNLISTED] = self.num_groups - self.empty - self.conceded, np.where(stable, self.empty, 0)
+            vote_of_empty = np.full(num_targets, voting_rule.constant)
+            is_stable = np.ones(num_targets, dtype=bool)
+        empty_votes = np.flatnonzero(is_stable & (vote_of_empty >= 0))
+        by_tier = np.zeros((3, num_targets, self.num_classes), dtype=np.int64)
+        by_tier[REACHED] = self.counts
+        by_tier[UNLISTED, empty_votes, vote_of_empty[empty_votes]] = self.empty[empty_votes]
+        size = np.zeros((3, num_targets), dtype=np.int64)
+        size[REACHED] = self.num_groups - self.empty - self.conceded
+        size[UNLISTED] = np.where(is_stable, self.empty, 0)
         no_edge = (self.no_edge, self.no_edge_stable) if voting_rule.no_edge_prior else ()
-        votes = Prior.of(voting_rule, self.twos is not None, self.num_groups, (n, self.num_classes), *no_edge)
-        return weighed(self.num_groups, by_tier.sum(axis=0), by_tier, size, votes, self.truth)
+        shape = (num_targets, self.num_classes)
+        prior = Prior.of(voting_rule, self.twos is not None, self.num_groups, shape, *no_edge)
+        return weighed(self.num_groups, by_tier.sum(axis=0), by_tier, size, prior, self.truth)
 
 
 def joined(tables: Sequence[VoteTable]) -> VoteTable:
-    """Several tables of the same model and division as one; all tables have the same total weight."""
+    """Returns several tables of the same model and division as one; all tables have the same total weight."""
     most = max(table.num_groups for table in tables)  # with groups of their own, as many as the largest graph needs
     tables = [replace(table, num_groups=most, empty=table.empty + most - table.num_groups) for table in tables]
     arrays: dict[str, Any] = {
@@ -158,42 +173,64 @@ def joined(tables: Sequence[VoteTable]) -> VoteTable:
 
 
 def alert_leads(table: VoteTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
-    """Two classes: the smallest P(positive) - P(other) at which ``size`` changes may make each target positive."""
+    """Returns the smallest P(positive) - P(other) at which ``size`` changes may make each target positive.
+
+    There are two classes.
+    """
     other = replace(table, truth=np.full(len(table.truth), 1 - positive))
     return 1 - needs(other, empty, size)[:, positive]
 
 
 def kept_leads(table: VoteTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
-    """Two classes: the smallest P(positive) - P(other) at which each target is certified to be positive."""
-    own = replace(table, truth=np.full(len(table.truth), positive))
-    return needs(own, empty, size)[:, 1 - positive]
+    """Returns the smallest P(positive) - P(other) at which each target is certified to be positive.
+
+    There are two classes.
+    """
+    all_positive = replace(table, truth=np.full(len(table.truth), positive))
+    return needs(all_positive, empty, size)[:, 1 - positive]
+
+
+class Threshold(NamedTuple):
+    """A threshold between two classes.
+
+    Attributes:
+        num_certified: Targets of the positive class that are certified to get its label at the size.
+        num_found: Those that get it without an attack.
+        empty: What empty groups vote for.
+        lead: The difference P(positive) - P(other) of the prior.
+    """
+
+    num_certified: int
+    num_found: int
+    empty: Empty
+    lead: int
 
 
 def best_threshold(
     table: VoteTable, empties: Sequence[Empty], positive: int, counted: BoolArray, most: int, size: int
-) -> tuple[Empty, int, list[int]]:
-    """Two classes: the voting rule with the best certified recall of the class ``positive`` at a size.
+) -> Threshold:
+    """Returns the threshold between two classes with the best certified recall of the class ``positive`` at a size.
 
-    At most ``most`` of the ``counted`` targets get the positive label without an attack. Ties go to the first option.
-
-    Returns:
-        What empty groups vote for; the difference P(positive) - P(other) of the prior; and how many targets of the
-        class are certified to get its label, at the size and without an attack.
+    At most ``most`` of the ``counted`` targets get the positive label without an attack. Ties go to the first of the
+    ``empties``, which list what empty groups may vote for.
     """
-    found, is_positive = [], table.truth == positive
+    is_positive = table.truth == positive
+    candidates = []
     for empty in empties:
         leads = alert_leads(table, empty, positive)
         lead = int(largest_lead(leads, counted, most))
         if lead < leads.min():  # nobody is an alert: the constant answer, which is the same under attack
             lead = -max(constant_rule(table, 1 - positive).class_prior)
-        kept = [int((kept_leads(table, empty, positive, at) <= lead)[is_positive].sum()) for at in (size, 0)]
-        found.append((kept, empty, lead))
-    kept, empty, lead = max(found, key=lambda one: one[0])
-    return empty, lead, kept
+        is_certified = kept_leads(table, empty, positive, size) <= lead
+        is_found = kept_leads(table, empty, positive, 0) <= lead
+        candidates.append(
+            Threshold(int(is_certified[is_positive].sum()), int(is_found[is_positive].sum()), empty, lead)
+        )
+    return max(candidates, key=lambda candidate: (candidate.num_certified, candidate.num_found))
 
 
 def thresholds_of(division: Division, task: Task) -> list[Empty]:
-    """What empty groups may vote for where a threshold is chosen, the default first."""
+    """Returns what empty groups may vote for where a threshold is chosen, the default first."""
     default: Any = VotingRule().under(division.theorem(task), 2).empty
     if not division.knows_empty_groups or (task == "node" and division.is_per_neighbour):
         return [default]
@@ -201,7 +238,7 @@ def thresholds_of(division: Division, task: Task) -> list[Empty]:
 
 
 def largest_lead(leads: Any, counted: BoolArray, most: int) -> Any:
-    """The largest lead that makes at most ``most`` of the ``counted`` targets alerts, and as few others as it can.
+    """Returns the largest lead that makes at most ``most`` of the ``counted`` targets alerts, and few others.
 
     Each target is an alert from its own of the ``leads`` on.
 
@@ -209,13 +246,17 @@ def largest_lead(leads: Any, counted: BoolArray, most: int) -> Any:
         >>> largest_lead(np.array([3, 5, 5, 8]), np.array([True, True, False, True]), 1)
         3
     """
-    among = np.sort(leads[counted])
-    below = leads[leads < among[most]] if most < len(among) else leads
-    return (below.max() if len(below) else leads.min() - 1).item()
+    counted_leads = np.sort(leads[counted])
+    allowed = leads
+    if most < len(counted_leads):
+        allowed = leads[leads < counted_leads[most]]
+    if not len(allowed):
+        return (leads.min() - 1).item()
+    return allowed.max().item()
 
 
 def window(size: int) -> tuple[int, ...]:
-    """The sizes over which the accuracy is averaged to choose for one size: at a single size few targets decide.
+    """Returns the sizes over which accuracy is averaged to choose for one size: at a single size few targets decide.
 
     Example:
         >>> window(0), window(1), window(5)
@@ -225,158 +266,213 @@ def window(size: int) -> tuple[int, ...]:
 
 
 def needs(table: VoteTable, empty: Empty, size: int) -> IntArray:
-    """By how much the prior of the true class must exceed that of each class, shape ``[n, C]``; 0 for itself."""
+    """Returns by how much the prior of the true class must exceed that of each other class, shape ``[n, C]``."""
     voting_rule = VotingRule(empty)
-    counted = table.tally(voting_rule)
-    return np.asarray(np.where(counted.is_label, 0, _gain(table, counted, voting_rule, size) - counted.margin))
+    counts = table.counts_of_truth(voting_rule)
+    lacking = _gain(table, counts, voting_rule, size) - counts.margin
+    return np.asarray(np.where(counts.is_label, 0, lacking))
 
 
-def _gain(table: VoteTable, counted: Counts, voting_rule: VotingRule, size: int) -> IntArray:
-    """The most by which ``size`` changes close each margin, shape ``[n, C]``."""
+def _gain(table: VoteTable, counts: Counts, voting_rule: VotingRule, size: int) -> IntArray:
+    """Returns the most by which ``size`` changes close each margin, shape ``[n, C]``."""
     if table.twos is None:
-        return gain_of_changes(counted, size)
-    return per_neighbour_gain(
-        counted, ABSTAIN if voting_rule.constant is None else voting_rule.constant, table.twos, size
-    )
+        return gain_of_changes(counts, size)
+    vote_of_empty = ABSTAIN if voting_rule.constant is None else voting_rule.constant
+    return per_neighbour_gain(counts, vote_of_empty, table.twos, size)
 
 
-def certified(table: VoteTable, voting_rule: VotingRule, size: int, tally: Counts | None = None) -> BoolArray:
-    """Which targets are correct and certified at a size, shape ``[n]``; ``tally`` is that of the rule, if known."""
-    counted = table.tally(voting_rule) if tally is None else tally
-    return np.asarray((counted.is_label | (counted.margin >= _gain(table, counted, voting_rule, size))).all(axis=1))
+def certified(table: VoteTable, voting_rule: VotingRule, size: int, counts: Counts | None = None) -> BoolArray:
+    """Returns which targets are correct and certified at a size, shape ``[n]``.
+
+    Args:
+        table: The votes.
+        voting_rule: The voting rule.
+        size: The size.
+        counts: What ``table.counts_of_truth(voting_rule)`` returned, if it has been asked before.
+    """
+    if counts is None:
+        counts = table.counts_of_truth(voting_rule)
+    stands = counts.margin >= _gain(table, counts, voting_rule, size)
+    return np.asarray((counts.is_label | stands).all(axis=1))
 
 
 def certified_accuracy(table: VoteTable, voting_rule: VotingRule, *sizes: int) -> float:
-    """Weighted share of the targets that are correct and certified at a size; of several sizes, the mean."""
-    tally = table.tally(voting_rule)
-    return float(np.mean([table.weight @ certified(table, voting_rule, size, tally) for size in sizes]))
+    """Returns the weighted share of the targets that are correct and certified at a size; of several, the mean."""
+    counts = table.counts_of_truth(voting_rule)
+    return float(np.mean([table.weight @ certified(table, voting_rule, size, counts) for size in sizes]))
 
 
 def constant_rule(table: VoteTable, label: int) -> VotingRule:
-    """Always the same class: its prior exceeds the number of all votes, so no attack changes it.
+    """Returns the voting rule that always gives the same class: its prior exceeds the number of all votes.
 
-    With one subgraph per neighbour, as many new neighbours as the largest target has can outvote it.
+    No attack changes it. With one subgraph per neighbour, as many new neighbours as the largest target has can outvote
+    it.
     """
-    own = table.twos is not None
     prior = [0] * table.num_classes
-    prior[label] = (2 if own else 1) * table.num_groups + 1
-    return VotingRule("abstain" if own else label, tuple(prior))
+    if table.twos is None:
+        prior[label] = table.num_groups + 1
+        return VotingRule(label, tuple(prior))
+    prior[label] = 2 * table.num_groups + 1
+    return VotingRule("abstain", tuple(prior))
 
 
 def majority(table: VoteTable) -> int:
-    """The most frequent class, by weight; ties go to the smaller number."""
+    """Returns the most frequent class, by weight; ties go to the smaller number."""
     return int(np.bincount(table.truth, table.weight, minlength=table.num_classes).argmax())
 
 
 def best_class_prior(table: VoteTable, sizes: Sequence[int], empties: Sequence[Empty] | None = None) -> VotingRule:
-    """The voting rule with one prior per class that has the best mean certified accuracy at some sizes.
+    """Returns the voting rule with one prior per class that has the best mean certified accuracy at some sizes.
 
     Ties go to the constant answer, then to abstaining, then to the smaller class. ``empties`` lists what empty groups
     may vote for; by default to abstain and all classes.
     """
+    if empties is None:
+        empties = ("abstain", *range(table.num_classes))
     best = constant_rule(table, majority(table))
     best_score = certified_accuracy(table, best, *sizes)
-    for empty in empties if empties is not None else ("abstain", *range(table.num_classes)):
-        for prior in _priors(table, [needs(table, empty, size) for size in sizes], best.class_prior):
-            score = certified_accuracy(table, found := VotingRule(empty, prior), *sizes)
+    for empty in empties:
+        needs_by_size = [needs(table, empty, size) for size in sizes]
+        for prior in _priors(table, needs_by_size, best.class_prior):
+            candidate = VotingRule(empty, prior)
+            score = certified_accuracy(table, candidate, *sizes)
             if score > best_score + 1e-12:
-                best, best_score = found, score
+                best = candidate
+                best_score = score
     return best
 
 
+class Intervals(NamedTuple):
+    """For each target, the numbers ``first`` to ``last`` at which it is certified; none if ``first > last``."""
+
+    first: IntArray
+    last: IntArray
+
+
 def best_no_edge_prior(table: VoteTable, sizes: Sequence[int], empty: Empty) -> VotingRule:
-    """The best number of votes for the prediction without edges (node task); ties go to the larger number."""
-    first, last, weight = [], [], []
-    right = table.no_edge == table.truth
-    for size in sizes:
-        need = needs(table, empty, size)
-        rival = np.arange(table.num_classes) != table.truth[:, None]
-        at_no_edge = np.take_along_axis(need, table.no_edge[:, None], axis=1)[:, 0]
-        others = np.where(rival & (np.arange(table.num_classes) != table.no_edge[:, None]), need, _NEVER_NEEDED)
-        low = np.where(right, np.where(rival, need, _NEVER_NEEDED).max(axis=1), 0)
-        high = np.where(right, _UNLIMITED, np.where(others.max(axis=1) <= 0, -at_no_edge, -1))
-        doubtful = ~table.no_edge_stable
-        low = np.where(doubtful, 0, low)
-        high = np.where(doubtful, -np.where(rival, need, _NEVER_NEEDED).max(axis=1), high)
-        first.append(np.maximum(low, 0))
-        last.append(high)
-        weight.append(table.weight)
-    values, score = _sweep(np.concatenate(first), np.concatenate(last), np.concatenate(weight) / len(sizes), least=0)
-    top = np.flatnonzero(score >= score.max() - 1e-12)[-1]
-    has_end = top < len(values) - 1  # if not, any number of votes above num_groups does equally well
-    return VotingRule(empty, int(values[top + 1]) - 1 if has_end else max(int(values[top]), table.num_groups + 1))
+    """Returns the best number of votes for the prediction without edges (node task); ties go to the larger number."""
+    intervals = [_certified_between(table, needs(table, empty, size)) for size in sizes]
+    first = np.concatenate([interval.first for interval in intervals])
+    last = np.concatenate([interval.last for interval in intervals])
+    weight = np.tile(table.weight, len(sizes)) / len(sizes)
+    values, score = _sweep(Intervals(first, last), weight, least=0)
+    best = np.flatnonzero(score >= score.max() - 1e-12)[-1]
+    if best < len(values) - 1:
+        return VotingRule(empty, int(values[best + 1]) - 1)
+    # Any number of votes above num_groups does equally well.
+    return VotingRule(empty, max(int(values[best]), table.num_groups + 1))
+
+
+def _certified_between(table: VoteTable, need: IntArray) -> Intervals:
+    """Returns from and up to how many votes for the prediction without edges each target is certified.
+
+    If that prediction is right, these votes help, and otherwise they help one rival. A prediction that is not stable
+    counts for every rival.
+    """
+    classes = np.arange(table.num_classes)
+    is_rival = classes != table.truth[:, None]
+    is_helped = classes == table.no_edge[:, None]
+    most_needed = np.where(is_rival, need, _NEVER_NEEDED).max(axis=1)
+    needed_by_others = np.where(is_rival & ~is_helped, need, _NEVER_NEEDED).max(axis=1)
+    needed_by_helped = np.take_along_axis(need, table.no_edge[:, None], axis=1)[:, 0]
+    is_right = table.no_edge == table.truth
+    first = np.where(is_right, most_needed, 0)
+    last = np.where(is_right, _UNLIMITED, np.where(needed_by_others <= 0, -needed_by_helped, -1))
+    is_doubtful = ~table.no_edge_stable
+    first = np.where(is_doubtful, 0, first)
+    last = np.where(is_doubtful, -most_needed, last)
+    return Intervals(np.maximum(first, 0), last)
 
 
 def size_only(table: VoteTable, sizes: Sequence[int]) -> tuple[int, VotingRule]:
-    """The best classifier that counts the non-empty groups and ignores everything else: their class, and the rule.
+    """Returns the best classifier that counts the non-empty groups and ignores all else: their class, and the rule.
 
     A control: a model that certifies no more has learnt nothing about the graphs but their size. Empty groups vote,
     which certifies at least as much as abstaining.
     """
-    classes = range(table.num_classes)
-    found = [(label, best_class_prior(table.voting(label), sizes, list(classes))) for label in classes]
-    return max(found, key=lambda pair: (certified_accuracy(table.voting(pair[0]), pair[1], *sizes), -pair[0]))
+    classes = list(range(table.num_classes))
+    rules = [best_class_prior(table.voting(label), sizes, classes) for label in classes]
+    scores = [certified_accuracy(table.voting(label), rules[label], *sizes) for label in classes]
+    best = max(classes, key=lambda label: (scores[label], -label))
+    return best, rules[best]
 
 
 def _priors(table: VoteTable, need: list[IntArray], other: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The best prior for ``need`` at each size; of more than two classes, local optima from zero and from ``other``."""
-    starts = [np.zeros(table.num_classes, dtype=np.int64)]
-    starts += [np.array(other, dtype=np.int64)] if table.num_classes > 2 else []
-    turns = [1] if table.num_classes == 2 else list(range(table.num_classes))
-    for start in starts:
-        prior, best = start.copy(), -1.0
-        for _ in range(1 if len(turns) == 1 else _ROUNDS):
-            before = best
-            for j in turns:
-                value, score = _best_value(table, need, prior, j)
-                if score > best + 1e-12:
-                    prior[j], best = value, score
-            if best <= before + 1e-12:
-                break
-        yield tuple(int(value) for value in prior - prior.min())
+    """Yields the best prior for ``need`` at each size; of more than two classes, local optima from two starts.
+
+    The starts are zero and ``other``.
+    """
+    zero = np.zeros(table.num_classes, dtype=np.int64)
+    if table.num_classes == 2:  # only the difference matters, and one sweep finds the best
+        yield _improved(table, need, zero, [1], 1)
+        return
+    for start in (zero, np.array(other, dtype=np.int64)):
+        yield _improved(table, need, start, range(table.num_classes), _ROUNDS)
 
 
-def _best_value(table: VoteTable, need: list[IntArray], prior: IntArray, j: int) -> tuple[int, float]:
-    """The best prior of class j with the other priors fixed, and its score."""
-    first, last = [], []
-    own = prior[table.truth]
-    is_own = table.truth == j
+def _improved(
+    table: VoteTable, need: list[IntArray], start: IntArray, classes: Iterable[int], rounds: int
+) -> tuple[int, ...]:
+    """Returns a prior of which the prior of no single class can be improved, or what ``rounds`` have come to."""
+    prior = start.copy()
+    best = -1.0
+    for _ in range(rounds):
+        before = best
+        for label in classes:
+            value, score = _best_value(table, need, prior, label)
+            if score > best + 1e-12:
+                prior[label] = value
+                best = score
+        if best <= before + 1e-12:
+            break
+    return tuple(int(value) for value in prior - prior.min())
+
+
+def _best_value(table: VoteTable, need: list[IntArray], prior: IntArray, label: int) -> tuple[int, float]:
+    """Returns the best prior of one class with the other priors fixed, and its score."""
+    targets = np.arange(len(table.truth))
+    prior_of_truth = prior[table.truth]
+    is_own = table.truth == label
+    first = []
+    last = []
     for lacking in need:
-        lead = lacking + prior  # what the prior of the true class must reach, because of each class
-        others = lead.copy()
-        others[np.arange(len(own)), table.truth] = _NEVER_NEEDED
-        others[:, j] = _NEVER_NEEDED
-        reached = others.max(axis=1)
-        first.append(np.where(is_own, reached, _NEVER_NEEDED))
-        last.append(np.where(is_own, _UNLIMITED, np.where(reached <= own, own - lacking[:, j], _NEVER_NEEDED - 1)))
+        required = lacking + prior  # what the prior of the true class must reach, because of each class
+        required[targets, table.truth] = _NEVER_NEEDED
+        required[:, label] = _NEVER_NEEDED
+        by_others = required.max(axis=1)
+        until = np.where(by_others <= prior_of_truth, prior_of_truth - lacking[:, label], _NEVER_NEEDED - 1)
+        first.append(np.where(is_own, by_others, _NEVER_NEEDED))
+        last.append(np.where(is_own, _UNLIMITED, until))
     weight = np.tile(table.weight, len(need)) / len(need)
-    values, score = _sweep(np.concatenate(first), np.concatenate(last), weight)
+    values, score = _sweep(Intervals(np.concatenate(first), np.concatenate(last)), weight)
     return longest_middle(values, score), float(score.max())
 
 
-def _sweep(
-    first: IntArray, last: IntArray, weight: FloatArray, least: int | None = None
-) -> tuple[IntArray, FloatArray]:
-    """The numbers from ``least`` on at which the total weight of intervals ``first..last`` changes, and that weight."""
-    alive = first <= last
-    first, last, weight = first[alive], last[alive], weight[alive]
+def _sweep(intervals: Intervals, weight: FloatArray, least: int | None = None) -> tuple[IntArray, FloatArray]:
+    """Returns the numbers from ``least`` on at which the total weight of intervals changes, and that weight."""
+    is_filled = intervals.first <= intervals.last
+    first = intervals.first[is_filled]
+    last = intervals.last[is_filled]
+    weight = weight[is_filled]
     steps = np.concatenate([first, last + 1])
     change = np.concatenate([weight, -weight])
-    bounded = np.abs(steps) < _UNLIMITED // 2
-    floor = int(steps[bounded].min()) - 1 if bounded.any() else 0
-    floor = floor if least is None else max(least, floor)
+    is_bounded = np.abs(steps) < _UNLIMITED // 2
+    floor = int(steps[is_bounded].min()) - 1 if is_bounded.any() else 0
+    if least is not None:
+        floor = max(least, floor)
     steps = np.clip(steps, floor, None)
-    keep = steps < _UNLIMITED // 2
-    values, where = np.unique(np.append(steps[keep], floor), return_inverse=True)
-    score = np.cumsum(np.bincount(where, np.append(change[keep], 0.0), minlength=len(values)))
+    is_reached = steps < _UNLIMITED // 2
+    values, where = np.unique(np.append(steps[is_reached], floor), return_inverse=True)
+    score = np.cumsum(np.bincount(where, np.append(change[is_reached], 0.0), minlength=len(values)))
     return np.asarray(values, dtype=np.int64), np.asarray(score, dtype=np.float64)
 
 
 def longest_middle(values: IntArray, score: FloatArray) -> int:
-    """The middle of the longest run of best values."""
-    best = score >= score.max() - 1e-12
-    ends = np.append(values[1:] - 1, values[-1])  # each value stands for all numbers up to the next one
-    runs = np.split(np.arange(len(values)), np.flatnonzero(~(best[1:] & best[:-1])) + 1)
-    spans = [(int(values[run[0]]), int(ends[run[-1]])) for run in runs if best[run[0]]]
+    """Returns the middle of the longest run of best values. Each value stands for all numbers up to the next one."""
+    is_best = score >= score.max() - 1e-12
+    ends = np.append(values[1:] - 1, values[-1])
+    breaks = np.flatnonzero(~(is_best[1:] & is_best[:-1])) + 1
+    runs = np.split(np.arange(len(values)), breaks)
+    spans = [(int(values[run[0]]), int(ends[run[-1]])) for run in runs if is_best[run[0]]]
     first, last = max(spans, key=lambda span: (span[1] - span[0], -span[0]))
     return (first + last) // 2

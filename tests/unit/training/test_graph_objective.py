@@ -9,7 +9,8 @@ import agnncert as ac
 from agnncert.engine.adapter import bind
 from agnncert.graphs.canonical import canonical_set
 from agnncert.graphs.graph import one_graph
-from agnncert.training.objectives import GraphObjective, SampledGraphObjective, class_weights
+from agnncert.training.graph_objectives import GraphObjective, SampledGraphObjective
+from agnncert.training.losses import class_weights
 from tests.support.labelled import (
     ThreeMethods,
     assert_same,

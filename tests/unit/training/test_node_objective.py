@@ -11,8 +11,8 @@ from torch_geometric.nn.models import GAT, GCN, GIN, GraphSAGE
 import agnncert as ac
 from agnncert.engine.adapter import bind
 from agnncert.graphs.canonical import canonical
-from agnncert.training import objectives
-from agnncert.training.objectives import NodeObjective
+from agnncert.training import node_objectives
+from agnncert.training.node_objectives import NodeObjective
 from tests.support.labelled import assert_same, fit_settings, gradient, labelled_graph, naive_gradient, naive_node_loss
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -68,7 +68,7 @@ def test_sparse_features_change_nothing(division) -> None:
 @pytest.mark.parametrize("division", DIVISIONS, ids=named)
 @pytest.mark.parametrize("make", ["gcn", "gat"])
 def test_evaluation_in_small_chunks_changes_nothing(make, division, monkeypatch) -> None:
-    monkeypatch.setattr(objectives, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(node_objectives, "CHUNK_ROWS", 4)
     case = setting(make)
     assert len(objective(*case, division).terms) > 2 + 3  # the graph, no edges, and chunks
     assert_is_the_papers_sum(*case, division)

@@ -10,7 +10,8 @@ from agnncert.engine.adapter import bind
 from agnncert.errors import SettingsError
 from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.graphs.graph import one_graph
-from agnncert.training.objectives import NodeObjective, SampledGraphObjective
+from agnncert.training.graph_objectives import SampledGraphObjective
+from agnncert.training.node_objectives import NodeObjective
 from agnncert.training.validation import SCORED_SAMPLES, Validation
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS

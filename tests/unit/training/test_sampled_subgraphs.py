@@ -6,7 +6,7 @@ import torch
 import agnncert as ac
 from agnncert.engine.adapter import bind
 from agnncert.graphs.canonical import canonical
-from agnncert.training.objectives import SampledNodeObjective
+from agnncert.training.node_objectives import SampledNodeObjective
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN
 from tests.support.labelled import (
     ThreeMethods,

@@ -61,7 +61,7 @@ def table_of(votes: Votes, truth) -> VoteTable:
 
 def score(table: VoteTable, empty, prior, sizes) -> float:
     theorem = VotingRule(empty, prior)
-    counted = table.tally(theorem)
+    counted = table.counts_of_truth(theorem)
     return float(np.mean([table.weight @ certified(table, theorem, size, counted) for size in sizes]))
 
 

@@ -16,7 +16,8 @@ from torch_geometric.data import Data
 
 from agnncert.errors import SettingsError, missing
 from agnncert.graphs.graph import CanonicalGraph
-from agnncert.training.objectives import NodeObjective, SampledNodeObjective, TrainingStep
+from agnncert.training.losses import TrainingStep
+from agnncert.training.node_objectives import NodeObjective, SampledNodeObjective
 
 Edges = npt.NDArray[np.int64]
 
