@@ -12,7 +12,7 @@ from agnncert.errors import SettingsError
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.targets import prepared
-from agnncert.training.objectives import vote_losses
+from agnncert.training.losses import vote_losses
 
 _MASKS = ("train_mask", "val_mask", "test_mask")
 
