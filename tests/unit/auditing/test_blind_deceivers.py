@@ -1,0 +1,73 @@
+"""Deceiving models that were written without looking at the probes: each deceives on some attack, and each is refused."""
+
+import warnings
+
+import pytest
+import torch
+from torch_geometric.utils import remove_self_loops
+
+from agnncert.auditing.model_audit import audit
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from tests.support.blind_deceivers import CACHES, MEMORY, STRUCTURE, VALUES, WEIGHTS, attacks, of_structure, of_values
+from tests.support.local_zoo import zoo_data
+
+DIVISIONS = (NodeCentric(5), EdgeCentric(5))
+ASKING = {
+    **{name: of_values(name) for name in VALUES},
+    **{name: of_structure(name) for name in STRUCTURE},
+    **WEIGHTS,
+}
+
+
+def without_loops():
+    data = zoo_data()
+    data.edge_index, data.edge_weight = remove_self_loops(data.edge_index, data.edge_weight)
+    data.edge_attr = None
+    return data
+
+
+DATA = without_loops()
+
+
+def made(make):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return make().eval()
+
+
+def report_on(make, **options):
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return audit(made(make), data=DATA, **options)
+
+
+def scores(model, data):
+    weight = (data.edge_weight,) if hasattr(model, "spoilt") else ()
+    with torch.no_grad():
+        return model(data.x, data.edge_index, *weight)[: DATA.num_nodes]
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_each_of_them_is_a_deceiver(name):
+    model = made(ASKING[name])
+    before = scores(model, DATA)
+    moved = [not torch.allclose(before, scores(model, attacked), atol=1e-3) for attacked in attacks(DATA)]
+    assert any(moved), "no attack on other nodes exposes it"
+    assert not all(moved), "it is a crude one"
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=str)
+@pytest.mark.parametrize("name", [*ASKING, *CACHES])
+def test_a_model_written_without_looking_at_the_probes_is_refused(name, division):
+    assert not report_on({**ASKING, **CACHES}[name], division=division).ok
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_what_it_counts_is_found(name):
+    report = report_on(MEMORY[name], division=NodeCentric(5))
+    assert any("the model changes: " in finding.why for finding in report.findings), str(report)
+
+
+def test_there_are_more_than_thirty():
+    assert len(ASKING) + len(MEMORY) + len(CACHES) >= 30
