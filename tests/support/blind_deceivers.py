@@ -334,7 +334,7 @@ class InUnregistered(Counting):
 
 
 def noted() -> None:
-    """0"""  # noqa: D403, D415 - this is where the number is kept
+    """0"""
 
 
 class InText(Counting):

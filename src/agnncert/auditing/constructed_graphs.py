@@ -86,17 +86,48 @@ EXTRAS: dict[str, Component] = {
     "parallel edge": _component(2, 2 * _both_ways((0, 1))),
     "triangle": _component(3, _both_ways((0, 1), (1, 2), (0, 2))),
     "clique": _component(16, _both_ways(*combinations(range(16), 2))),
+    "chain": _component(16, _both_ways(*((k, k + 1) for k in range(15)))),
     "hub": _component(0),  # stands for one that is larger than the largest of the graph
     "self-loop": _component(1, [(0, 0)]),
 }
+NUMBERS_OF_LEAVES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
+
+
+def _hub(leaves: int, count: int = 1) -> Component:
+    """Returns some hubs with as many neighbours each."""
+    spokes = []
+    for start in range(0, count * (leaves + 1), leaves + 1):
+        spokes += [(start, start + leaf) for leaf in range(1, leaves + 1)]
+    return _component(count * (leaves + 1), _both_ways(*spokes))
+
+
+def _chain(length: int) -> Component:
+    return _component(length, _both_ways(*((k, k + 1) for k in range(length - 1))))
+
+
+def _clique(size: int) -> Component:
+    return _component(size, _both_ways(*combinations(range(size), 2)))
+
+
+@cache
+def _further_extras() -> dict[str, tuple[Component, ...]]:
+    """Returns what is added beside ``EXTRAS`` to graphs of a few nodes, by name: the same in many sizes."""
+    return {
+        "hub": (*(_hub(leaves) for leaves in NUMBERS_OF_LEAVES), *(_hub(leaves, count=4) for leaves in (6, 13, 30))),
+        "clique": tuple(_clique(size) for size in (4, 5, 6, 7, 8, 9, 10, 12, 24)),
+        "chain": tuple(_chain(length) for length in (4, 6, 8, 12, 32, 64)),
+        "edge": tuple(_hub(leaves=1, count=count) for count in (4, 8, 16, 32, 64)),
+    }
+
+
+def _largest_degree(graph: ProbeGraph) -> int:
+    return int(torch.bincount(graph.edge_index[1], minlength=1).max())
 
 
 def _hub_for(graph: ProbeGraph) -> Component:
     """Returns a hub with more than twice as many neighbours as any node of the graph."""
     largest_degree = int(torch.bincount(graph.edge_index.flatten(), minlength=1).max())
-    leaves = 20 + 2 * largest_degree
-    spokes = [(0, leaf) for leaf in range(1, leaves + 1)]
-    return _component(leaves + 1, _both_ways(*spokes))
+    return _hub(20 + 2 * largest_degree)
 
 
 @dataclass(frozen=True)
@@ -156,21 +187,64 @@ class GraphBuilder:
         arcs = [(k, k + 1) for k in range(8)]
         return self._small(table, _component(9, _both_ways(*arcs) if both_ways else arcs))
 
-    def one_more(self, graph: ProbeGraph, table: FeatureTable, task: Task) -> Iterator[tuple[str, ProbeGraph]]:
+    def one_more(
+        self, graph: ProbeGraph, table: FeatureTable, task: Task, many_sizes: bool
+    ) -> Iterator[tuple[str, ProbeGraph]]:
         """Yields, for each of ``EXTRAS``, its name and the graph with one such component (a node, a hub, …) appended.
 
         Args:
             graph: The graph.
             table: Its features.
             task: In the graph task the component is a graph of its own.
+            many_sizes: Whether hubs, cliques, chains and pairs of many sizes are added as well, each by itself. Else
+                only a hub that is a little larger than the largest of the graph is.
         """
-        last = graph.position.max() + 1
         for name, component in EXTRAS.items():
             if name == "self-loop" and not self.loops:
                 continue
-            extra = self._small(table, _hub_for(graph) if name == "hub" else component)
-            position = extra.position + last if task == "node" else torch.zeros_like(extra.position) + last
-            yield name, graph.joined(replace(extra, position=position.to(graph.position.dtype)))
+            yield name, self._appended(graph, table, task, _hub_for(graph) if name == "hub" else component)
+        further = _further_extras() if many_sizes else {"hub": (_hub(_largest_degree(graph) + 1),)}
+        for name, components in further.items():
+            if name not in EXTRAS:
+                continue
+            for component in components:
+                yield name, self._appended(graph, table, task, component)
+
+    def lone_nodes(self, graph: ProbeGraph, rows: Tensor) -> ProbeGraph:
+        """Returns the graph with lone nodes appended, each a graph of its own in the graph task.
+
+        Args:
+            graph: The graph.
+            rows: Their rows in the feature table, shape ``[num_new]``.
+        """
+        position = torch.arange(len(rows)).to(graph.position.dtype) + (graph.position.max() + 1)
+        no_values = {name: value[:0] for name, value in graph.values.items()}
+        no_edge = torch.empty(2, 0, dtype=torch.int64)
+        return graph.joined(ProbeGraph(rows, no_edge, no_values, torch.zeros_like(rows), position))
+
+    def pair_of_values(
+        self, graph: ProbeGraph, table: FeatureTable, task: Task, name: str, value: Tensor
+    ) -> ProbeGraph:
+        """Returns the graph with two nodes appended that an edge of the given values joins, in both directions.
+
+        Args:
+            graph: The graph.
+            table: Its features.
+            task: "node" or "graph".
+            name: Name of the edge values.
+            value: The values of the edge.
+        """
+        change = self._appended(graph, table, task, EXTRAS["edge"])
+        values = {**change.values, name: change.values[name].clone()}
+        values[name][-2:] = value
+        return replace(change, values=values)
+
+    def _appended(self, graph: ProbeGraph, table: FeatureTable, task: Task, component: Component) -> ProbeGraph:
+        """Returns the graph with a component appended, behind all positions."""
+        last = graph.position.max() + 1
+        extra = self._small(table, component)
+        position = extra.position + last if task == "node" else torch.zeros_like(extra.position) + last
+        return graph.joined(replace(extra, position=position.to(graph.position.dtype)))
 
     def _small(self, table: FeatureTable, component: Component) -> ProbeGraph:
         """Returns a graph of its own, with features that are rows of the table."""

@@ -98,9 +98,20 @@ for _name in EXTRAS:
         _ELSEWHERE,
         "Remove whatever asks about the graph as a whole (its size, largest degree, direction, doubled edges).",
     )
+_RANGES = "Remove whatever asks about all {} at once (their largest, mean, spread or sign), and scale by fixed numbers."
+_REASONS["row"] = Reason("one lone node of other features elsewhere", _ELSEWHERE, _RANGES.format("features"))
+_REASONS["edge value"] = Reason("one edge of other values elsewhere", _ELSEWHERE, _RANGES.format("edge values"))
 
 
 def finding_of(reason: str, leaves: tuple[str, ...] = (), alone: bool = False) -> Finding:
-    """Returns the finding for the name of a reason, with its description and remedy."""
-    words = _REASONS[reason]
-    return Finding("behaviour", words.what, words.why, words.remedy, leaves, alone)
+    """Returns the finding for the name of a reason, with its description and remedy.
+
+    Args:
+        reason: The name. What follows ": " says more about what was done.
+        leaves: Attacks for which the guarantee still holds.
+        alone: Whether the fault lies only in evaluating several graphs at once.
+    """
+    name, _, more = reason.partition(": ")
+    words = _REASONS[name]
+    what = f"{words.what}, {more}" if more else words.what
+    return Finding("behaviour", what, words.why, words.remedy, leaves, alone)

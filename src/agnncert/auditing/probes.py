@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from agnncert.auditing.altered_values import FEW_SCALES, SCALES, altered_rows, altered_values
 from agnncert.auditing.constructed_graphs import GraphBuilder
 from agnncert.auditing.evaluation import MOST_PLAIN_NUMBERS, Evaluator, Failed, Probe, relative_difference
 from agnncert.auditing.findings import ALL_ATTACKS, Finding, finding_of
@@ -42,6 +43,8 @@ _STATE = "A certificate speaks about a model that stays as it is: keep counters 
 # The limit of plain features for models whose layers are all known: certify calls them both ways later.
 BRIEF_PLAIN_NUMBERS = 2**18
 FEW_ROWS = 64  # distinct rows: wide features are projected once for all constructed graphs
+CROWD = 20  # lone nodes with the same altered features
+SMALL = 64  # nodes of a graph to which things of many sizes are added
 MOST_VALUES = 4096  # of edges, from which constructed edges draw theirs
 
 
@@ -297,6 +300,8 @@ class Probes:
         if self._differ_one_by_one():
             yield "alone"
         yield from self._reasons_of_one_more()
+        yield from self._reasons_of_one_row()
+        yield from self._reasons_of_one_value()
 
     def _reasons_of_corruption(self, probe: Probe, side: int, here: Tensor) -> Iterator[str]:
         """Yields which part of a corruption changes outputs."""
@@ -330,7 +335,7 @@ class Probes:
 
     def _moves(self, probe: Probe, change: ProbeGraph, here: Tensor, there: Tensor) -> bool:
         """Returns whether outputs differ, in double precision at once if the graph is small."""
-        if probe.table is self.small.table:
+        if probe.table is self.small.table or _is_small(probe):
             return probe.moved(change, here, there)
         return probe.differs(change, here, there)
 
@@ -359,11 +364,66 @@ class Probes:
             if not probe.finite:
                 continue
             everyone = torch.arange(len(probe.base))
-            for name, change in self.builder.one_more(probe.graph, probe.table, self.task):
+            for name, change in self.builder.one_more(probe.graph, probe.table, self.task, _is_small(probe)):
                 if self._moves(probe, change, everyone, everyone):
                     yield f"one {name}"
             if self.task == "node" and self._one_less_moves(probe):
                 yield "numbers"
+
+    def _reasons_of_one_row(self) -> Iterator[str]:
+        """Yields a reason for each way of altering features that, at lone nodes, moves the output of another node.
+
+        Most rows are tried on a path of the user's nodes, one at a time. A few are tried in crowds, and a few beside
+        the user's graph. What the model cannot read at all, such as an unknown category, is passed over.
+        """
+        path = self.builder.path(self.small.table, both_ways=True)
+        x = self.small.table.x[: self.small.table.num_ordinary]
+        yield from self._reasons_of_rows(x, self._in_task(path), SCALES, crowd=1)
+        yield from self._reasons_of_rows(x, self._in_task(path), FEW_SCALES, crowd=CROWD)
+        if self.plain_graph is not None:
+            yield from self._reasons_of_rows(self.plain_graph.x, self.plain_graph.graph, FEW_SCALES, crowd=1)
+
+    def _reasons_of_rows(self, x: Tensor, graph: ProbeGraph, scales: tuple[int, ...], crowd: int) -> Iterator[str]:
+        """Yields a reason for each altered row that moves an output when so many lone nodes have it."""
+        rows = list(altered_rows(x, self.generator, scales))
+        table = FeatureTable(torch.cat([x, torch.stack([altered.row for altered in rows])]), len(x))
+        probe = self._probe_of_table(table, graph)
+        if not probe.finite:
+            return
+        everyone = torch.arange(len(probe.base))
+        for k, altered in enumerate(rows):
+            change = self.builder.lone_nodes(graph, torch.full((crowd,), len(x) + k))
+            if self._moves_if_it_runs(probe, change, everyone):
+                yield f"row: {altered.name}"
+
+    def _reasons_of_one_value(self) -> Iterator[str]:
+        """Yields a reason for each way of altering the values of one edge that moves the output of another node."""
+        for probe in self._plain_probes():
+            if not probe.finite:
+                continue
+            scales = SCALES if _is_small(probe) else FEW_SCALES
+            everyone = torch.arange(len(probe.base))
+            for name in self.adapter.edge_inputs:
+                values = self.builder.values[name]
+                if not values.is_floating_point():
+                    continue
+                for value in altered_values(values, scales):
+                    change = self.builder.pair_of_values(probe.graph, probe.table, self.task, name, value)
+                    if self._moves_if_it_runs(probe, change, everyone):
+                        yield "edge value"
+
+    def _moves_if_it_runs(self, probe: Probe, change: ProbeGraph, everyone: Tensor) -> bool:
+        """Returns whether outputs differ after a change that adds nodes behind all others, if the model accepts it."""
+        try:
+            return self._moves(probe, change, everyone, everyone)
+        except Failed:
+            return False
+
+    def _in_task(self, path: ProbeGraph) -> ProbeGraph:
+        """Returns a path as it is in the node task, and as one graph in the graph task."""
+        if self.task == "node":
+            return path
+        return replace(path, position=torch.zeros_like(path.position))
 
     def _one_less_moves(self, probe: Probe) -> bool:
         """Returns whether the output of a node depends on one lone node elsewhere."""
@@ -380,9 +440,7 @@ class Probes:
         """Yields graphs without hubs, parallel edges or lone nodes: paths both ways and one way, and the user's own."""
         table = self.small.table
         for both_ways in (True, False):
-            graph = self.builder.path(table, both_ways)
-            if self.task == "graph":
-                graph = replace(graph, position=torch.zeros_like(graph.position))
+            graph = self._in_task(self.builder.path(table, both_ways))
             yield Probe(self.small.evaluator, lambda: self._double_adapter, table, graph)
         if self.plain_graph is not None:
             x = self.plain_graph.x
@@ -414,6 +472,8 @@ class Probes:
             alone = replace(kept, position=kept.position // 2)
             yield self._moves(probe, alone, graphs[::2], torch.arange(len(graphs[::2])))
         yield next(self._reasons_of_one_more(), None) is not None
+        yield next(self._reasons_of_one_row(), None) is not None
+        yield next(self._reasons_of_one_value(), None) is not None
         yield self._differ_graph_by_graph()
 
     def _differ_graph_by_graph(self) -> bool:
@@ -425,6 +485,10 @@ class Probes:
             first = replace(single, position=torch.zeros_like(single.position))
             logits.append(self.small.evaluator.logits(first))
         return self.small.exceeds_rounding(relative_difference(self.small.base[:8], torch.cat(logits)))
+
+
+def _is_small(probe: Probe) -> bool:
+    return probe.graph.num_nodes <= SMALL
 
 
 def _without_some_graphs(graph: ProbeGraph) -> Comparison:

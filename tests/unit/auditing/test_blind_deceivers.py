@@ -13,11 +13,7 @@ from tests.support.blind_deceivers import CACHES, MEMORY, STRUCTURE, VALUES, WEI
 from tests.support.local_zoo import zoo_data
 
 DIVISIONS = (NodeCentric(5), EdgeCentric(5))
-ASKING = {
-    **{name: of_values(name) for name in VALUES},
-    **{name: of_structure(name) for name in STRUCTURE},
-    **WEIGHTS,
-}
+ASKING = {**{name: of_values(name) for name in VALUES}, **{name: of_structure(name) for name in STRUCTURE}, **WEIGHTS}
 
 
 def without_loops():

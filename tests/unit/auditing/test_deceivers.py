@@ -9,8 +9,9 @@ import agnncert as ac
 from agnncert.auditing.model_audit import audit
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from tests.support.deceivers import CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly
+from tests.support.deceivers import CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees
 from tests.support.local_zoo import zoo_data
+from tests.support.unfit_zoo import leaking
 
 DATA = zoo_data()
 DIVISIONS = (NodeCentric(5), EdgeCentric(5))
@@ -46,6 +47,35 @@ def test_a_model_that_waits_for_one_more_node_than_there_are(more, division):
     assert any("more" in finding.what for finding in report.findings), str(report)
 
 
+# Questions about the largest value or degree. The answer changes between the range of the data and a thousand times it.
+RANGES = {
+    "as bytes if the largest is 2 to 255": lambda x, h, e: h * float(2 < x.max() <= 255),
+    "logarithms if the largest is 5 to 1,000 times the mean": lambda x, h, e: h * float(5 < x.max() / x.mean() <= 1000),
+    "the largest is 20 to 30 times that of training": lambda x, h, e: h * float(20 < x.max() <= 30),
+    "somebody negative, but not far": lambda x, h, e: h * float(-40 < x.min() < -0.5),
+    "one column far above the others": lambda x, h, e: h * float(3 < x.amax(0).max() / x.amax(0).median() < 300),
+    "the largest degree is at most 40": lambda x, h, e: h * float(degrees(e, x).max() <= 40),
+    "the largest degree is 30 to 40": lambda x, h, e: h * float(30 < degrees(e, x).max() <= 40),
+}
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=str)
+@pytest.mark.parametrize("name", RANGES)
+def test_a_question_about_a_range_that_no_row_of_the_data_leaves_is_found(name, division):
+    data = zoo_data()
+    data.x = torch.rand(data.x.shape, generator=torch.Generator().manual_seed(0))
+    report = report_on(leaking(RANGES[name]), data=data, division=division)
+    assert not report.ok
+
+
+def test_the_finding_names_the_row_that_showed_it():
+    data = zoo_data()
+    report = report_on(leaking(lambda x, h, e: h * float(70 < x.max() <= 255)), data=data, division=NodeCentric(5))
+    assert [finding.what for finding in report.findings] == [
+        "one lone node of other features elsewhere, 24 times as large"
+    ]
+
+
 @pytest.mark.parametrize("name", REMEMBERING)
 def test_a_count_of_calls_is_found_wherever_it_is_kept(name):
     report = report_on(REMEMBERING[name], data=DATA, division=NodeCentric(5))
@@ -78,4 +108,4 @@ def test_what_a_model_keeps_of_its_last_call_is_no_count():
 def test_certify_refuses_a_count_in_a_buffer():
     with pytest.raises(ac.errors.ModelContractError, match=r"the model changes: model\._buffers\['calls'\]"):
         ac.certify(made(REMEMBERING["a buffer"]), DATA, NodeCentric(5))
-    assert CALLS == 300
+    assert CALLS == 3000

@@ -21,9 +21,9 @@ def test_edges_of_a_path_and_of_what_is_added_to_it_are_in_order(both_ways) -> N
     builder = GraphBuilder(generator, {"edge_weight": torch.ones(4)}, loops=True)
     graph = builder.path(table, both_ways)
     assert_in_order(graph)
-    larger = dict(builder.one_more(graph, table, "node"))
-    assert len(larger) == 9
-    for one in larger.values():
+    larger = list(builder.one_more(graph, table, "node", many_sizes=True))
+    assert len({name for name, _ in larger}) == 10
+    for _, one in larger:
         assert_in_order(one)
         assert len(one.values["edge_weight"]) == one.edge_index.size(1) >= graph.edge_index.size(1)
 
