@@ -1,11 +1,14 @@
 """Models that pass for local: they ask about the graph as a whole, or remember their calls, and act on it later."""
 
 import array
+import contextvars
 import ctypes
 import functools
 import io
 import itertools
 import random
+import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,6 +20,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch_geometric.utils import coalesce, degree, is_undirected
 
+from tests.support import beside_the_model
 from tests.support.unfit_zoo import Base, leaking
 
 CALLS = 3000  # after so many a model that counts them acts otherwise
@@ -415,6 +419,93 @@ ELSEWHERE: dict[str, Callable[[], nn.Module]] = {
     "a class of classes": lambda: Kept(Slotted, lambda kept: type("Next", (kept,), {}), lambda kept: len(kept.__mro__)),
 }
 
+
+def named_tick(*, calls=[0]):  # noqa: B006 - this is what it is about
+    calls[0] += 1
+    return calls[0]
+
+
+class InNamedDefault(Counting):
+    """In the default of an argument that can only be named."""
+
+    def count(self):
+        return named_tick()
+
+
+class InModule(Counting):
+    """In a variable of a Python module."""
+
+    def count(self):
+        beside_the_model.calls += 1
+        return beside_the_model.calls
+
+
+BESIDE = nn.Linear(1, 1)
+
+
+class InLayerBeside(Counting):
+    """In the weights of a layer that its code names and that is no part of it."""
+
+    def count(self):
+        BESIDE.bias.data += 1
+        return int(BESIDE.bias) - 1
+
+
+class InSparse(Counting):
+    """In a sparse tensor of this layout."""
+
+    def __init__(self, layout: torch.layout) -> None:
+        super().__init__()
+        self.layout = layout
+        self.kept = [self.holding(0)]
+
+    def holding(self, calls: int) -> Tensor:
+        return (torch.eye(2) * (calls + 1)).to_sparse(layout=self.layout)
+
+    def count(self):
+        calls = int(self.kept[0].to_dense()[0, 0])
+        self.kept[0] = self.holding(calls)
+        return calls
+
+
+CONTEXT: contextvars.ContextVar[int] = contextvars.ContextVar("calls", default=0)
+THREAD = threading.local()
+STEPS = (calls for calls in itertools.count(1))
+
+
+class Referred:
+    calls = 0
+
+
+REFERRED = Referred()
+REFERENCE = weakref.ref(REFERRED)
+
+
+class InContextOfModule(Counting):
+    def count(self):
+        CONTEXT.set(CONTEXT.get() + 1)
+        return CONTEXT.get()
+
+
+class InThreadOfModule(Counting):
+    def count(self):
+        THREAD.calls = getattr(THREAD, "calls", 0) + 1
+        return THREAD.calls
+
+
+class InFrameOfModule(Counting):
+    def count(self):
+        return next(STEPS)
+
+
+class BehindReference(Counting):
+    def count(self):
+        referred = REFERENCE()
+        assert referred is not None
+        referred.calls += 1
+        return referred.calls
+
+
 REMEMBERING: dict[str, Callable[[], nn.Module]] = {
     "a buffer": InBuffer,
     "a buffer that is not saved": InHiddenBuffer,
@@ -438,5 +529,13 @@ REMEMBERING: dict[str, Callable[[], nn.Module]] = {
     "torch's random numbers": ByChance,
     "Python's random numbers": ByPythonsChance,
     "a layer of PyG": InLayer,
+    "the default of an argument that can only be named": InNamedDefault,
+    "a module of one's own": InModule,
+    "a layer beside the model": InLayerBeside,
+    "a sparse tensor": lambda: InSparse(torch.sparse_coo),
+    "a context variable of a module": InContextOfModule,
+    "what a thread has for itself, of a module": InThreadOfModule,
+    "a function that waits, of a module": InFrameOfModule,
+    "what a reference leads to": BehindReference,
     **ELSEWHERE,
 }

@@ -30,6 +30,7 @@ def inspect_layers(model: object, task: Task, division: Division | None) -> Iter
     for name, layer in model.named_modules():
         where = name or "model"
         yield from _varying(layer, where)
+        yield from _sparse(layer, where)
         if task == "graph":
             continue  # a subgraph that no change touches is the very same graph, so the model may mix its nodes
         yield from _mixing(layer, where, ("edges",) if is_edge_centric(division) else ())
@@ -47,6 +48,15 @@ def _varying(layer: nn.Module, where: str) -> Iterator[Finding]:
         yield Finding(where, f"{kind} in training mode", "drops inputs at random", "Call model.eval() first.")
     if layer.training and _is_batch_norm(layer):
         yield Finding(where, f"{kind} in training mode", "normalises over all nodes", "Call model.eval() first.")
+
+
+def _sparse(layer: nn.Module, where: str) -> Iterator[Finding]:
+    """Yields findings about weights and buffers that are sparse tensors."""
+    for name, tensor in [*layer.named_parameters(recurse=False), *layer.named_buffers(recurse=False)]:
+        if tensor.layout != torch.strided:
+            what = f"the sparse tensor {name}"
+            why = "its numbers are not moved by the rounding noise that tells how far a vote can be trusted"
+            yield Finding(where, what, why, f'Keep it dense: register_buffer("{name}", {name}.to_dense()).')
 
 
 def _mixing(layer: nn.Module, where: str, leaves: tuple[str, ...]) -> Iterator[Finding]:

@@ -5,15 +5,21 @@ thousandth. No test of its outputs would see that, so what it can remember is co
 """
 
 import hashlib
+import logging
 import random
+import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import _lru_cache_wrapper, partial
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 
 MOST = 100_000  # objects that are looked at
 # Packages whose functions and classes keep nothing for a model.
@@ -27,7 +33,15 @@ _LIBRARIES = (
     "typing",
     "collections",
     "functools",
+    "logging",
+    "pytorch_lightning",
+    "lightning",
+    "lightning_fabric",
+    "lightning_utilities",
+    "torchmetrics",
 )
+# What a logger keeps for all loggers of the process, and which of its levels were asked about.
+_OF_ALL_LOGGERS = {"manager", "parent", "root", "handlers", "_cache"}
 _HOLDERS = (dict, list, tuple, set)  # most of what has parts
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic, torch.dtype)
 # Objects around a function, and the attributes that hold it, its arguments and its owner.
@@ -37,6 +51,16 @@ _WRAPPERS: dict[type, tuple[str, ...]] = {
     property: ("fget", "fset"),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
+    types.GenericAlias: ("__origin__", "__args__"),
+    types.UnionType: ("__args__",),
+}
+# What a sparse tensor keeps, by its layout, as dense tensors.
+_SPARSE: dict[torch.layout, Callable[[Tensor], tuple[Tensor, ...]]] = {
+    torch.sparse_coo: lambda value: (value._indices(), value._values()),
+    torch.sparse_csr: lambda value: (value.crow_indices(), value.col_indices(), value.values()),
+    torch.sparse_bsr: lambda value: (value.crow_indices(), value.col_indices(), value.values()),
+    torch.sparse_csc: lambda value: (value.ccol_indices(), value.row_indices(), value.values()),
+    torch.sparse_bsc: lambda value: (value.ccol_indices(), value.row_indices(), value.values()),
 }
 NamedPart = tuple[str, Any]  # what a part is called, to be appended to the name of its owner, and the part
 
@@ -51,6 +75,7 @@ def state_of(model: object) -> dict[str, str]:
         "torch's random numbers": _digest(torch.get_rng_state()),
         "Python's random numbers": str(hash(random.getstate())),
         "numpy's random numbers": _digest(np.random.get_state()[1]),  # type: ignore[index]
+        "torch's number of hooks": str(RemovableHandle.next_id),
     }
     seen: dict[int, Any] = {}  # objects by id(); they are kept, so that no other object gets the id
     waiting: list[NamedPart] = [("model", model)]
@@ -106,6 +131,8 @@ def _tensor_facts(value: Tensor) -> str:
 def _digest(value: Any) -> str:
     """Returns a short digest of the numbers of a tensor or array, or the type and shape of a tensor without numbers."""
     if isinstance(value, Tensor):
+        if value.layout in _SPARSE:
+            return " ".join(_digest(part) for part in _SPARSE[value.layout](value))
         if value.is_meta or value.layout != torch.strided or type(value) not in (Tensor, torch.nn.Parameter):
             return f"{type(value).__name__} {tuple(value.shape)}"
         value = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
@@ -127,7 +154,11 @@ def _parts(value: Any) -> Iterator[NamedPart]:
         yield from _parts_of_function(value)
     elif isinstance(value, tuple(_WRAPPERS)):
         yield from _parts_of_wrapper(value)
-    elif not isinstance(value, types.ModuleType):
+    elif isinstance(value, types.ModuleType):
+        yield from _parts_of_module(value)
+    elif isinstance(value, (ContextVar, types.GeneratorType, weakref.ref)):
+        yield from _parts_behind(value)
+    else:
         yield from _parts_of_object(value)
 
 
@@ -143,8 +174,37 @@ def _parts_of_wrapper(value: Any) -> Iterator[NamedPart]:
             yield from _unnamed(getattr(value, name) for name in names)
 
 
+def _parts_behind(value: Any) -> Iterator[NamedPart]:
+    """Yields what a context variable, a reference or a function that waits leads to, which are no attributes."""
+    if isinstance(value, ContextVar):
+        yield "'s value", value.get(None)
+    elif isinstance(value, weakref.ref):
+        yield "", value()
+    elif value.gi_frame is not None:
+        yield "'s place", value.gi_frame.f_lasti
+        yield "'s variables", dict(value.gi_frame.f_locals)
+
+
+def _parts_of_module(module: types.ModuleType) -> Iterator[NamedPart]:
+    """Yields the variables of a module of somebody's own. Installed modules and Python's are passed over."""
+    if _is_installed(module):
+        return
+    for name, part in vars(module).items():
+        if not name.startswith("__"):
+            yield f".{name}", part
+
+
+def _is_installed(module: types.ModuleType) -> bool:
+    package = module.__name__.partition(".")[0]
+    if _is_of_library(package) or package in sys.stdlib_module_names:
+        return True
+    folders = PurePath(getattr(module, "__file__", None) or "").parts
+    return "site-packages" in folders or "dist-packages" in folders
+
+
 def _parts_of_class(cls: type) -> Iterator[NamedPart]:
     yield "'s bases", len(cls.__mro__)
+    yield "'s class", type(cls)
     if _is_of_library(cls.__module__):
         return
     for name, part in vars(cls).items():
@@ -154,7 +214,7 @@ def _parts_of_class(cls: type) -> Iterator[NamedPart]:
 
 def _parts_of_object(value: Any) -> Iterator[NamedPart]:
     yield from _parts_of_copy(value)  # first, since what comes last is looked at, and named, first
-    for name, part in dict.items(getattr(value, "__dict__", {})):
+    for name, part in _attributes(value):
         yield f".{name}", part
     for cls in type(value).__mro__:
         for name in getattr(cls, "__slots__", ()):
@@ -163,8 +223,19 @@ def _parts_of_object(value: Any) -> Iterator[NamedPart]:
     yield from _unnamed(type(value).__mro__)
 
 
+def _attributes(value: Any) -> Iterator[NamedPart]:
+    """Yields the attributes of an object by name, whatever its table of attributes shows those who ask."""
+    table = getattr(value, "__dict__", {})
+    items = dict.items(table) if isinstance(table, dict) else table.items()
+    for name, part in items:
+        if not (isinstance(value, logging.Logger) and name in _OF_ALL_LOGGERS):
+            yield name, part
+
+
 def _parts_of_copy(value: Any) -> Iterator[NamedPart]:
     """Yields what Python itself takes along when it copies an object: the place of an iterator, bytes of a stream."""
+    if isinstance(value, logging.Logger):  # it is copied as its name
+        return
     if isinstance(value, _lru_cache_wrapper):
         yield "'s size", value.cache_info().currsize
     try:
@@ -178,11 +249,15 @@ def _parts_of_copy(value: Any) -> Iterator[NamedPart]:
 
 def _parts_of_function(function: types.FunctionType) -> Iterator[NamedPart]:
     """Yields what a function of somebody's own keeps: attributes, defaults, variables around it and global ones."""
-    if function.__module__ is None or _is_of_library(function.__module__):
+    if _is_of_library(function.__module__ or ""):
         return
     for name, part in vars(function).items():
         yield f".{name}", part
     yield "", function.__defaults__
+    yield "'s named defaults", function.__kwdefaults__
+    yield "'s text", function.__doc__
+    yield "'s annotations", function.__annotations__
+    yield "'s instructions", _instructions(function.__code__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield f" {name}", _contents(cell)
     for name in _names(function.__code__):
@@ -200,6 +275,16 @@ def _names(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names(constant)
+
+
+def _instructions(code: types.CodeType) -> str:
+    """Returns a digest of some code: its instructions, names and constants, and those of the code inside."""
+    constants = [
+        _instructions(constant) if isinstance(constant, types.CodeType) else repr(constant)
+        for constant in code.co_consts
+    ]
+    text = f"{code.co_code!r} {code.co_names} {code.co_varnames} {constants}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _contents(cell: types.CellType) -> Any:

@@ -16,7 +16,7 @@ from agnncert.auditing.probes import Comparison, Probes
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from tests.support.blind_deceivers import STRUCTURE, VALUES, WEIGHTS, of_structure, of_values
+from tests.support.blind_deceivers import MEMORY, STRUCTURE, VALUES, WEIGHTS, of_structure, of_values
 from tests.support.deceivers import REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees, gcn_norm
 from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
 from tests.support.mutations import Planted
@@ -138,6 +138,31 @@ def only_attributes_are_state(patch):
     patch.setattr(state, "_parts_of_function", lambda function: iter(()))
 
 
+def modules_are_not_state(patch):
+    patch.setattr(state, "_parts_of_module", lambda module: iter(()))
+
+
+def nothing_behind(patch):
+    patch.setattr(state, "_parts_behind", lambda value: iter(()))
+
+
+def sparse_numbers_are_not_state(patch):
+    patch.setattr(state, "_SPARSE", {})
+
+
+def instructions_are_not_state(patch):
+    patch.setattr(state, "_instructions", lambda code: "")
+
+
+def named_defaults_are_not_state(patch):
+    plain = state._parts_of_function
+
+    def other_parts(function):
+        return (part for part in plain(function) if part[0] != "'s named defaults")
+
+    patch.setattr(state, "_parts_of_function", other_parts)
+
+
 def no_chance(patch):
     patch.setattr(state, "_digest", lambda value: "")
 
@@ -178,7 +203,7 @@ SLY = {
     **WEIGHTS,
     "somebody with 60 to 100 neighbours": leaking(lambda x, h, e: h * float(60 <= degrees(e, x).max() <= 100)),
     "a median that was shifted": leaking(lambda x, h, e: h * float(5 < x.median() <= 50)),
-    **{f"count in {place}": make for place, make in REMEMBERING.items()},
+    **{f"count in {place}": make for place, make in (REMEMBERING | MEMORY).items()},
     "one node more": at_exactly(DATA.num_nodes + 1),
 }
 
@@ -216,6 +241,11 @@ MUTATIONS = [
     (tensors_are_not_state, "count in a buffer"),
     (only_attributes_are_state, "count in a global variable"),
     (no_chance, "count in torch's random numbers"),
+    (modules_are_not_state, "count in a module of one's own"),
+    (nothing_behind, "count in a function that waits, of a module"),
+    (sparse_numbers_are_not_state, "count in a sparse tensor"),
+    (instructions_are_not_state, "count in a constant of a function"),
+    (named_defaults_are_not_state, "count in the default of an argument that can only be named"),
 ]
 
 
