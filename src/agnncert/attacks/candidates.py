@@ -16,7 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agnncert.attacks.edits import INJECTED, Edit, GraphSubgraphs, NodeSubgraphs, TriedEdit
+from agnncert.attacks.edited_subgraphs import GraphSubgraphs, NodeSubgraphs
+from agnncert.attacks.edits import INJECTED, Edit, TriedEdit
 from agnncert.attacks.unused_ids import UnusedIds
 from agnncert.attacks.vote_problem import VoteProblem
 from agnncert.certificates.budget import Budget

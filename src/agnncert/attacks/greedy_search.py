@@ -8,10 +8,11 @@ on whole graphs (``single_edits``).
 from collections.abc import Callable, Iterable, Sequence
 
 from agnncert.attacks.candidates import AdversarialFeatures, GraphMoves, NodeMoves, with_ids, without_gaps
-from agnncert.attacks.edits import Edit, TriedEdit, VoteQueue, perturbation_of
+from agnncert.attacks.edits import Edit, TriedEdit, perturbation_of
 from agnncert.attacks.problem import OutcomeTable, Problem
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.attacks.single_edits import SingleEdits, closest_rivals
+from agnncert.attacks.vote_queue import VoteQueue
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import TargetChoice
