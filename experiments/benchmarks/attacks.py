@@ -21,7 +21,7 @@ import agnncert as ac
 from agnncert import attacks
 from agnncert.attacks.api import holds_each
 from agnncert.certificates.budget import COUNTS
-from agnncert.training.settings import recipe
+from agnncert.training.settings import tuned_arguments
 from experiments.benchmarks import hubs as hub_attack
 
 RESULTS = Path(__file__).parent / "results"
@@ -103,7 +103,7 @@ class Arena:
         self.dataset, self.division = dataset, division
         self.data = ac.load_dataset(dataset, root=options.root)
         self.task = "graph" if dataset in ("proteins", "mutag") else "node"
-        model_args, fit_args = recipe(dataset, self.task)
+        model_args, fit_args = tuned_arguments(dataset, self.task)
         model = ac.build_model("gcn", self.data, **model_args)
         options.models.mkdir(parents=True, exist_ok=True)
         state = (

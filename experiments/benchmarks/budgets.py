@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import agnncert as ac
-from agnncert.training.settings import recipe
+from agnncert.training.settings import tuned_arguments
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = (1, 5, 10, 50, 100, 140)
@@ -23,7 +23,7 @@ INF = math.inf
 
 
 def trained(data, division=None, model="gcn"):  # type: ignore[no-untyped-def]
-    model_args, fit_args = recipe("cora-ml", "node")
+    model_args, fit_args = tuned_arguments("cora-ml", "node")
     return ac.fit(ac.build_model(model, data, **model_args), data, division, **fit_args)
 
 

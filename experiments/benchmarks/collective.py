@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import agnncert as ac
-from agnncert.training.settings import recipe
+from agnncert.training.settings import tuned_arguments
 
 FILE = Path(__file__).parents[1] / "results" / "collective.json"
 DIVISIONS = [ac.NodeCentric(300), ac.NodeCentric(600), ac.EdgeCentric(300), ac.EdgeCentric(600)]
@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     data: Any = ac.load_dataset("citeseer", root=options.root)
-    model_args, fit_args = recipe("citeseer", "node")
+    model_args, fit_args = tuned_arguments("citeseer", "node")
     injected = round(0.05 * data.num_nodes)
     test = data.test_mask.nonzero().view(-1).numpy()
     samples = [np.random.default_rng(seed).choice(test, TARGETS, replace=False) for seed in range(SAMPLES)]

@@ -26,7 +26,7 @@ import torch
 import agnncert as ac
 from agnncert.datasets.splits import inductive_view
 from agnncert.training.rule_search import VoteTable, window
-from agnncert.training.settings import recipe
+from agnncert.training.settings import tuned_arguments
 
 SIZES = (*range(11), 12, 15, 20, 30, 50)
 DESIGNS = (1, 2, 3, 5, 10)
@@ -81,7 +81,7 @@ def trained(graph: Any, name: str, seed: int, kind: str, no_edge_weight: float =
 
     Features are scaled once and not in every step; the scaling is put into the model afterwards.
     """
-    model_args, fit_args = recipe(name, "node", objective="certified")
+    model_args, fit_args = tuned_arguments(name, "node", objective="certified")
     scaled = ac.build_model(kind, graph, seed=seed, **model_args)
     bare = ac.build_model(kind, graph, seed=seed, **{**model_args, "scale": None})
     graph = graph.clone()

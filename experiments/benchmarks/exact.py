@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import agnncert as ac
-from agnncert.training.settings import recipe
+from agnncert.training.settings import tuned_arguments
 from agnncert_peers.exact import BROKEN, ROBUST, UNDECIDED, ExactRobustness, exact_robustness
 from experiments.benchmarks.exact_gcn import TwoLayers
 
@@ -56,7 +56,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     data = ac.load_dataset(options.dataset, root=options.root)
-    model_args, fit_args = recipe(options.dataset, "node")
+    model_args, fit_args = tuned_arguments(options.dataset, "node")
     model = ac.build_model("gcn", data, **model_args | {"num_layers": options.layers})
     model = ac.fit(model, data, seed=0, **fit_args)
     test = np.flatnonzero(data.test_mask.numpy())

@@ -23,7 +23,7 @@ import torch
 import agnncert as ac
 from agnncert.graphs.canonical import canonical
 from agnncert.stacked.training import fit_stacked
-from agnncert.training.settings import recipe
+from agnncert.training.settings import tuned_arguments
 from agnncert_peers import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, Interception, SparseRS
 from agnncert_peers.similarity import SimilarityEdges
 from experiments.benchmarks.stacked import OWN
@@ -66,13 +66,13 @@ class Cell:
 
     @property
     def fitting(self) -> dict[str, Any]:
-        _, fit_args = recipe(self.dataset, "node")
+        _, fit_args = tuned_arguments(self.dataset, "node")
         epochs = MORE_EPOCHS.get((self.dataset, self.protocol), EPOCHS[self.dataset])
         ours = {"epochs": epochs, "lr": 0.01, "evaluate_every": 5, "patience": None}
         return {**fit_args, **ours, "seed": self.seed, "protocol": PROTOCOLS[self.protocol]["protocol"]}
 
     def model(self, name: str = "gcn") -> torch.nn.Module:
-        model_args, _ = recipe(self.dataset, "node")
+        model_args, _ = tuned_arguments(self.dataset, "node")
         return ac.build_model(name, self.data, seed=self.seed, **model_args)
 
     @property

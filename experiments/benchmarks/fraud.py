@@ -25,8 +25,8 @@ import torch
 import agnncert as ac
 from agnncert.certificates.votes import apply_voting_rule
 from agnncert.datasets.splits import set_masks, stratified_split
+from agnncert.recipes import usual_arguments
 from agnncert.stacked.record import STEPS
-from agnncert.study import usual_arguments
 from agnncert.training.rule_search import VoteTable
 from experiments.benchmarks.fraud_attacks import attacks
 from experiments.benchmarks.stacked import ETHEREUM, ETHEREUM_PARTS

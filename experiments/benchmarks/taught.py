@@ -23,7 +23,7 @@ import torch
 
 import agnncert as ac
 from agnncert.stacked import training as stacked_training
-from agnncert.training.settings import recipe
+from agnncert.training.settings import tuned_arguments
 from experiments.benchmarks.stacked import FEW, OWN, SIZES, curves
 
 # A run that others must not disturb writes elsewhere.
@@ -85,7 +85,7 @@ class Bench:
     def divided(self, labels: str, division: Any) -> tuple[Any, Any]:
         """Returns a trained model, and the division or, with one subgraph per neighbour, the chosen voting rule."""
         data = self.version(labels)
-        model_args, fit_args = recipe(self.name, "node")
+        model_args, fit_args = tuned_arguments(self.name, "node")
         model = ac.build_model("gcn", data, seed=self.seed, **model_args)
         settings = {**fit_args, "protocol": "held-out", "seed": self.seed}
         if not isinstance(division, ac.PerNeighbour):
@@ -97,7 +97,7 @@ class Bench:
 
     def undefended(self) -> dict[str, list[float]]:
         """Returns validation and test accuracy of three plain models, trained as the teacher is."""
-        model_args, fit_args = recipe(self.name, "node")
+        model_args, fit_args = tuned_arguments(self.name, "node")
         epochs = 60 if self.data.num_nodes >= 10_000 else 100
         settings = {**fit_args, "epochs": epochs, "lr": 0.01, "evaluate_every": 5, "patience": None}
         found: dict[str, list[float]] = {"validation": [], "test": []}
@@ -185,7 +185,7 @@ def transductive(name: str, seed: int, root: str, done: set[str]) -> None:
     if key in done:
         return
     data = ac.load_dataset(name, root=root, seed=seed, split=FEW)
-    model_args, fit_args = recipe(name, "node")
+    model_args, fit_args = tuned_arguments(name, "node")
     settings = {**fit_args, "epochs": 100, "lr": 0.01, "evaluate_every": 5, "patience": None}
     total = torch.zeros(())
     for k in range(3):

@@ -31,7 +31,7 @@ from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.study import UNDEFENDED, Study, accuracy
-from agnncert.training.settings import recipe
+from agnncert.training.settings import tuned_arguments
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.runner import Outcome, make_study, run
 from agnncert_peers.samples import SampleEvidence
@@ -108,9 +108,9 @@ def recipe_of(job: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments for ``build_model`` and for ``fit``."""
     task = dataset_info(job.dataset).task
     if isinstance(job, Contest):
-        model_args, fit_args = recipe(job.dataset, task)
+        model_args, fit_args = tuned_arguments(job.dataset, task)
         return model_args, fit_args | FIT.get(job.defence, {})
-    model_args, fit_args = recipe(job.dataset, task, job.model)
+    model_args, fit_args = tuned_arguments(job.dataset, task, job.model)
     if job.num_layers is not None:
         model_args["num_layers"] = job.num_layers
     return model_args, fit_args

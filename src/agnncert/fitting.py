@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import torch
 
@@ -11,6 +11,8 @@ from agnncert.datasets.taught import settings_for_taught, teaching_of
 from agnncert.defence import FitOptions, GraphData, as_defence
 from agnncert.engine.arguments import require_kinds, require_order
 from agnncert.errors import suggests_arguments
+from agnncert.models.build import build_model
+from agnncert.recipes import recipe
 from agnncert.training.loop import Step, train
 from agnncert.training.settings import FitSettings, shows_settings
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 Module = TypeVar("Module", bound=torch.nn.Module)
 
 
-@shows_settings
+@overload
 def fit(
     model: Module,
     data: Any,
@@ -30,8 +32,33 @@ def fit(
     checkpoint: str | Path | None = None,
     progress: Callable[[Step], None] | None = None,
     **settings: Unpack[FitSettings],
-) -> Module:
+) -> Module: ...
+@overload
+def fit(
+    model: str | None,
+    data: Any,
+    defence: Any = None,
+    *,
+    voting_rule: VotingRule | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Callable[[Step], None] | None = None,
+    **settings: Unpack[FitSettings],
+) -> torch.nn.Module: ...
+@shows_settings
+def fit(
+    model: Any,
+    data: Any,
+    defence: Any = None,
+    *,
+    voting_rule: VotingRule | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Callable[[Step], None] | None = None,
+    **settings: Unpack[FitSettings],
+) -> Any:
     """Trains a model in place and returns it in eval mode, with the weights that are best on the validation part.
+
+    The name of a built-in model stands for an untrained one: ``ac.fit("gcn", data, defence)`` builds it, and trains it
+    with the settings of ``ac.recipe(data, "gcn")`` where you give no others.
 
     ``model.training_record`` holds the settings and the history, for ``save_model``.
 
@@ -83,6 +110,11 @@ def fit(
         DatasetError: Labels or splits are missing or do not fit the model.
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
+    if isinstance(model, str):
+        require_kinds(data=data, defence=defence)
+        usual = recipe(data, model, objective=settings.get("objective"), defence=defence and as_defence(defence))
+        model = build_model(model, data, seed=settings.get("seed", 0), **usual.model)
+        settings = {**usual.fit, **settings}  # type: ignore[typeddict-item]
     teaching = None if data is None else teaching_of(data)
     given = dict(settings) if teaching is None else settings_for_taught(settings, teaching)
     options = FitOptions(given, voting_rule, checkpoint, progress)
@@ -95,7 +127,7 @@ def fit(
     )
     if teaching is not None:
         trained.training_record = {**getattr(trained, "training_record", {}), "teaching": teaching.to_json()}
-    return trained  # type: ignore[no-any-return]
+    return trained
 
 
 @suggests_arguments

@@ -1,13 +1,12 @@
 """A study: data, targets, model and defence of a run, and the steps of the run: train, predict, certify.
 
 Commands, comparisons and experiments describe their input as a ``Study`` and call ``fit_model``, ``predict`` and
-``certify_model``; ``usual_arguments`` says how to build and train a model for their data.
+``certify_model``; ``agnncert.recipes`` says how to build and train a model for their data.
 """
 
 import copy
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -18,20 +17,17 @@ import torch
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
-from agnncert.datasets.catalog import DATASETS, FRAUD
 from agnncert.defence import Defence, as_defence
 from agnncert.engine.adapter import bind
-from agnncert.errors import AgnncertError, ModelContractError, SettingsError
+from agnncert.errors import ModelContractError, SettingsError
 from agnncert.fitting import fit
 from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import CanonicalData, Targets, target_rows
-from agnncert.graphs.task import infer_task
-from agnncert.models.build import build_model, count_classes
-from agnncert.models.wrappers import training_rows, uneven_column
+from agnncert.models.build import build_model
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
-from agnncert.training.settings import Against, recipe
+from agnncert.training.settings import Against
 
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
 # Models without a defence, beside which a defence is shown.
@@ -257,55 +253,6 @@ def accuracy(study: Study, label: Any) -> float | None:
 def measures_of(study: Study, label: IntArray, holds: BoolArray) -> Measures:
     """The measures of labels of the targets, some of which hold against an attack."""
     return measured(own_or_any(label, holds, int(study.truth.max(initial=0)) + 1), study.truth)
-
-
-# Default arguments for any data, by task, size and features; many datasets by name use ``settings.recipe``
-
-MANY_FEATURES = 200  # as in bags of words: there, much dropout helps
-MANY_CLASSES = 20  # more need wider layers
-# Number of nodes (of all training graphs), and the epochs that suffice above it, as in the recipes of PubMed,
-# Coauthor-Physics (beyond 15,000 nodes) and DD (beyond 150,000).
-NODE_EPOCHS = ((15_000, 120), (30_000, 60), (1_000_000, 30))
-GRAPH_EPOCHS = ((150_000, 45), (2_000_000, 30))
-# As the recipes of the catalogue for datasets of such size.
-_OF_LARGE: dict[str, dict[str, Any]] = {
-    "node": {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 4, "patience": 8},
-    "graph": {"clip": 1.0, "groups_per_step": 5, "evaluate_every": 3, "patience": 10},
-}
-
-
-def usual_arguments(
-    dataset: str | None, data: Any, model: str = "", objective: str | None = None, defence: str | None = None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns default arguments of ``build_model`` and ``fit`` for a dataset with or without a name.
-
-    Args:
-        dataset: Name of the dataset; ``None`` or another text for a user's own data.
-        data: The data.
-        model: Name of the model.
-        objective: The objective of training, which may have a recipe of its own.
-        defence: Name of the defence, which may have a recipe of its own that counts before that of the objective.
-    """
-    task = infer_task(data)
-    model_args, fit_args = recipe(dataset, task, model, objective, defence)
-    if dataset in DATASETS and dataset not in FRAUD:
-        return model_args, fit_args
-    x = training_rows(data)
-    if task == "node" and x.size(1) < MANY_FEATURES:  # the recipe is for citation graphs with thousands of words
-        model_args |= {"dropout": 0.2, "norm": "layer_norm"}
-        fit_args |= {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 5}
-    if uneven_column(x) is not None:
-        model_args["scale"] = "standard"
-    with suppress(AgnncertError):  # training itself says what is wrong with the labels
-        if count_classes(data) > MANY_CLASSES:
-            model_args["hidden_channels"] = 128
-    num_nodes = int(data.num_nodes) if task == "node" else x.size(0)
-    for least, epochs in NODE_EPOCHS if task == "node" else GRAPH_EPOCHS:
-        if num_nodes > least:  # a step sees more nodes, so fewer steps suffice
-            fit_args |= _OF_LARGE[task] | {"epochs": epochs}
-            if task == "node":
-                model_args["dropout"] = min(model_args["dropout"], 0.5)
-    return model_args, fit_args
 
 
 def advice_if_worse(voting_rule: float, no_edges: float, config: dict[str, Any] | None) -> str | None:

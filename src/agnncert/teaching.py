@@ -29,7 +29,7 @@ from agnncert.graphs.task import infer_task
 from agnncert.models.build import build_model, count_classes, fresh_copy
 from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress, Progress
-from agnncert.study import usual_arguments
+from agnncert.recipes import usual_arguments
 from agnncert.training.labels import checked_labels, masked_rows
 from agnncert.training.settings import as_json, checked
 

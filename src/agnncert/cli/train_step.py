@@ -21,7 +21,8 @@ from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import save_model
 from agnncert.progress import OnProgress
 from agnncert.proving.measures import measured, own_or_any
-from agnncert.study import UNDEFENDED, Prediction, Study, accuracy, advice_if_worse, fit_model, predict, usual_arguments
+from agnncert.recipes import usual_arguments
+from agnncert.study import UNDEFENDED, Prediction, Study, accuracy, advice_if_worse, fit_model, predict
 from agnncert.training.settings import SETTINGS, usual_objective
 
 log = logging.getLogger(__name__)

@@ -173,10 +173,10 @@ _DESIGNED: dict[tuple[str, str], Recipe] = {
 }
 
 
-def recipe(
+def tuned_arguments(
     dataset: str | None, task: str, model: str = "", objective: str | None = None, defence: str | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments of ``build_model`` and ``fit`` that did best on the validation set of a dataset, or of a task.
+    """Returns arguments of ``build_model`` and ``fit`` that did best on the validation set of a dataset, or of a task.
 
     Some datasets have other arguments for an objective, such as "certified", or for the defence with a name.
     """

@@ -7,7 +7,7 @@ import pytest
 
 from agnncert.cli.folder import toml_text
 from agnncert.cli.settings import TrainSettings, keys_of, pairs, read_toml
-from agnncert.training.settings import _RECIPES, recipe
+from agnncert.training.settings import _RECIPES, tuned_arguments
 
 
 def test_datasets_tells_which_are_there(agnncert, tmp_path) -> None:
@@ -115,7 +115,7 @@ def test_every_setting_of_a_recipe_can_be_set(agnncert) -> None:
     known = set(keys_of(TrainSettings))
     for name in (None, *_RECIPES):
         for task in ("node", "graph"):
-            assert set(recipe(name, task)[1]) <= known
+            assert set(tuned_arguments(name, task)[1]) <= known
 
 
 def test_values_are_read_as_what_they_look_like() -> None:

@@ -8,8 +8,9 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.study import advice_if_worse, usual_arguments
-from agnncert.training.settings import _RECIPES, checked, recipe
+from agnncert.recipes import usual_arguments
+from agnncert.study import advice_if_worse
+from agnncert.training.settings import _RECIPES, checked, tuned_arguments
 from agnncert_peers.runner import make_study
 from tests.support.labelled import labelled_graph
 
@@ -35,28 +36,30 @@ def like_enzymes(count: int = 120) -> ac.GraphSet:
 def test_recipes_of_the_catalogue_stay_as_they_are() -> None:
     data = labelled_graph()
     for name in (*_RECIPES, "cora-ml"):
-        assert usual_arguments(name, data) == recipe(name, "node")
+        assert usual_arguments(name, data) == tuned_arguments(name, "node")
 
 
 def test_training_for_a_size_may_have_a_recipe_of_its_own_and_others_keep_theirs() -> None:
-    plain, designed = (recipe("amazon-c", "node", objective=objective) for objective in ("balanced", "certified"))
-    assert plain == recipe("amazon-c", "node")
+    plain, designed = (
+        tuned_arguments("amazon-c", "node", objective=objective) for objective in ("balanced", "certified")
+    )
+    assert plain == tuned_arguments("amazon-c", "node")
     assert (designed[0]["scale"], designed[0]["num_layers"]) == ("standard", plain[0]["num_layers"])
     assert "scale" not in plain[0]
     assert "norm" in plain[0].keys() - designed[0].keys()  # and no None, which a run folder could not store
     assert designed[1].keys() == plain[1].keys()
-    assert recipe("cora-ml", "node", objective="certified") == recipe("cora-ml", "node")
+    assert tuned_arguments("cora-ml", "node", objective="certified") == tuned_arguments("cora-ml", "node")
 
 
 def test_stacked_votes_of_one_dataset_begin_with_standardised_features() -> None:
-    model_args, fit_args = recipe("amazon-c", "node", "mlp", "stacked")
+    model_args, fit_args = tuned_arguments("amazon-c", "node", "mlp", "stacked")
     measured = {"num_layers": 2, "hidden_channels": 128, "dropout": 0.5, "scale": "standard"}  # as in the benchmark
     assert model_args == measured
     assert {name: fit_args[name] for name in ("lr", "weight_decay", "epochs")} == {
         "lr": 0.005, "weight_decay": 5e-4, "epochs": 60
     }  # fmt: skip
     assert fit_args["patience"] * fit_args["evaluate_every"] >= fit_args["epochs"]  # never stops early
-    assert recipe("cora-ml", "node", "mlp", "stacked") == recipe("cora-ml", "node", "mlp")
+    assert tuned_arguments("cora-ml", "node", "mlp", "stacked") == tuned_arguments("cora-ml", "node", "mlp")
 
 
 def test_other_data_gets_what_suits_its_width_and_size() -> None:
@@ -84,7 +87,7 @@ def test_large_data_gets_fewer_epochs_and_many_classes_wider_layers() -> None:
 
     assert [epochs(number) for number in (30, 15_001, 30_001, 1_000_001)] == [200, 120, 60, 30]
     graphs = like_enzymes()
-    assert usual_arguments(None, graphs)[1]["epochs"] == recipe(None, "graph")[1]["epochs"] == 60
+    assert usual_arguments(None, graphs)[1]["epochs"] == tuned_arguments(None, "graph")[1]["epochs"] == 60
     for graph in graphs:
         graph.x = torch.ones(3000, 2)
     fit_args = usual_arguments(None, graphs)[1]
@@ -96,7 +99,7 @@ def test_large_data_gets_fewer_epochs_and_many_classes_wider_layers() -> None:
 
 def test_small_data_costs_no_more_than_the_recipe_for_all_data() -> None:
     for data, task in ((labelled_graph(), "node"), (like_enzymes(), "graph")):
-        (model_args, fit_args), (_, plain) = usual_arguments(None, data), recipe(None, task)
+        (model_args, fit_args), (_, plain) = usual_arguments(None, data), tuned_arguments(None, task)
         assert fit_args["epochs"] <= plain["epochs"]
         assert fit_args["evaluate_every"] >= plain["evaluate_every"]
         assert model_args.get("hidden_channels", 64) <= 64
@@ -105,7 +108,7 @@ def test_small_data_costs_no_more_than_the_recipe_for_all_data() -> None:
 @pytest.mark.slow
 def test_uneven_columns_no_longer_spoil_what_a_new_user_gets() -> None:
     graphs = like_enzymes()
-    before, after = (recipe(None, "graph"), usual_arguments(None, graphs))
+    before, after = (tuned_arguments(None, "graph"), usual_arguments(None, graphs))
     scores = []
     for model_args, fit_args in (before, after):
         model = ac.build_model("gcn", graphs, **model_args)

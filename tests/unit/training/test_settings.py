@@ -6,7 +6,7 @@ import re
 import pytest
 
 import agnncert as ac
-from agnncert.training.settings import _RECIPES, checked, recipe
+from agnncert.training.settings import _RECIPES, checked, tuned_arguments
 from tests.support.training_cases import node_case
 
 DEFAULTS = {
@@ -43,5 +43,5 @@ def test_an_unknown_setting_is_met_with_the_nearest() -> None:
 def test_recipes_choose_only_what_they_may_and_what_makes_sense() -> None:
     for name in (None, *_RECIPES):
         for task in ("node", "graph"):
-            chosen = recipe(name, task)[1]
+            chosen = tuned_arguments(name, task)[1]
             checked(chosen, task)

@@ -23,6 +23,7 @@ from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, target_weights
+from agnncert.recipes import usual_arguments
 from agnncert.stacked.defence import StackedVotes
 from agnncert.storage import write_atomic
 from agnncert.study import (
@@ -36,7 +37,6 @@ from agnncert.study import (
     measures_of,
     part_rows,
     predict,
-    usual_arguments,
 )
 from agnncert_peers.threat import CROSS_FITTED, Threat
 
