@@ -21,6 +21,7 @@ from agnncert_peers.recount_samples import (
     MARGIN,
     MOST_SAMPLES,
     Bounds,
+    Samples,
     _binomial,
     _least_probability,
     bound_classes,
@@ -144,7 +145,8 @@ def test_every_statement_follows_and_its_neighbours_do_not(name):
         evidence = random_samples(rng, noise)
         label, radius = evidence.label_and_radius()
         sources = intercepted(stored, evidence.tensors())
-        bounds = bound_classes(evidence.selection, evidence.estimation, evidence.alpha, sources)
+        samples = Samples(evidence.selection, evidence.estimation, stored, evidence.alpha, True, sources)
+        bounds = bound_classes(samples, evidence.alpha)
         assert bounds.label.tolist() == label.tolist()
         assert right_radius(stored, bounds, radius).all()
         below_any_end = radius < 2**31 - 1  # a search that ended there may have ended early
@@ -165,8 +167,9 @@ def test_the_cases_above_certify_something():
 def test_ties_are_decided_as_the_library_decides_them():
     """One sample at alpha = 1/2 leaves exactly even chances; thresholds of one flip are met exactly at 7/8."""
     one = np.array([[1, 0]])
-    assert bound_classes(one, one, 0.5).top == class_bounds(one, one, 0.5).top
-    assert not bound_classes(one, one, 0.5).decided.any()
+    samples = Samples(one, one, {}, 0.5, True, None)
+    assert bound_classes(samples, 0.5).top == class_bounds(one, one, 0.5).top
+    assert not bound_classes(samples, 0.5).decided.any()
     even = Bounds(np.zeros(1, dtype=int), np.array([0.875]), np.array([0.125]))
     assert not holds(FLIPS["one rate"].settings(), even, Budget(add_edges=1)).any()
     assert right_radius(FLIPS["one rate"].settings(), even, np.array([0])).all()

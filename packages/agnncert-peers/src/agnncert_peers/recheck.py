@@ -6,11 +6,12 @@ import numpy as np
 
 from agnncert.agreement import other_classes, other_model, wrong_targets
 from agnncert.certificates.file import Contents
-from agnncert.defence import CertifyOptions, Findings, RecomputeOptions
+from agnncert.certificates.votes import IntArray
+from agnncert.defence import CertifyOptions, Findings, GraphData, Model, RecomputeOptions, TargetChoice
 from agnncert.engine.adapter import bind
 from agnncert.engine.votes import EngineName
 from agnncert.errors import CertificateError, ModelContractError, SettingsError
-from agnncert.graphs.targets import CanonicalData
+from agnncert.graphs.targets import CanonicalData, Targets
 from agnncert.proving.certificate import Certificate
 from agnncert_peers.deletion_noise import DeletionNoise
 from agnncert_peers.deletions import BiRS
@@ -23,30 +24,34 @@ from agnncert_peers.smoothing import Smoothing
 
 
 def defence_of(evidence: SampleEvidence) -> Smoothing:
-    """The defence with whose noise some evidence was drawn.
+    """Returns the defence with whose noise some evidence was drawn.
 
     Raises:
         CertificateError: No defence of this library has that noise.
     """
-    noise, method = evidence.noise, evidence.method
-    how: dict[str, Any] = {"alpha": evidence.alpha, "scope": evidence.scope, "seed": evidence.seed}
+    noise = evidence.noise
+    method = evidence.method
+    settings: dict[str, Any] = {"alpha": evidence.alpha, "scope": evidence.scope, "seed": evidence.seed}
     if evidence.num_targets:
-        how |= {"selection": int(evidence.selection[0].sum()), "samples": int(evidence.estimation[0].sum())}
+        settings["selection"] = int(evidence.selection[0].sum())
+        settings["samples"] = int(evidence.estimation[0].sum())
     if method == BiRS.method and isinstance(noise, DeletionNoise):
-        return BiRS(noise.p_edge, noise.p_node, noise.test, noise.edges_per_injected, **how)
+        return BiRS(noise.p_edge, noise.p_node, noise.test, noise.edges_per_injected, **settings)
     if method == SparseRS.method and isinstance(noise, FlipNoise):
-        return SparseRS(noise.p_add, noise.p_delete, noise.p_add_feature, noise.p_delete_feature, **how)
+        return SparseRS(noise.p_add, noise.p_delete, noise.p_add_feature, noise.p_delete_feature, **settings)
     if method == RS.method and isinstance(noise, FlipNoise):
-        return RS(1 - noise.p_add, noise.where, **how)
+        return RS(1 - noise.p_add, noise.where, **settings)
     if method == Interception.method and isinstance(noise, InterceptionNoise):
-        return Interception(noise.p_delete, noise.p_ablate, noise.hops, noise.skip, **how)
+        return Interception(noise.p_delete, noise.p_ablate, noise.hops, noise.skip, **settings)
     raise CertificateError(f'no defence called "{method}" has {noise.kind} noise: its samples cannot be drawn again.')
 
 
-def redraw(evidence: SampleEvidence, model: Any, data: Any, targets: Any, engine: EngineName = "fast") -> Certificate:
+def redraw(
+    evidence: SampleEvidence, model: Model, data: GraphData, targets: TargetChoice, engine: EngineName = "fast"
+) -> Certificate:
     """Draws samples again: same seed, same graph, same model, hence the same counts and the same certificate.
 
-    Costs as much as certifying. Other versions of numpy may draw other random numbers from the same seed; the
+    This costs as much as certifying. Other versions of numpy may draw other random numbers from the same seed; the
     counts then differ although nothing is wrong, so compare under the version that made them.
 
     Args:
@@ -61,47 +66,65 @@ def redraw(evidence: SampleEvidence, model: Any, data: Any, targets: Any, engine
 
 def check_samples(contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
     """Compares a certificate from random samples with a graph and, unless it is ``None``, with a model."""
-    found = Findings(notes_compared=True)
+    findings = Findings(notes_compared=True)
     evidence = SampleEvidence.load(contents.evidence, contents.settings)
-    chosen = data.targets(contents.arrays["row"])
-    found.wrong += wrong_targets(contents, chosen)
+    targets = data.targets(contents.arrays["row"])
+    findings.wrong += wrong_targets(contents, targets)
     try:
         defence = defence_of(evidence)
     except SettingsError as error:
-        found.wrong.append(f"no defence of this library has such noise: {error}")
-        return found
-    if defence.noise(int(chosen.graph.x.size(1))) != evidence.noise:
-        found.wrong.append(f"the noise is not that of {defence} on this graph")
-    if contents.claim.notes != (str(defence),):
-        found.wrong.append(f"the claim does not name the defence as it is, {defence}")
-    paths = None if found.wrong else defence.sources(chosen.graph, chosen.positions)
-    if paths is not None and not paths.equals(evidence.sources):
-        found.wrong.append("the paths to the targets are not those of this graph")
-    also = ", and the paths to the targets" if paths is not None else ""
-    found.checked.append(f"the graph, the targets with their ids, and the noise{also}")
-    found.compared.append("data")
-    found.not_checked.append("that the seed was fixed before any count was seen")
-    if model is not None and not found.wrong:
-        found.wrong += other_model(contents, model)
-        found.wrong += other_classes(evidence.estimation.shape[1], bind(model, chosen.graph, chosen.task))
+        findings.wrong.append(f"no defence of this library has such noise: {error}")
+        return findings
+    _compare_with_graph(contents, evidence, defence, targets, findings)
+    if model is not None and not findings.wrong:
+        findings.wrong += other_model(contents, model)
+        findings.wrong += other_classes(evidence.estimation.shape[1], bind(model, targets.graph, targets.task))
     if model is None or not options.recheck or not evidence.num_targets:
-        found.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
-        return found
-    if found.wrong:
-        return found
+        findings.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
+        return findings
+    if not findings.wrong:
+        _compare_with_model(contents, evidence, data, model, findings)
+    return findings
+
+
+def _compare_with_graph(
+    contents: Contents, evidence: SampleEvidence, defence: Smoothing, targets: Targets, findings: Findings
+) -> None:
+    """Adds to the findings whether noise and paths are those of the graph."""
+    if defence.noise(int(targets.graph.x.size(1))) != evidence.noise:
+        findings.wrong.append(f"the noise is not that of {defence} on this graph")
+    if contents.claim.notes != (str(defence),):
+        findings.wrong.append(f"the claim does not name the defence as it is, {defence}")
+    checked = "the graph, the targets with their ids, and the noise"
+    paths = None
+    if not findings.wrong:
+        paths = defence.sources(targets.graph, targets.positions)
+    if paths is not None:
+        checked += ", and the paths to the targets"
+        if not paths.equals(evidence.sources):
+            findings.wrong.append("the paths to the targets are not those of this graph")
+    findings.checked.append(checked)
+    findings.compared.append("data")
+    findings.not_checked.append("that the seed was fixed before any count was seen")
+
+
+def _compare_with_model(
+    contents: Contents, evidence: SampleEvidence, data: CanonicalData, model: Any, findings: Findings
+) -> None:
+    """Draws all samples again and adds to the findings whether their counts are the same."""
     drawn = _drawn_again(evidence, model, data, contents.arrays["row"])
+    stored = evidence.tensors()
     for name, counts in drawn.evidence.tensors().items():
-        if not np.array_equal(evidence.tensors()[name], counts):
-            found.wrong.append(f"the {name} counts are not those of seed {evidence.seed}")
+        if not np.array_equal(stored[name], counts):
+            findings.wrong.append(f"the {name} counts are not those of seed {evidence.seed}")
     if drawn.evidence.settings() != contents.settings:
-        found.wrong.append("the settings of the samples are not those that were drawn")
-    found.checked.append("all samples, drawn again")
-    found.compared.append("model")
-    return found
+        findings.wrong.append("the settings of the samples are not those that were drawn")
+    findings.checked.append("all samples, drawn again")
+    findings.compared.append("model")
 
 
-def _drawn_again(evidence: SampleEvidence, model: Any, ready: Any, rows: Any) -> Certificate:
+def _drawn_again(evidence: SampleEvidence, model: Any, data: CanonicalData, rows: IntArray) -> Certificate:
     try:
-        return redraw(evidence, model, ready, rows)
+        return redraw(evidence, model, data, rows)
     except ModelContractError:  # the model mixes what is evaluated together: it was certified one graph at a time
-        return redraw(evidence, model, ready, rows, engine="naive")
+        return redraw(evidence, model, data, rows, engine="naive")
