@@ -22,7 +22,7 @@ neighbours, with the best weight of the node's own prediction, chosen with true 
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -30,14 +30,17 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from agnncert.certificates.votes import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
 Changes = Literal["injected", "features", "structure", "kept", "any", "edges"]
 MOST_TYPES = 100  # of nodes; with more, features are no types
 REACH = 8.0  # weights of a node's own prediction that are tried: 2 ** -3 to 2 ** REACH, and any
 _AT_ONCE = 2**24
 
 
-def type_counts(graphs: Sequence[Any]) -> IntArray:
-    """How many nodes of each type each graph has, shape ``[n, types]``; equal feature rows are one type."""
+def type_counts(graphs: Sequence["Data"]) -> IntArray:
+    """Counts the nodes of each type in each graph, shape ``[n, types]``. Equal feature rows are one type."""
     rows = np.concatenate([graph.x.numpy() for graph in graphs])
     _, kind = np.unique(rows, axis=0, return_inverse=True)
     owner = np.repeat(np.arange(len(graphs)), [graph.num_nodes for graph in graphs])
@@ -46,8 +49,8 @@ def type_counts(graphs: Sequence[Any]) -> IntArray:
     return counts
 
 
-def few_type_counts(graphs: Sequence[Any]) -> IntArray | None:
-    """As :func:`type_counts`; None if there are more than ``MOST_TYPES``, because hardly any two rows are equal."""
+def few_type_counts(graphs: Sequence["Data"]) -> IntArray | None:
+    """Counts as :func:`type_counts`; None if there are more than ``MOST_TYPES``: hardly any two rows are equal."""
     known: set[bytes] = set()
     for graph in graphs:
         known.update(row.tobytes() for row in np.unique(graph.x.numpy(), axis=0))
@@ -57,7 +60,7 @@ def few_type_counts(graphs: Sequence[Any]) -> IntArray | None:
 
 
 def ceiling(counts: IntArray, y: IntArray, sizes: Sequence[int], changes: Changes = "any") -> list[float]:
-    """The share of graphs that any classifier of these counts can certify correctly, at most, for each size.
+    """Bounds the share of graphs that any classifier of these counts can certify correctly, for each size.
 
     Args:
         counts: The statistic of each graph, shape ``[n, types]``; one column for the number of nodes alone.
@@ -73,9 +76,10 @@ def ceiling(counts: IntArray, y: IntArray, sizes: Sequence[int], changes: Change
     """
     classes = np.unique(y)
     lost = np.zeros(len(sizes), dtype=np.int64)
-    for k in classes[: 1 if len(classes) == 2 else None]:  # a matching between a class and the rest bounds all
-        mine, others = counts[y == k], counts[y != k]
-        cost = _changes_each(mine, others, changes)
+    # A matching between a class and the rest bounds all; of two classes one is enough.
+    tried = classes[:1] if len(classes) == 2 else classes
+    for k in tried:
+        cost = _changes_each(counts[y == k], counts[y != k], changes)
         for place, size in enumerate(sizes):
             match = maximum_bipartite_matching(csr_array(cost <= size), perm_type="column")
             lost[place] = max(lost[place], int((match >= 0).sum()))
@@ -83,12 +87,13 @@ def ceiling(counts: IntArray, y: IntArray, sizes: Sequence[int], changes: Change
 
 
 def _changes_each(mine: IntArray, others: IntArray, changes: Changes) -> IntArray:
-    """How many changes each of two graphs needs until both have the same counts, shape ``[a, b]``."""
+    """Returns how many changes each of two graphs needs until both have the same counts, shape ``[a, b]``."""
     found = np.zeros((len(mine), len(others)), dtype=np.int64)
     step = max(1, _AT_ONCE // max(1, others.size))
     for first in range(0, len(mine), step):
         apart = mine[first : first + step, None, :] - others[None]
-        more, less = np.maximum(apart, 0).sum(axis=2), np.maximum(-apart, 0).sum(axis=2)
+        more = np.maximum(apart, 0).sum(axis=2)
+        less = np.maximum(-apart, 0).sum(axis=2)
         never = 2**15 - 1
         found[first : first + step] = {
             "injected": np.maximum(more, less),
@@ -102,7 +107,9 @@ def _changes_each(mine: IntArray, others: IntArray, changes: Changes) -> IntArra
 
 
 def votes_reference(own: FloatArray, votes: FloatArray, y: IntArray, sizes: Sequence[int]) -> list[float]:
-    """What one vote per neighbour would certify with the best weight of a node's own prediction; no bound.
+    """Computes what one vote per neighbour would certify with the best weight of a node's own prediction.
+
+    This is no bound.
 
     Args:
         own: Log-probabilities of a model without edges, shape ``[n, C]``.
@@ -110,7 +117,8 @@ def votes_reference(own: FloatArray, votes: FloatArray, y: IntArray, sizes: Sequ
         y: True classes, shape ``[n]``.
         sizes: Numbers of neighbours that come or go.
     """
-    everyone, best = np.arange(len(y)), np.zeros(len(sizes))
+    everyone = np.arange(len(y))
+    best = np.zeros(len(sizes))
     for weight in (*2.0 ** np.arange(-3, REACH + 1, 0.5), 1e9):
         lead = weight * own + votes
         rival = lead.copy()

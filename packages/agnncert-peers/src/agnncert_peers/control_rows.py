@@ -39,7 +39,8 @@ from agnncert_peers.runner import Outcome, Row, measured_columns, row_of, run, v
 from agnncert_peers.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
 from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, HISTOGRAM, NO_EDGES, Threat
 
-FOLDS, TREES = 5, 200  # of cross-validation, and in a forest
+FOLDS = 5  # of cross-validation
+TREES = 200  # in a forest
 ENVELOPE = "chosen for each size"  # the vote of a row that has another classifier at each size
 
 
@@ -71,22 +72,23 @@ ABOUT: dict[str, dict[Task, str]] = {
 
 
 def histogram_row(study: Study, threat: Threat, sizes: tuple[int, ...]) -> Row:
-    """Graph task: a classifier of sums of node features, chosen and fitted on training and validation graphs."""
+    """Makes the row of a classifier of sums of node features, chosen and fitted on training and validation graphs."""
     sums = np.stack([_summed(study.data[k]) for k in range(len(study.data))])
-    parts = [rows for part in ("train", "val") if (rows := part_rows(study.ready, part)) is not None]
-    known = np.sort(np.concatenate(parts))
-    y = np.array([int(study.data[int(k)].y) for k in known])
-    best = _by_cross_validation(sums[known], y, study).fit(sums[known], y)
+    parts = [part_rows(study.ready, part) for part in ("train", "val")]
+    fitted = np.sort(np.concatenate([rows for rows in parts if rows is not None]))
+    y = np.array([int(study.data[int(row)].y) for row in fitted])
+    best = _by_cross_validation(sums[fitted], y, study).fit(sums[fitted], y)
     label = np.asarray(best.predict(sums[study.targets]), dtype=np.int64)
     guarantee = "deterministic: reads no edges"
     outcome = Outcome(HISTOGRAM, guarantee, label, None, 0, 0.0, 0.0, 0.0)
     row = row_of(study, outcome, threat, sizes, HISTOGRAM, control=True)
-    chosen = " ".join(str(best[-1] if isinstance(best, Pipeline) else best).split())
-    return row | {"settings": f"{HISTOGRAM}, {chosen}"}
+    classifier = best[-1] if isinstance(best, Pipeline) else best
+    words = " ".join(str(classifier).split())
+    return row | {"settings": f"{HISTOGRAM}, {words}"}
 
 
 def _by_cross_validation(x: FloatArray, y: IntArray, study: Study) -> Any:
-    """The classifier that is right for most of the rows that it was not fitted to."""
+    """Chooses the classifier that is right for most of the rows that it was not fitted to."""
     seed = study.seed
     models: list[Any] = [
         *(ExtraTreesClassifier(TREES, min_samples_leaf=least, random_state=seed) for least in (1, 5)),
@@ -96,8 +98,14 @@ def _by_cross_validation(x: FloatArray, y: IntArray, study: Study) -> Any:
     ]
     if min(np.bincount(y)[np.unique(y)]) < FOLDS:  # too few to put some aside
         return models[0]
-    folds, weights = StratifiedKFold(FOLDS, shuffle=True, random_state=seed), target_weights(y, study.measure)
-    return max(models, key=lambda model: float(weights @ (cross_val_predict(model, x, y, cv=folds) == y)))
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    weights = target_weights(y, study.measure)
+
+    def score(model: Any) -> float:
+        is_right = cross_val_predict(model, x, y, cv=folds) == y
+        return float(weights @ is_right)
+
+    return max(models, key=score)
 
 
 def _summed(graph: Any) -> FloatArray:
@@ -106,7 +114,7 @@ def _summed(graph: Any) -> FloatArray:
 
 
 def nearest(designs: Sequence[int], size: int) -> int:
-    """The target size nearest to a size; ties go to the smaller one.
+    """Returns the target size nearest to a size; ties go to the smaller one.
 
     Example:
         >>> [nearest((1, 5), size) for size in (0, 2, 3, 4, 20)]
@@ -116,12 +124,13 @@ def nearest(designs: Sequence[int], size: int) -> int:
 
 
 def no_edges_row(study: Study, outcomes: Mapping[str, Outcome], threat: Threat, sizes: tuple[int, ...]) -> Row | None:
-    """Node task: the best defended model on validation, used without edges; None if there is none."""
+    """Makes the row of the best defended model on validation, used without edges; None if there is none."""
     scored = {name: outcome for name, outcome in outcomes.items() if outcome.no_edge_score is not None}
     if not scored:
         return None
     name, best = max(scored.items(), key=lambda pair: pair[1].no_edge_score or 0.0)
-    guarantee, label = "deterministic: reads no edges", np.asarray(best.no_edge)
+    guarantee = "deterministic: reads no edges"
+    label = np.asarray(best.no_edge)
     outcome = Outcome(NO_EDGES, guarantee, label, None, 1, best.seconds_training, 0.0, 0.0)
     row = row_of(study, outcome, threat, sizes, NO_EDGES, control=True)
     return row | {"settings": f"{NO_EDGES}, trained for {name}"}
@@ -130,22 +139,28 @@ def no_edges_row(study: Study, outcomes: Mapping[str, Outcome], threat: Threat, 
 def size_row(
     study: Study, graphs: SizedGraphs, counts: Counted, threat: Threat, sizes: tuple[int, ...], designs: Sequence[int]
 ) -> Row:
-    """Graph task: the classifier by size only, chosen on ``graphs``; an envelope if target sizes need several rules."""
+    """Makes the row of the classifier by size only, an envelope if target sizes need several rules.
+
+    Graph task; the rules are chosen on ``graphs``.
+    """
     rules = {design: size_rule(graphs, design, counts, threat.budgets) for design in designs}
     targets = GraphSizes.of([study.data[int(row)] for row in study.targets])
 
     def certified(size: int) -> Measures:
         return measures_by_size(study, targets, rules[nearest(designs, size)], threat.budgets(size))
 
-    first, one = rules[nearest(designs, 0)], len({str(voting_rule) for voting_rule in rules.values()}) == 1
-    name, guarantee = SIZE_ONLY[counts], f"deterministic: counts {counts}"
+    first = rules[nearest(designs, 0)]
+    all_are_one = len({str(rule) for rule in rules.values()}) == 1
+    name = SIZE_ONLY[counts]
+    guarantee = f"deterministic: counts {counts}"
     outcome = Outcome(name, guarantee, first.label(targets), None, 0, 0.0, 0.0, 0.0)
     row = row_of(study, outcome, threat, sizes, name, control=True)
-    return row | _chosen(str(first) if one else ENVELOPE, designs) | measured_columns([certified(s) for s in sizes])
+    row |= _chosen(str(first) if all_are_one else ENVELOPE, designs)
+    return row | measured_columns([certified(size) for size in sizes])
 
 
 def _chosen(voting_rule: str, designs: Sequence[int]) -> Row:
-    """The columns of a control that was chosen for each target size."""
+    """Returns the columns of a control that was chosen for each target size."""
     return {
         "vote": voting_rule,
         "design_size": designs[0] if len(designs) == 1 else None,
@@ -161,9 +176,10 @@ def bag_row(
     folder: Path | None = None,
     progress: OnProgress | None = None,
 ) -> Row:
-    """Graph task: every node votes by its own features, with a prior; an envelope if target sizes need different ones.
+    """Makes the row of a vote of all nodes by their own features, an envelope if target sizes need different priors.
 
-    Constants are chosen for each size in ``designs`` on training and validation graphs. ``folder`` keeps the votes.
+    Graph task. Priors are chosen for each size in ``designs`` on training and validation graphs. ``folder`` keeps the
+    votes.
     """
     parts = [part_rows(study.ready, name) for name in ("train", "val")]
     everything = np.unique(np.concatenate([study.targets, *(rows for rows in parts if rows is not None)]))
@@ -174,23 +190,29 @@ def bag_row(
     fitted = joined([table.rows(np.isin(everything, rows), study.measure) for rows in parts if rows is not None])
     place = np.searchsorted(everything, study.targets)
     # Edges do not change such a vote: against edges, what is best without an attack is best.
-    wanted = {design: (0,) if threat.kind == "edges" else window(design) for design in designs}
-    under = {design: _under(evidence, best_class_prior(fitted, near)) for design, near in wanted.items()}
+    under = {}
+    for design in designs:
+        near = (0,) if threat.kind == "edges" else window(design)
+        under[design] = _under(evidence, best_class_prior(fitted, near))
 
     def certified(size: int) -> Measures:
         voted = under[nearest(designs, size)]
         holds = [voted.holds(budget)[place] for budget in threat.budgets(size)]
-        return measures_of(study, voted.label_and_radius()[0][place], np.all(holds, axis=0))
+        label, _ = voted.label_and_radius()
+        return measures_of(study, label[place], np.all(holds, axis=0))
 
     first = under[nearest(designs, 0)]
-    one = len({voted.voting_rule for voted in under.values()}) == 1
-    plain = replace(outcome, label=first.label_and_radius()[0][place], certificate=None)
+    all_are_one = len({voted.voting_rule for voted in under.values()}) == 1
+    label, _ = first.label_and_radius()
+    plain = replace(outcome, label=label[place], certificate=None)
     row = row_of(study, plain, threat, sizes, BAG_OF_NODES, control=True)
-    row |= _chosen(vote_in_words(first.voting_rule) if one else ENVELOPE, designs)
-    return row | {"guarantee": "deterministic: reads no edges", **measured_columns([certified(s) for s in sizes])}
+    row |= _chosen(vote_in_words(first.voting_rule) if all_are_one else ENVELOPE, designs)
+    row["guarantee"] = "deterministic: reads no edges"
+    return row | measured_columns([certified(size) for size in sizes])
 
 
 def _under(evidence: VoteEvidence, voting_rule: VotingRule) -> VoteEvidence:
-    """The same votes, counted with another rule."""
+    """Returns the same votes, counted with another rule."""
     voting_rule = voting_rule.under(evidence.theorem, evidence.votes.num_classes)
-    return replace(evidence, votes=apply_voting_rule(evidence.votes, voting_rule)[0], voting_rule=voting_rule)
+    votes, _ = apply_voting_rule(evidence.votes, voting_rule)
+    return replace(evidence, votes=votes, voting_rule=voting_rule)

@@ -44,14 +44,16 @@ WORDS: dict[Changes, str] = {
 
 
 def possible(study: Study, certificate: Certificate, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
-    """What is possible at each size, by the name that the report shows, that of the first curve first.
+    """Computes what is possible at each size, by the name that the report shows, that of the first curve first.
 
-    Empty where nothing is known: true classes are missing, features are no types of nodes, sizes count votes, or
-    there is no prediction without edges.
+    The answer is empty where nothing is known: true classes are missing, features are no types of nodes, sizes count
+    votes, or there is no prediction without edges.
     """
     if study.chosen.truth is None or not (study.chosen.truth >= 0).any():
         return {}
-    return _of_graphs(study, certificate, sizes) if study.task == "graph" else _of_nodes(study, certificate, sizes)
+    if study.task == "graph":
+        return _of_graphs(study, certificate, sizes)
+    return _of_nodes(study, certificate, sizes)
 
 
 def counted_changes(certificate: Certificate) -> tuple[Changes, ...]:
@@ -60,24 +62,27 @@ def counted_changes(certificate: Certificate) -> tuple[Changes, ...]:
 
 
 def _of_graphs(study: Study, certificate: Certificate, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
-    kinds, known = counted_changes(certificate), study.truth >= 0
+    kinds = counted_changes(certificate)
+    known = study.truth >= 0
     graphs = [study.data[int(row)] for row in study.targets[known]]
     if not kinds or len(graphs) > MOST_GRAPHS:
         return {}
     counts = few_type_counts(graphs)
     if counts is None:
         return {}
-    return {
-        f"{AT_MOST} ({WORDS[kind]})": dict(zip(sizes, ceiling(counts, study.truth[known], sizes, kind), strict=True))
-        for kind in kinds
-    }
+    ceilings = {}
+    for kind in kinds:
+        shares = ceiling(counts, study.truth[known], sizes, kind)
+        ceilings[f"{AT_MOST} ({WORDS[kind]})"] = dict(zip(sizes, shares, strict=True))
+    return ceilings
 
 
 def _of_nodes(study: Study, certificate: Certificate, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
     own = _own_logits(study, certificate)
     if own is None or own.size > MOST_CELLS:
         return {}
-    votes, known = _true_votes(study, own.shape[1]), study.truth >= 0
+    votes = _true_votes(study, own.shape[1])
+    known = study.truth >= 0
     if votes is None or study.truth.max() >= own.shape[1]:  # a class that the model does not know
         return {}
     shares = votes_reference(own[known], votes[known], study.truth[known], sizes)
@@ -85,7 +90,7 @@ def _of_nodes(study: Study, certificate: Certificate, sizes: Sequence[int]) -> d
 
 
 def _own_logits(study: Study, certificate: Certificate) -> FloatArray | None:
-    """Log-probabilities of the targets without edges, where sizes count edges or neighbours and own features stay."""
+    """Returns log-probabilities of the targets without edges, where sizes count edges or neighbours."""
     if not certificate.evidence.counts_neighbours:
         return None
     alone = study.seeded_defence.without_edges(study.new_model())
@@ -96,8 +101,9 @@ def _own_logits(study: Study, certificate: Certificate) -> FloatArray | None:
 
 
 def _true_votes(study: Study, num_classes: int) -> FloatArray | None:
-    """How many neighbours of each target are of each class, shape ``[n, C]``; None if one of them has no label."""
-    graph, y = study.chosen.graph, study.data.y.reshape(-1).long()
+    """Counts the neighbours of each target by class, shape ``[n, C]``; None if one of them has no label."""
+    graph = study.chosen.graph
+    y = study.data.y.reshape(-1).long()
     pairs = pairs_of(graph.edge_index, torch.from_numpy(study.chosen.positions), graph.num_nodes)
     said = y[pairs.neighbour]
     if len(said) and not 0 <= int(said.min()) <= int(said.max()) < num_classes:

@@ -298,7 +298,8 @@ def possible_labels(
 
     Without a certificate, and for stacked votes, where it would take long: the own label if it holds, else all.
     """
-    certificate, label = outcome.certificate, np.asarray(outcome.label)
+    certificate = outcome.certificate
+    label = np.asarray(outcome.label)
     asked = certificate is not None and not certificate.evidence.possible_takes_long
     num_classes = int(max(study.truth.max(initial=0), label.max(initial=0))) + 1
     if certificate is not None:
@@ -368,8 +369,11 @@ def _load(stem: Path) -> Outcome | None:
     if not stem.with_suffix(".json").is_file():
         return None
     stored = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
-    label, no_edge = stored.pop("label"), stored.pop("no_edge", None)
-    certificate = load_certificate(stem.with_suffix(".cert")) if label is None else None
-    label = certificate.label if certificate is not None else np.array(label, dtype=np.int64)
-    no_edge = None if no_edge is None else np.array(no_edge, dtype=np.int64)
-    return Outcome(**stored, label=label, certificate=certificate, no_edge=no_edge)
+    label = stored.pop("label")
+    no_edge = stored.pop("no_edge", None)
+    if no_edge is not None:
+        no_edge = np.array(no_edge, dtype=np.int64)
+    if label is None:
+        certificate = load_certificate(stem.with_suffix(".cert"))
+        return Outcome(**stored, label=certificate.label, certificate=certificate, no_edge=no_edge)
+    return Outcome(**stored, label=np.array(label, dtype=np.int64), certificate=None, no_edge=no_edge)

@@ -18,7 +18,7 @@ def make_sample_claim(
     digests: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Claim:
-    """The claim that belongs to predictions counted under random noise.
+    """Returns the claim that belongs to predictions counted under random noise.
 
     Args:
         method: Name of the defence.
@@ -67,15 +67,18 @@ def make_sample_claim(
 
 
 def noise_unit(noise: Mapping[str, Any]) -> str:
-    """What one step of the radius counts; for flips: edges, or feature entries if no edge is noisy."""
+    """Returns what one step of the radius counts; for flips: edges, or feature entries if no edge is noisy."""
     if noise["kind"] == "deletions":
         most = noise["edges_per_injected"]
-        return f"node injected with {'any number of' if most == 'inf' else f'up to {int(most)}'} edges"
+        number = "any number of" if most == "inf" else f"up to {int(most)}"
+        return f"node injected with {number} edges"
     if noise["kind"] == "interception":
         return "other node with changed features"
     if not (noise["p_add"] or noise["p_delete"]):
         return "feature entry flipped"
-    return "edge added or deleted" + (" at the target" if noise["where"] == "target row" else "")
+    if noise["where"] == "target row":
+        return "edge added or deleted at the target"
+    return "edge added or deleted"
 
 
 def _about_deletions() -> tuple[list[str], list[str], list[str]]:
@@ -96,7 +99,9 @@ def _about_interception(noise: Mapping[str, Any]) -> tuple[list[str], list[str],
 
 
 def _about_flips(noise: Mapping[str, Any], task: str) -> tuple[list[str], list[str], list[str]]:
-    covers, assumes, not_proved = [], [], []
+    covers: list[str] = []
+    assumes: list[str] = []
+    not_proved: list[str] = []
     if noise["where"] == "target row":
         covers.append("Edges added and deleted at the target.")
         not_proved.append(
@@ -104,7 +109,8 @@ def _about_flips(noise: Mapping[str, Any], task: str) -> tuple[list[str], list[s
             "anywhere, do not hold; only the radius speaks, about edges at the target."
         )
     elif noise["p_add"] or noise["p_delete"]:
-        covers.append(f"Edges added and deleted between existing nodes{', anywhere' if task == 'node' else ''}.")
+        where = ", anywhere" if task == "node" else ""
+        covers.append(f"Edges added and deleted between existing nodes{where}.")
     else:
         not_proved.append("Changed edges.")
     if noise["p_add_feature"] or noise["p_delete_feature"]:

@@ -56,11 +56,11 @@ class SimilarityEdges(Division):
         return f"similarity-edges(T={self.num_groups}, neighbours={self.neighbours}, hash={self.hash}, key=u64le)"
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
-        """Group of every edge; both directions of a pair have the same one."""
+        """Returns the group of every edge. Both directions of a pair have the same one."""
         return EdgeCentric(self.num_groups, self.hash).groups(graph)
 
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
-        """The edges of one group and those between similar nodes, each once."""
+        """Returns the edges of one group and those between similar nodes, each once."""
         if graph.task == "graph":
             raise DivisionError("similarity edges are for node classification: pass one graph and target nodes.")
         if graph.edge_values:
@@ -70,11 +70,11 @@ class SimilarityEdges(Division):
         return self._with_similar(graph, graph.edge_index[:, groups == index])
 
     def training_graph(self, graph: CanonicalGraph) -> CanonicalGraph:
-        """One graph like the subgraphs, to train on: the edges of the first group and those between similar nodes."""
+        """Returns one graph like the subgraphs, to train on: the first group and edges between similar nodes."""
         return self.subgraph(graph, self.groups(graph), 0)
 
     def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
-        """Number of groups of the changed edges; raises NotCovered for anything but edges."""
+        """Returns the number of groups of the changed edges; raises NotCovered for anything but edges."""
         return EdgeCentric(self.num_groups, self.hash, edges_only=True).votes_moved(change, graph, target)
 
     def _with_similar(self, graph: CanonicalGraph, edge_index: Tensor) -> CanonicalGraph:
@@ -83,9 +83,9 @@ class SimilarityEdges(Division):
 
 
 def similar_pairs(x: Tensor, neighbours: int) -> Tensor:
-    """Edges to each node from those with the most similar features (cosine), shape ``[2, num_nodes * neighbours]``.
+    """Returns edges to each node from those with the most similar features, ``[2, num_nodes * neighbours]``.
 
-    Similarities are rounded, and ties go to the smaller row, so that other machines find the same edges.
+    Similarities are cosines, rounded. Ties go to the smaller row, so that other machines find the same edges.
 
     Example:
         >>> similar_pairs(torch.tensor([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]]), 1)
@@ -112,7 +112,8 @@ class _ByIdentity:
 def _similar_pairs(key: _ByIdentity, neighbours: int) -> Tensor:
     x = key.x.double() if key.x.numel() < 10_000_000 else key.x.float()
     unit = torch.nn.functional.normalize(x, dim=1)
-    rows, number = [], min(neighbours, len(x) - 1)
+    number = min(neighbours, len(x) - 1)
+    rows = []
     for begin in range(0, len(x), _AT_ONCE):
         table = (unit[begin : begin + _AT_ONCE] @ unit.T * _GRID).round_().long()
         table[torch.arange(len(table)), torch.arange(begin, begin + len(table))] = -(2**40)  # not itself

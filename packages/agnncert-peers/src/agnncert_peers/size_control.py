@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
@@ -54,25 +55,21 @@ class GraphSizes:
     degrees: tuple[IntArray, ...]
 
     @classmethod
-    def of(cls, graphs: Sequence[Any]) -> "GraphSizes":
-        """The sizes of some graphs, without directions, copies and self-loops."""
-        nodes, edges, degrees = [], [], []
-        for graph in graphs:
-            low, high = graph.edge_index.min(dim=0).values, graph.edge_index.max(dim=0).values
-            pairs = torch.unique((low * graph.num_nodes + high)[low < high])
-            ends = torch.cat([torch.div(pairs, graph.num_nodes, rounding_mode="floor"), pairs % graph.num_nodes])
-            nodes.append(int(graph.num_nodes))
-            edges.append(len(pairs))
-            degrees.append(torch.bincount(ends, minlength=int(graph.num_nodes)).sort(descending=True).values.numpy())
-        return cls(np.array(nodes, dtype=np.int64), np.array(edges, dtype=np.int64), tuple(degrees))
+    def of(cls, graphs: Sequence[Data]) -> "GraphSizes":
+        """Counts nodes and edges of some graphs, without directions, copies and self-loops."""
+        degrees = tuple(_degrees(graph) for graph in graphs)
+        nodes = np.array([len(of_graph) for of_graph in degrees], dtype=np.int64)
+        edges = np.array([of_graph.sum() // 2 for of_graph in degrees], dtype=np.int64)
+        return cls(nodes, edges, degrees)
 
     def counted(self, counts: Counted) -> IntArray:
-        """The number of nodes, or of edges, shape ``[n]``."""
+        """Returns the number of nodes, or of edges, shape ``[n]``."""
         return self.nodes if counts == "nodes" else self.edges
 
     def span(self, counts: Counted, budget: Budget) -> tuple[FloatArray, FloatArray]:
-        """The smallest and the largest number that an attacker can reach, each of shape ``[n]``."""
-        nodes, edges = self.nodes.astype(np.float64), self.edges.astype(np.float64)
+        """Returns the smallest and the largest number that an attacker can reach, each of shape ``[n]``."""
+        nodes = self.nodes.astype(np.float64)
+        edges = self.edges.astype(np.float64)
         if counts == "nodes":
             return nodes - np.minimum(budget.delete_nodes, nodes), nodes + budget.inject_nodes
         lost = np.full(len(edges), float(budget.delete_edges))
@@ -83,13 +80,25 @@ class GraphSizes:
         return edges - np.minimum(lost, edges), np.asarray(most)
 
     def _brought(self, budget: Budget) -> FloatArray:
-        """The largest number of edges of injected nodes."""
+        """Returns the largest number of edges of injected nodes."""
         new = budget.inject_nodes
         if not new:
             return np.zeros(len(self.nodes))
         if math.isinf(new):
             return np.full(len(self.nodes), math.inf if budget.edges_per_injected else 0.0)
-        return np.asarray(np.minimum(float(budget.injected_edges), new * self.nodes + new * (new - 1) / 2))
+        new_pairs = new * self.nodes + new * (new - 1) / 2
+        return np.asarray(np.minimum(float(budget.injected_edges), new_pairs))
+
+
+def _degrees(graph: Data) -> IntArray:
+    """Returns the number of different neighbours of each node, largest first."""
+    num_nodes = int(graph.num_nodes)
+    low = graph.edge_index.min(dim=0).values
+    high = graph.edge_index.max(dim=0).values
+    pairs = torch.unique((low * num_nodes + high)[low < high])
+    ends = torch.cat([torch.div(pairs, num_nodes, rounding_mode="floor"), pairs % num_nodes])
+    degree = torch.bincount(ends, minlength=num_nodes)
+    return np.asarray(degree.sort(descending=True).values.numpy())
 
 
 @dataclass(frozen=True)
@@ -116,11 +125,11 @@ class SizeRule:
         return f"{self.low} up to {self.threshold} {self.counts}, else {self.high}"
 
     def label(self, sizes: GraphSizes) -> IntArray:
-        """Class of each graph, shape ``[n]``."""
+        """Returns the class of each graph, shape ``[n]``."""
         return np.where(sizes.counted(self.counts) <= self.threshold, self.low, self.high)
 
     def withstands(self, sizes: GraphSizes, budget: Budget) -> BoolArray:
-        """Whether no attack within a budget changes the class of each graph, shape ``[n]``."""
+        """Tells whether no attack within a budget changes the class of each graph, shape ``[n]``."""
         least, most = sizes.span(self.counts, budget)
         return np.asarray((self.low == self.high) | (most <= self.threshold) | (least > self.threshold))
 
@@ -129,7 +138,7 @@ Budgets = Callable[[int], Iterable[Budget]]
 
 
 def one_unit(counts: Counted) -> Budgets:
-    """The budgets of a size that is counted in nodes added and deleted, or in edges."""
+    """Returns the budgets of a size that is counted in nodes added and deleted, or in edges."""
     if counts == "nodes":
         return lambda size: (Budget(inject_nodes=size), Budget(delete_nodes=size))
     return lambda size: (Budget(add_edges=size), Budget(delete_edges=size))
@@ -145,18 +154,22 @@ class SizedGraphs:
 
     @classmethod
     def of(cls, data: Any, measure: str = "accuracy") -> "SizedGraphs":
-        """Training and validation graphs, both parts with the same weight; raises DatasetError if one is missing.
+        """Takes training and validation graphs, both parts with the same weight.
 
         The weights within a part are those of the measure, "accuracy" or "balanced".
+
+        Raises:
+            DatasetError: One of the parts is missing.
         """
         parts = [labels.part_rows(data, name).numpy() for name in ("train", "val")]
-        rows, y = np.concatenate(parts), graph_classes(data).numpy()
+        rows = np.concatenate(parts)
+        y = graph_classes(data).numpy()
         weight = np.concatenate([target_weights(y[part], measure) / len(parts) for part in parts])
         return cls(GraphSizes.of([data[int(row)] for row in rows]), y[rows], weight)
 
 
 def size_rule(data: Any, size: int, counts: Counted = "edges", budgets: Budgets | None = None) -> SizeRule:
-    """The best classifier by size only for a target perturbation size.
+    """Chooses the best classifier by size only for a target perturbation size.
 
     It is chosen on training and validation graphs, both with the same weight, by its mean certified accuracy at the
     size and the two next to it; ties go to a constant.
@@ -177,29 +190,63 @@ def size_rule(data: Any, size: int, counts: Counted = "edges", budgets: Budgets 
     if counts not in SIZE_ONLY:
         raise SettingsError(f'counts="{counts}": expected "nodes" or "edges".')
     graphs = data if isinstance(data, SizedGraphs) else SizedGraphs.of(data)
-    reached = []
-    for near in window(size):
-        spans = [graphs.sizes.span(counts, budget) for budget in (budgets or one_unit(counts))(near)]
-        reached.append((np.min([low for low, _ in spans], axis=0), np.max([high for _, high in spans], axis=0)))
-    least, most = (np.concatenate(ends) for ends in zip(*reached, strict=True))
-    repeated = np.tile(graphs.truth, len(reached)), np.tile(graphs.weight, len(reached)) / len(reached)
-    return _best_rule(counts, least, most, *repeated)
+    budgets_of_size = budgets or one_unit(counts)
+    sizes = window(size)
+    least = []
+    most = []
+    for near in sizes:
+        spans = [graphs.sizes.span(counts, budget) for budget in budgets_of_size(near)]
+        least.append(np.min([low for low, _ in spans], axis=0))
+        most.append(np.max([high for _, high in spans], axis=0))
+    intervals = _Intervals(
+        least=np.concatenate(least),
+        most=np.concatenate(most),
+        truth=np.tile(graphs.truth, len(sizes)),
+        weight=np.tile(graphs.weight, len(sizes)) / len(sizes),
+    )
+    return _best_rule(counts, intervals.labelled())
 
 
-def _best_rule(counts: Counted, least: FloatArray, most: FloatArray, truth: IntArray, weight: FloatArray) -> SizeRule:
-    """The rule with the largest certified weight: correct, and both ends on one side of the threshold."""
-    known = truth >= 0
-    least, most, truth, weight = least[known], most[known], truth[known], weight[known]
+@dataclass(frozen=True)
+class _Intervals:
+    """Numbers that an attacker can reach, for graphs of a known class.
+
+    Attributes:
+        least: The smallest number, shape ``[n]``.
+        most: The largest number, shape ``[n]``.
+        truth: The class, -1 if it is unknown, shape ``[n]``.
+        weight: The weight, shape ``[n]``.
+    """
+
+    least: FloatArray
+    most: FloatArray
+    truth: IntArray
+    weight: FloatArray
+
+    def labelled(self) -> "_Intervals":
+        """Returns those with a class."""
+        return self.part(self.truth >= 0)
+
+    def part(self, mask: BoolArray) -> "_Intervals":
+        """Returns some of them."""
+        return _Intervals(self.least[mask], self.most[mask], self.truth[mask], self.weight[mask])
+
+
+def _best_rule(counts: Counted, intervals: _Intervals) -> SizeRule:
+    """Finds the rule with the largest certified weight: correct, and both ends on one side of the threshold."""
+    truth = intervals.truth
+    weight = intervals.weight
     num_classes = int(truth.max(initial=0)) + 1
-    ends = np.concatenate([most, least - 1])
+    ends = np.concatenate([intervals.most, intervals.least - 1])
     steps = np.unique(ends[np.isfinite(ends)]).astype(np.int64)
     if not len(steps):
         steps = np.zeros(1, dtype=np.int64)
-    below, above = np.zeros((2, num_classes, len(steps)))
+    below = np.zeros((num_classes, len(steps)))
+    above = np.zeros((num_classes, len(steps)))
     for label in range(num_classes):
-        own = truth == label
-        below[label] = _weight_up_to(most[own], weight[own], steps)
-        above[label] = weight[own].sum() - _weight_up_to(least[own], weight[own], steps)
+        of_label = intervals.part(truth == label)
+        below[label] = _weight_up_to(of_label.most, of_label.weight, steps)
+        above[label] = of_label.weight.sum() - _weight_up_to(of_label.least, of_label.weight, steps)
     score = below.max(axis=0) + above.max(axis=0)
     total = np.bincount(truth, weight, minlength=num_classes)
     if score.max() <= total.max() + 1e-12:
@@ -207,22 +254,23 @@ def _best_rule(counts: Counted, least: FloatArray, most: FloatArray, truth: IntA
         return SizeRule(counts, 0, constant, constant, float(total.max()))
     threshold = longest_middle(steps, score)
     place = int(np.searchsorted(steps, threshold, side="right")) - 1
-    low, high = int(below[:, place].argmax()), int(above[:, place].argmax())
+    low = int(below[:, place].argmax())
+    high = int(above[:, place].argmax())
     return SizeRule(counts, threshold, low, high, float(score[place]))
 
 
 def _weight_up_to(numbers: FloatArray, weight: FloatArray, steps: IntArray) -> FloatArray:
-    """Total weight of the numbers up to each step."""
+    """Returns the total weight of the numbers up to each step."""
     order = np.argsort(numbers, kind="stable")
     summed = np.concatenate([[0.0], np.cumsum(weight[order])])
     return np.asarray(summed[np.searchsorted(numbers[order], steps, side="right")])
 
 
 def size_alone(study: Study, certificate: Certificate, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
-    """Graph task: certified accuracy of the size alone, by size, in the unit of the division; chosen for each size.
+    """Computes the certified accuracy of the size alone (graph task), chosen for each size of the attack.
 
     Edges are counted for an edge-centric vote and nodes for a node-centric one, so that one unit of the radius changes
-    the count by one. Empty for other divisions, or without a training and a validation part.
+    the count by one. The answer is empty for other divisions, or without a training and a validation part.
     """
     parts = [part_rows(study.ready, name) for name in ("train", "val")]
     counts = certificate.evidence.counted_things()
@@ -230,7 +278,8 @@ def size_alone(study: Study, certificate: Certificate, sizes: Sequence[int]) -> 
         return {}
     if any(rows is None or not len(rows) for rows in parts) or study.chosen.truth is None:
         return {}
-    graphs, targets = SizedGraphs.of(study.data), GraphSizes.of([study.data[int(row)] for row in study.targets])
+    graphs = SizedGraphs.of(study.data)
+    targets = GraphSizes.of([study.data[int(row)] for row in study.targets])
 
     def certified(size: int) -> float:
         rule = size_rule(graphs, size, counts)
@@ -240,6 +289,6 @@ def size_alone(study: Study, certificate: Certificate, sizes: Sequence[int]) -> 
 
 
 def measures_by_size(study: Study, targets: GraphSizes, rule: SizeRule, budgets: Iterable[Budget]) -> Measures:
-    """The measures of a rule on the targets of a study, against the worst of some budgets."""
+    """Returns the measures of a rule on the targets of a study, against the worst of some budgets."""
     holds = [rule.withstands(targets, budget) for budget in budgets]
     return measures_of(study, rule.label(targets), np.all(holds, axis=0))

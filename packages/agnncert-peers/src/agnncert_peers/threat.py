@@ -14,8 +14,10 @@ from agnncert.study import GRAPH_FREE, MAJORITY
 from agnncert.training.settings import Against
 
 # Controls, beside those of ``agnncert.study``.
-NO_EDGES, BAG_OF_NODES = "prediction without edges", "bag of nodes, voting"
-CROSS_FITTED, HISTOGRAM = "graph-free, cross-fitted", "sums of node features"
+NO_EDGES = "prediction without edges"
+BAG_OF_NODES = "bag of nodes, voting"
+CROSS_FITTED = "graph-free, cross-fitted"
+HISTOGRAM = "sums of node features"
 
 KINDS = ("edges", "injection", "features", "edges and features")
 
@@ -51,11 +53,15 @@ class Threat:
         if self.kind == "injection":
             edges = "any number of" if math.isinf(self.edges_per_injected) else f"up to {self.edges_per_injected:g}"
             return f"injected nodes with {edges} edges each"
-        nodes = "nodes with other features" + (", the target's own included" if self.own_features else "")
-        return {"edges": "edges added or deleted", "features": nodes}.get(self.kind, f"edges or {nodes}")
+        if self.kind == "edges":
+            return "edges added or deleted"
+        nodes = "nodes with other features"
+        if self.own_features:
+            nodes += ", the target's own included"
+        return nodes if self.kind == "features" else f"edges or {nodes}"
 
     def budgets(self, size: int) -> Iterator[Budget]:
-        """Every combination of ``size`` changes; a target is certified if it is certified against all of them.
+        """Yields every combination of ``size`` changes. A target is certified if it is certified against all of them.
 
         Example:
             >>> list(Threat("edges").budgets(1))
@@ -64,8 +70,9 @@ class Threat:
         if self.kind == "injection":
             yield Budget(inject_nodes=size, edges_per_injected=self.edges_per_injected)
             return
+        fewest_nodes = size if self.kind == "features" else 0
         most_nodes = 0 if self.kind == "edges" else size
-        for nodes in range(size if self.kind == "features" else 0, most_nodes + 1):
+        for nodes in range(fewest_nodes, most_nodes + 1):
             for deleted in range(size - nodes + 1):
                 spent = Budget(add_edges=size - nodes - deleted, delete_edges=deleted, change_features=nodes)
                 yield spent
@@ -73,7 +80,7 @@ class Threat:
                     yield spent.but(change_features=nodes - 1, target_features=True)
 
     def withstood(self, certificate: Certificate, sizes: tuple[int, ...]) -> FloatArray:
-        """The largest of the sizes that each target is certified against, -1 for none, shape ``[n]``."""
+        """Returns the largest of the sizes that each target is certified against, -1 for none, shape ``[n]``."""
         largest = np.full(certificate.num_targets, -1.0)
         alive = np.ones(certificate.num_targets, dtype=bool)
         for size in sorted(sizes):
@@ -90,13 +97,13 @@ class Threat:
         return "any" if "features" in self.kind else "structure"
 
     def leaves_graph_free(self, task: str) -> bool:
-        """Whether such an attack cannot change the label of a model that reads no edges."""
+        """Tells whether such an attack cannot change the label of a model that reads no edges."""
         if task == "graph":  # its readout sees all nodes and their features
             return self.kind == "edges"
         return not (self.own_features and self.kind in ("features", "edges and features"))
 
     def withstood_without_certificate(self, model: str, task: str, num_targets: int) -> FloatArray:
-        """What a control is certified against: any size (``inf``) or none (0), shape ``[n]``.
+        """Returns what a control is certified against: any size (``inf``) or none (0), shape ``[n]``.
 
         A model without edges does not depend on edges and other nodes.
         """
