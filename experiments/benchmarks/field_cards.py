@@ -73,7 +73,7 @@ def write_cards() -> None:
             row["defence"], row["dataset"], row["seed"], row["data"], row["protocol"], split,
             CITATIONS.get(row["defence"], ""), row["about"], row["control"], row["seconds"],
         )  # fmt: skip
-        make_cards(content, about, CARDS, tuple(THREATS), SIZES, kind, LARGEST)
+        make_cards(content, about, CARDS, tuple(THREATS), SIZES, kind=kind, largest=LARGEST)
 
 
 def table(dataset: str, protocol: str, threat: str) -> str:

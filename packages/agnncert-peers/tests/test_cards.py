@@ -17,11 +17,12 @@ import agnncert as ac
 from agnncert.certificates.budget import Budget
 from agnncert.cli import main, run_app
 from agnncert.errors import CertificateError, SettingsError
+from agnncert_peers.card_check import Known, card_files, check_card, check_folder
 from agnncert_peers.card_command import card
 from agnncert_peers.card_command import cards as cards_command
-from agnncert_peers.card_making import About, cards_of, labels_of, make_cards, restated
+from agnncert_peers.card_making import About, Stated, cards_of, labels_of, make_cards, restated
 from agnncert_peers.card_page import write_page
-from agnncert_peers.cards import SCHEMA, THREATS, budgets_of, card_files, check_card, check_folder, read_card
+from agnncert_peers.cards import SCHEMA, THREATS, budgets_of, read_card
 from tests.support.paths import PROJECT
 
 SIZES = (0, 1, 2)
@@ -307,7 +308,7 @@ def test_a_comparison_becomes_cards(tmp_path):
     ac.compare(
         data, [ac.NodeCentric(10)], sizes=[0, 1], fit={"epochs": 3}, references=False, folder=tmp_path / "certificates"
     )
-    files = cards_of(tmp_path, tmp_path / "cards", data="digits-knn", seed=0, sizes=(0, 1))
+    files = cards_of(tmp_path, tmp_path / "cards", Stated(dataset="digits-knn", seed=0), sizes=(0, 1))
     assert files
     assert all(check_card(file).status == "derived again" for file in files)
     assert read_card(files[0]).runs[0].seconds["training"] > 0
@@ -350,7 +351,7 @@ def test_committed_cards_have_the_form_of_the_schema_and_some_are_derived_again(
     assert len(files) > 50
     for file in files:
         validator(schema).validate(json.loads(file.read_text()))
-    known: dict = {}
+    known = Known()
     some = [file for file in files if all(run.file for run in read_card(file).runs)][::25]
     assert some
     for file in some:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from agnncert_peers.card_check import CardVerdict
 from agnncert_peers.card_page import render
-from agnncert_peers.cards import Card, CardVerdict, Run
+from agnncert_peers.cards import Card, Run
 
 pytestmark = pytest.mark.browser
 SIZES = (0, 1, 2)

@@ -15,10 +15,11 @@ they vote over random changes of the graph, called noise, and their certificates
   ``sample_claim``: its words
 - ``compared``: ``compare``; ``threat``: kinds of attack; ``runner``: one defence from training to its row;
   ``control_rows``: the rows of the controls; ``exact``: what an undefended model withstands
-- ``testing``: ``check_division``, for authors of divisions; ``size_control``: a control by the size of graphs alone
+- ``testing``: ``check_division``, for authors of divisions, with ``random_attacks``; ``size_control``: a control by the
+  size of graphs alone
 - ``similarity``: trusted edges between similar nodes, as a division
-- ``cards``: result cards, whose numbers are derived again; ``card_making``: from a run to its cards; ``card_page``: the
-  page of all cards
+- ``cards``: result cards; ``card_evidence``: what they rest on; ``card_check``: their numbers derived again;
+  ``card_making``: from a run to its cards; ``card_page``: the page of all cards
 - ``command``, ``steps``: the command ``agnncert compare``; ``card_command``: ``agnncert card`` and ``agnncert cards``
 """
 

@@ -8,7 +8,9 @@ import typer
 from agnncert.cli.options import Root
 from agnncert.errors import SettingsError, did_you_mean
 
-REFUTED, NOT_DERIVED = 1, 3
+# Exit statuses.
+REFUTED = 1
+NOT_DERIVED = 3
 
 
 def card(
@@ -30,7 +32,7 @@ def card(
 
     A second run with another seed is added to the same cards.
     """
-    from agnncert_peers.card_making import cards_of
+    from agnncert_peers.card_making import Stated, cards_of
 
     try:
         chosen = tuple(sorted({int(word) for word in sizes.split(",")}))
@@ -38,7 +40,8 @@ def card(
         raise SettingsError(f"--sizes {sizes}: expected whole numbers, such as 0,1,5.") from error
     if not place.exists():
         raise SettingsError(f"there is no {place}.")
-    files = cards_of(place, out, defence, protocol, split, citation, data, seed, chosen)
+    stated = Stated(defence=defence, protocol=protocol, split=split, citation=citation, dataset=data, seed=seed)
+    files = cards_of(place, out, stated, chosen)
     for file in files:
         typer.echo(str(file))
     if not files:
@@ -66,7 +69,7 @@ def cards(
         return
     if action != "check":
         raise SettingsError(f"cards {action}: {did_you_mean(action, ['check', 'page'])}")
-    from agnncert_peers.cards import check_folder
+    from agnncert_peers.card_check import check_folder
 
     counted = {"derived again": 0, "not derived again": 0, "wrong": 0}
     numbers = 0

@@ -6,24 +6,16 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agnncert.certificates.budget import Budget
 from agnncert.errors import SettingsError
 from agnncert.proving.certificate import load_certificate
-from agnncert_peers.cards import (
-    DIGITS,
-    FORMAT,
-    THREATS,
-    Card,
-    Evidence,
-    Run,
-    budgets_of,
-    mean_of,
-    pack,
-    read_card,
-    read_evidence,
-)  # fmt: skip
+from agnncert_peers.card_evidence import Evidence, pack, read_evidence
+from agnncert_peers.cards import DIGITS, FORMAT, THREATS, Card, Run, budgets_of, mean_of, read_card
+
+if TYPE_CHECKING:
+    from agnncert.cli.folder import RunFolder
 
 SIZES = (0, 1, 2, 3, 5, 10)
 FILES = "certificates"  # folder of the evidence, beside the cards
@@ -60,11 +52,12 @@ class About:
 
 
 def restated(file: Path, threats: Sequence[str], sizes: Sequence[int]) -> bytes:
-    """The certificate with statements about all budgets of some threats, as the bytes of its file."""
+    """Returns the certificate with statements about all budgets of some threats, as the bytes of its file."""
     certificate = load_certificate(file)
-    budgets: dict[Budget, None] = {
-        budget: None for threat in threats for size in sizes for budget in budgets_of(threat, size)
-    }
+    budgets: dict[Budget, None] = {}  # each once, in the order of threats and sizes
+    for threat in threats:
+        for size in sizes:
+            budgets.update(dict.fromkeys(budgets_of(threat, size)))
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / "restated.cert"
         certificate.save(new, budgets=tuple(budgets))
@@ -77,6 +70,7 @@ def make_cards(
     folder: str | Path,
     threats: Sequence[str] = tuple(THREATS),
     sizes: Sequence[int] = SIZES,
+    *,
     kind: str = "certificate",
     largest: float = LARGEST,
 ) -> list[Path]:
@@ -93,28 +87,51 @@ def make_cards(
         kind: ``"certificate"`` or ``"labels"``.
         largest: Packed evidence of more bytes is not kept beside the cards: they name its digest only.
     """
-    folder, sha256 = Path(folder), hashlib.sha256(content).hexdigest()
-    file = folder / FILES / f"{sha256[:24]}.{'cert' if kind == 'certificate' else 'json'}.xz"
-    kept = pack(content, file, largest)
-    found = _read(content, sha256, kind)
-    settings = about.settings or (
-        "" if found.contents is None else found.contents.claim.division or found.contents.claim.method
-    )
+    folder = Path(folder)
+    sha256 = hashlib.sha256(content).hexdigest()
+    ending = "cert" if kind == "certificate" else "json"
+    kept = pack(content, folder / FILES / f"{sha256[:24]}.{ending}.xz", largest)
+    evidence = _read(content, sha256, kind)
     written = []
     for threat in threats:
-        shares = [round(found.share(threat, size), DIGITS) for size in sizes]
-        if not any(shares[1:]) and not about.control and any(sizes[1:]):
-            continue  # nothing is proved against this threat
+        shares = tuple(round(evidence.share(threat, size), DIGITS) for size in sizes)
+        proves_nothing = any(sizes[1:]) and not any(shares[1:])
+        if proves_nothing and not about.control:
+            continue
         run = Run(
-            about.seed, about.data, len(found.target), tuple(shares), kind, sha256,
-            None if kept is None else f"{FILES}/{kept}", about.seconds or {},
-        )  # fmt: skip
+            seed=about.seed,
+            data=about.data,
+            targets=len(evidence.target),
+            certified=shares,
+            evidence=kind,
+            sha256=sha256,
+            file=None if kept is None else f"{FILES}/{kept}",
+            seconds=about.seconds or {},
+        )
         card = Card(
-            about.defence, settings, found.guarantee, about.control, threat, about.dataset, about.split, about.protocol,
-            tuple(sizes), tuple(shares), (run,), about.citation,
-        )  # fmt: skip
+            defence=about.defence,
+            settings=about.settings or _settings_of(evidence),
+            guarantee=evidence.guarantee,
+            control=about.control,
+            threat=threat,
+            dataset=about.dataset,
+            split=about.split,
+            protocol=about.protocol,
+            sizes=tuple(sizes),
+            claimed=shares,
+            runs=(run,),
+            citation=about.citation,
+        )
         written.append(_merged(card, folder).save(folder))
     return written
+
+
+def _settings_of(evidence: Evidence) -> str:
+    """Returns the settings of a defence as its certificate names them."""
+    if evidence.contents is None:
+        return ""
+    claim = evidence.contents.claim
+    return claim.division or claim.method
 
 
 def _read(content: bytes, sha256: str, kind: str) -> Evidence:
@@ -125,37 +142,59 @@ def _read(content: bytes, sha256: str, kind: str) -> Evidence:
 
 
 def _merged(card: Card, folder: Path) -> Card:
-    """The card with the runs of other seeds that are there already."""
+    """Returns the card with the runs of other seeds that are there already."""
     file = folder / f"{card.stem}.json"
-    earlier = read_card(file).runs if file.exists() else ()
-    if earlier and read_card(file).sizes != card.sizes:
-        raise SettingsError(f"{file} has other sizes: {read_card(file).sizes}. Use the same, or another folder.")
-    runs = sorted([*(run for run in earlier if run.seed != card.runs[0].seed), *card.runs], key=lambda run: run.seed)
+    if not file.exists():
+        return card
+    earlier = read_card(file)
+    if earlier.sizes != card.sizes:
+        raise SettingsError(f"{file} has other sizes: {earlier.sizes}. Use the same, or another folder.")
+    others = [run for run in earlier.runs if run.seed != card.runs[0].seed]
+    runs = sorted([*others, *card.runs], key=lambda run: run.seed)
     return replace(card, runs=tuple(runs), claimed=tuple(mean_of(runs)))
 
 
-def cards_of(
-    place: Path,
-    out: Path,
-    defence: str = "",
-    protocol: str = "",
-    split: str = "",
-    citation: str = "",
-    data: str = "",
-    seed: int | None = None,
-    sizes: Sequence[int] = SIZES,
-) -> list[Path]:
+@dataclass(frozen=True)
+class Stated:
+    """What a user says about results. Empty values are those of the run.
+
+    Attributes:
+        defence: Name of the defence; of a comparison all have their own.
+        protocol: How the data is split and what training sees.
+        split: The split as ``load_dataset`` names it.
+        citation: Whom to cite.
+        dataset: Name of the dataset, where the place does not say it.
+        seed: Seed, where the place does not say it.
+    """
+
+    defence: str = ""
+    protocol: str = ""
+    split: str = ""
+    citation: str = ""
+    dataset: str = ""
+    seed: int | None = None
+
+    def about(self, defence: str, dataset: str, seed: int, data: str = "") -> About:
+        """Returns what a result is about; ``data`` is the digest of graph, labels and split."""
+        usual = f"{self.split.partition('-')[0]} per class" if self.split else "30 %"
+        return About(
+            defence=defence,
+            dataset=dataset,
+            seed=seed,
+            data=data,
+            protocol=self.protocol or usual,
+            split=self.split,
+            citation=self.citation,
+        )
+
+
+def cards_of(place: Path, out: Path, stated: Stated | None = None, sizes: Sequence[int] = SIZES) -> list[Path]:
     """Writes the cards of a run, of a comparison, or of one certificate.
 
     Args:
         place: Folder of a run or of a comparison, or the file of a certificate.
         out: Folder of the cards.
-        defence: Name of the defence; of a comparison all have their own.
-        protocol: How the data is split and what training sees.
-        split: The split as ``load_dataset`` names it.
-        citation: Whom to cite.
-        data: Name of the dataset, where the place does not say it.
-        seed: Seed, where the place does not say it.
+        stated: What the user says about them. Defaults to nothing.
         sizes: Sizes of the attack.
 
     Raises:
@@ -163,39 +202,55 @@ def cards_of(
     """
     from agnncert.cli.folder import find_run
 
-    usual = "30 %" if not split else f"{split.partition('-')[0]} per class"
-    common: dict[str, Any] = {"protocol": protocol or usual, "split": split, "citation": citation}
+    stated = stated or Stated()
     run = find_run(place) if place.is_dir() else None
     if run is not None and run.certificate.is_file():
-        rows = run.rows("certify")
-        known = rows[-1] if rows else {}
-        name = data or str(run.data.get("name", ""))
-        number = seed if seed is not None else int(known.get("seed") or 0)
-        about = About(
-            defence or _plain(str(known.get("division", ""))), name, number, str(run.data["digest"]), **common
-        )
-        return make_cards(restated(run.certificate, tuple(THREATS), sizes), about, out, sizes=sizes)
+        return _cards_of_run(run, out, stated, sizes)
     files = [place] if place.is_file() else sorted([*place.glob("*.cert"), *(place / FILES).glob("*.cert")])
     if not files:
         raise SettingsError(
             f"{place} is neither a run, nor a comparison, nor a certificate: there is no .cert file in it."
         )
-    if not data or seed is None:
+    if not stated.dataset or stated.seed is None:
         raise SettingsError(f"{place} does not say which dataset and seed it is about: pass --data and --seed.")
     written = []
     for file in files:
-        certificate = load_certificate(file)
-        told = file.with_suffix(".json")
-        stored = json.loads(told.read_text(encoding="utf-8")) if told.is_file() else {}
-        stored = {} if stored.get("format") == FORMAT else stored
-        seconds = {name: stored[f"seconds_{key}"] for name, key in _SECONDS.items() if f"seconds_{key}" in stored}
-        name = defence if defence and len(files) == 1 else _plain(stored.get("defence") or certificate.claim.method)
-        about = About(name, data, seed, "", seconds=seconds, **common)
+        outcome = _stored_outcome(file)
+        name = _plain(outcome.get("defence") or load_certificate(file).claim.method)
+        if stated.defence and len(files) == 1:
+            name = stated.defence
+        about = replace(stated.about(name, stated.dataset, stated.seed), seconds=_seconds_of(outcome))
         written += make_cards(restated(file, tuple(THREATS), sizes), about, out, sizes=sizes)
     return written
 
 
-_SECONDS = {"training": "training", "certifying": "certification"}
+def _cards_of_run(run: "RunFolder", out: Path, stated: Stated, sizes: Sequence[int]) -> list[Path]:
+    rows = run.rows("certify")
+    last = rows[-1] if rows else {}
+    seed = stated.seed if stated.seed is not None else int(last.get("seed") or 0)
+    about = stated.about(
+        defence=stated.defence or _plain(str(last.get("division", ""))),
+        dataset=stated.dataset or str(run.data.get("name", "")),
+        seed=seed,
+        data=str(run.data["digest"]),
+    )
+    return make_cards(restated(run.certificate, tuple(THREATS), sizes), about, out, sizes=sizes)
+
+
+def _stored_outcome(certificate: Path) -> Mapping[str, Any]:
+    """Returns what a comparison stored beside a certificate; empty if it stored nothing."""
+    file = certificate.with_suffix(".json")
+    if not file.is_file():
+        return {}
+    stored: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return {} if stored.get("format") == FORMAT else stored
+
+
+def _seconds_of(outcome: Mapping[str, Any]) -> dict[str, float]:
+    return {name: outcome[key] for name, key in _SECONDS.items() if key in outcome}
+
+
+_SECONDS = {"training": "seconds_training", "certifying": "seconds_certification"}
 
 
 def _plain(division: str) -> str:
@@ -203,6 +258,6 @@ def _plain(division: str) -> str:
 
 
 def labels_of(target: Sequence[int], label: Sequence[int], truth: Sequence[int]) -> bytes:
-    """Labels without a proof, as evidence of a control."""
+    """Returns labels without a proof, as evidence of a control."""
     stored: dict[str, Any] = {"target": list(target), "label": list(label), "truth": list(truth)}
     return (json.dumps(stored) + "\n").encode()

@@ -8,7 +8,8 @@ from typing import Any
 
 from agnncert.report.html import fill_page
 from agnncert.storage import write_atomic
-from agnncert_peers.cards import PROTOCOLS, THREATS, Card, CardVerdict, card_files, check_folder, read_card
+from agnncert_peers.card_check import CardVerdict, card_files, check_folder
+from agnncert_peers.cards import PROTOCOLS, THREATS, Card, read_card
 
 _HERE = Path(__file__).parent
 CEILING = "undefended"  # a control whose accuracy without an attack no certificate of the same model can exceed
@@ -25,23 +26,33 @@ def write_page(folder: str | Path, path: str | Path, root: str | Path | None = N
         root: Folder of the datasets, if targets are to be compared with these too.
     """
     verdicts = {verdict.file.name: verdict for verdict in check_folder(folder, root)}
-    good = [file for file in card_files(folder) if not verdicts[file.name].wrong]
+    shown = []
+    for file in card_files(folder):
+        verdict = verdicts[file.name]
+        if not verdict.wrong:
+            shown.append((read_card(file), verdict))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, render([(read_card(file), verdicts[file.name]) for file in good], list(verdicts.values())))
+    write_atomic(path, render(shown, list(verdicts.values())))
     return path
 
 
 def render(cards: list[tuple[Card, CardVerdict]], verdicts: list[CardVerdict]) -> str:
-    """The page as text."""
+    """Returns the page as text.
+
+    Args:
+        cards: The cards that are not wrong, with what became of them.
+        verdicts: What became of all cards.
+    """
     sizes = sorted({size for card, _ in cards for size in card.sizes})
+    threats = {card.threat for card, _ in cards}
     values = dict(
         rows=[_row(card, verdict, sizes) for card, verdict in sorted(cards, key=_order)],
         sizes=sizes,
         choices={
             "dataset": sorted({card.dataset for card, _ in cards}),
             "protocol": sorted({card.protocol for card, _ in cards}),
-            "threat": [threat for threat in THREATS if any(card.threat == threat for card, _ in cards)],
+            "threat": [threat for threat in THREATS if threat in threats],
         },
         threats=THREATS,
         protocols=PROTOCOLS,
@@ -51,7 +62,8 @@ def render(cards: list[tuple[Card, CardVerdict]], verdicts: list[CardVerdict]) -
         wrong=[verdict for verdict in verdicts if verdict.wrong],
         defences=len({card.defence for card, _ in cards if not card.control}),
     )
-    script, style = ((_HERE / name).read_text("utf-8") for name in ("cards.js", "cards.css"))
+    script = (_HERE / "cards.js").read_text("utf-8")
+    style = (_HERE / "cards.css").read_text("utf-8")
     return fill_page(_HERE / "cards.html.j2", values, script=script, style=style)
 
 
@@ -62,17 +74,22 @@ def _order(pair: tuple[Card, CardVerdict]) -> tuple[Any, ...]:
 
 def _row(card: Card, verdict: CardVerdict, sizes: list[int]) -> dict[str, Any]:
     at = dict(zip(card.sizes, card.claimed, strict=True))
-    ceiling = card.control and card.defence.startswith(CEILING)
-    spread = {
-        size: max(shares) - min(shares)
-        for size, *shares in zip(card.sizes, *(run.certified for run in card.runs), strict=True)
-    }
+    spread = {}
+    for position, size in enumerate(card.sizes):
+        shares = [run.certified[position] for run in card.runs]
+        spread[size] = max(shares) - min(shares)
     seconds = [sum(run.seconds.values()) for run in card.runs if run.seconds]
     return {
         "card": card,
         "at": [at.get(size) for size in sizes],
         "spread": [spread.get(size) for size in sizes],
         "seconds": sum(seconds) / len(seconds) if seconds else None,
-        "kind": "ceiling" if ceiling else "control" if card.control else "defence",
+        "kind": _kind(card),
         "derived": verdict.status == "derived again",
     }
+
+
+def _kind(card: Card) -> str:
+    if not card.control:
+        return "defence"
+    return "ceiling" if card.defence.startswith(CEILING) else "control"
