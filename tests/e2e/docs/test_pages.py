@@ -137,9 +137,10 @@ def test_every_name_of_the_reference_exists(page):
 
 
 def test_every_dataset_says_where_its_files_come_from():
-    from agnncert.datasets.catalog import SOURCES
+    from agnncert.datasets.catalog import DATASETS, SOURCES
 
     page = (PROJECT / "docs" / "commands" / "datasets.md").read_text("utf-8")
+    assert [name for name in DATASETS if f"`{name}`" not in page] == []
     for name, source in SOURCES.items():
         lines = page[page.rindex(f"`{name}`") - 2000 :] if name == "big-vul-matched" else page
         assert f"`{name}`" in lines

@@ -9,6 +9,7 @@ import pytest
 
 import agnncert as ac
 from agnncert.attacks import AttackReport, VoteProblem, attack, greedy, random
+from agnncert.attacks.api import SEEDED
 from agnncert.graphs.canonical import canonical
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
@@ -36,7 +37,7 @@ def report_of(arena: dict[str, Any], kind: str, budgets: list[ac.Budget], certif
     if kind == "greedy":
         results = greedy(arena["problem"], None, budgets, features=arena["features"])
     else:
-        results = random(arena["problem"], None, budgets)
+        results = SEEDED[kind](arena["problem"], None, budgets, seed=0)
     return AttackReport(tuple(results), tuple(budgets), certificate)
 
 
