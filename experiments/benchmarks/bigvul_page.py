@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.report.figures import Curve, Level, Panel, draw_panels, laid_out
+from agnncert.report.drawing import Curve, Level, Panel, draw_panels
+from agnncert.report.tables import laid_out
 from experiments.benchmarks.bigvul import DESIGN, DESIGNS, FIT, GROUPS, MODEL, PROTOCOLS, SIZES, TRAINED_WITH, Row, read
 
 ROWS, PAGE = Path("experiments/results/bigvul.jsonl"), Path("experiments/benchmarks/results/bigvul.md")

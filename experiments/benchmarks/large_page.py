@@ -45,7 +45,7 @@ def page(rows: dict[str, Row]) -> str:
 
 def draw(rows: dict[str, Row], path: Path) -> bool:
     """Draws certified accuracy over size of the largest graph whose models were trained; whether there is one."""
-    from agnncert.report.figures import Curve, Panel, draw_panels
+    from agnncert.report.drawing import Curve, Panel, draw_panels
 
     trained = [row for row in at_groups(certified(rows), 80) if row["trained"]]
     if not trained:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from agnncert.datasets.catalog import dataset_info
 from agnncert.errors import SettingsError
-from agnncert.report.figures import Curve, Level, Panel, laid_out
+from agnncert.report.drawing import Curve, Level, Panel
+from agnncert.report.tables import laid_out
 from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED
 from experiments.paper import tables as paper
 from experiments.paper.rows import NAMES, Results, Row, read_rows, share

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agnncert.report.figures import Curve, Level, Panel
+from agnncert.report.drawing import Curve, Level, Panel
 from agnncert.training.rule_search import window
 from experiments.paper.prose import listed
 from experiments.paper.rows import NAMES, Results, Row, certified_at, share, spread_of

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from agnncert.report.figures import LEVELS, Curve, Level, Panel, last_size
+from agnncert.report.drawing import LEVELS, Curve, Level, Panel, last_size
 
 _APART = 0.062  # least distance between two labels in the margin, in units of the vertical axis
 

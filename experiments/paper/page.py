@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agnncert.datasets.catalog import dataset_info
-from agnncert.report.figures import Curve, Level, Panel, draw_panels
+from agnncert.report.drawing import Curve, Level, Panel, draw_panels
 from experiments.benchmarks import first_case
 from experiments.paper import defences, designed, prose, tables, votes
 from experiments.paper import tables as paper

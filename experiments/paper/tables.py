@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from agnncert.datasets.catalog import dataset_info
-from agnncert.report.figures import laid_out
+from agnncert.report.tables import laid_out
 from experiments.paper.rows import LETTER, MODELS, NAMES, Results, Row, Spread, certified_at, share, spread_of
 from experiments.paper.spec import DIVISIONS, Setting, main_setting
 

@@ -4,7 +4,7 @@ Rows are those of ``experiments.benchmarks.stacked`` and ``experiments.benchmark
 held against edges anywhere, one of one level against edges and nodes that come or go.
 """
 
-from agnncert.report.figures import Curve, Level, Panel
+from agnncert.report.drawing import Curve, Level, Panel
 from experiments.paper.defences import Line
 from experiments.paper.defences import curve as defended
 from experiments.paper.prose import listed

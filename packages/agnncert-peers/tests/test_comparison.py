@@ -16,7 +16,7 @@ from torch_geometric.nn import GCN as PyGCN
 import agnncert as ac
 from agnncert.certificates.budget import Budget
 from agnncert.errors import BudgetError, DivisionError, GraphError, SettingsError
-from agnncert.report.figures import laid_out
+from agnncert.report.tables import laid_out
 from agnncert_peers.compared import Comparison, _usual_defences
 from agnncert_peers.defences import defence_named
 from agnncert_peers.deletions import BiRS

@@ -25,7 +25,7 @@ from agnncert import __version__
 from agnncert.cli import Stopped
 from agnncert.cli.settings import read_toml
 from agnncert.errors import AgnncertError, SettingsError
-from agnncert.report.figures import csv_cell, laid_out
+from agnncert.report.tables import csv_cell, laid_out
 from agnncert.storage import visible, write_atomic
 
 log = logging.getLogger(__name__)

@@ -16,9 +16,10 @@ from agnncert.certificates.file import read_contents
 from agnncert.cli.folder import CHOICE, RunFolder, find_run
 from agnncert.errors import BudgetError, CertificateError, did_you_mean
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.report.figures import laid_out, save_figures, save_tables
+from agnncert.report.figures import save_figures, save_tables
 from agnncert.report.page import build_report
 from agnncert.report.summary import AT_MOST, BY_SIZE, VOTES_REFERENCE, ReportContext, summarise
+from agnncert.report.tables import laid_out
 from agnncert.report.text import beside, class_records, class_table, few_sizes, headline
 from agnncert.verifier.kinds import checker_of
 

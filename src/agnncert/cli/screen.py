@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from agnncert.progress import OnProgress, Progress
-from agnncert.report.figures import laid_out
+from agnncert.report.tables import laid_out
 
 _SECONDS_BETWEEN_LINES = 15.0
 

@@ -19,9 +19,10 @@ import pytest
 
 from agnncert.certificates.ids import id_array
 from agnncert.cli.folder import DATA, RunFolder
-from agnncert.report.figures import laid_out, save_tables
+from agnncert.report.figures import save_tables
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext
+from agnncert.report.tables import laid_out
 from tests.support.synthetic import made_up_certificate
 
 ESCAPES = "\x1b[2J\x9b31m\u202egnitset\u2066\x07\u200f\u2028\U000e0041"

@@ -13,7 +13,7 @@ import pytest
 from agnncert import storage, verdict
 from agnncert.cli.folder import RunFolder
 from agnncert.errors import AgnncertError
-from agnncert.report import figures
+from agnncert.report import tables
 from agnncert.report.summary import ReportContext
 from tests.e2e.cli import test_hostile_files as hostile
 from tests.support.mutations import edited
@@ -67,11 +67,11 @@ MUTATIONS = {
     "escapes of keys": (
         storage.visible, "{visible(name): ", "{name: ", hostile.test_a_context_is_shown_with_visible_escapes,
     ),
-    "formulas": (figures._csv_line, "map(csv_cell, cells)", "cells", hostile.test_tables_of_a_certificate_hold_no_formula),
-    "formulas with a sign": (figures.csv_cell, '"+", "-", ', "", hostile.test_a_table_holds_no_formula),
-    "formulas behind a tab": (figures.csv_cell, ', "\\t", "\\r"', "", hostile.test_a_table_holds_no_formula),
+    "formulas": (tables._csv_line, "map(csv_cell, cells)", "cells", hostile.test_tables_of_a_certificate_hold_no_formula),
+    "formulas with a sign": (tables.csv_cell, '"+", "-", ', "", hostile.test_a_table_holds_no_formula),
+    "formulas behind a tab": (tables.csv_cell, ', "\\t", "\\r"', "", hostile.test_a_table_holds_no_formula),
     "numbers are no formulas": (
-        figures.csv_cell, "cell if _NUMBER.fullmatch(cell) else ", "", hostile.test_a_table_holds_no_formula,
+        tables.csv_cell, "cell if _NUMBER.fullmatch(cell) else ", "", hostile.test_a_table_holds_no_formula,
     ),
     "formulas of results": (
         RunFolder.put_rows, "csv_cell(cell)", "cell", hostile.test_the_results_of_a_run_hold_no_formula,

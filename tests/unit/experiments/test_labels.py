@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from agnncert.report.figures import Curve, Level, Panel, draw_panels
+from agnncert.report.drawing import Curve, Level, Panel, draw_panels
 from experiments.paper.labels import label_beside, spaced
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from agnncert.report.figures import Curve, Level, Panel, _steps, draw_panels
+from agnncert.report.drawing import Curve, Level, Panel, _steps, draw_panels
 
 
 def test_the_same_rows_give_the_same_file_and_curves_differ_in_dash_and_marker(tmp_path) -> None:

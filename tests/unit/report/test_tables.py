@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from agnncert.report.figures import FORMATS, laid_out
+from agnncert.report.tables import FORMATS, laid_out
 
 TITLES, ROWS = ["name", "size"], [["a|b", "1,000"], ["50% & c_d – ~", "7\u00a0%"]]
 

@@ -25,7 +25,8 @@ from agnncert.graphs.task import infer_task
 from agnncert.models.build import count_classes
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.measures import MEASURES
-from agnncert.report.figures import FORMATS, Curve, Panel, draw_panels, laid_out
+from agnncert.report.drawing import Curve, Panel, draw_panels
+from agnncert.report.tables import FORMATS, laid_out
 from agnncert.stacked.settings import StackedSettings
 from agnncert.storage import write_atomic
 from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Study, fit_model, part_rows
