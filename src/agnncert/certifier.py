@@ -6,6 +6,7 @@ from typing import Any
 
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.auditing.model_audit import audit as audit_for_division
+from agnncert.certificates.class_names import names_in_data
 from agnncert.datasets.taught import require_true_labels, teaching_of_model
 from agnncert.defence import CertifyOptions, Engine, GraphData, Model, OperatingPoint, TargetChoice, Task, as_defence
 from agnncert.engine.arguments import require_order
@@ -55,7 +56,8 @@ def certify(
         progress: Is called while the work is done.
 
     Returns:
-        The certificate, with labels, radii and everything needed to answer other budgets.
+        The certificate, with labels, radii and everything needed to answer other budgets. Classes have the names of
+        ``data.class_names``, if there are as many as classes.
 
     Raises:
         ModelContractError: The model breaks an assumption of the proof.
@@ -70,6 +72,7 @@ def certify(
     chosen_defence.require_options(options)
     require_true_labels(data, targets)
     certificate = chosen_defence.certify(model, data, targets, options)
+    certificate = certificate.with_class_names(names_in_data(data, certificate.num_classes))
     teaching = teaching_of_model(model)
     if teaching is None:
         return certificate

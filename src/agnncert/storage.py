@@ -209,11 +209,11 @@ def _header(blob: bytes, longest: int) -> dict[str, Any]:
     if length > longest:
         raise ValueError(f": its header has {length:,} bytes, at most {longest:,} are read.")
     try:
-        outer = json.loads(blob[_LENGTH.size : _LENGTH.size + length], object_pairs_hook=_without_repetition)
+        outer = parse_json(blob[_LENGTH.size : _LENGTH.size + length])
         text = outer["__metadata__"][_KEY]
-        header = json.loads(text, object_pairs_hook=_without_repetition)
-    except _RepeatedError as reason:
-        raise ValueError(f": {reason}") from reason
+        header = parse_json(text)
+    except RepeatedNameError as reason:
+        raise ValueError(f": its header says the same thing twice ({reason}).") from reason
     except (ValueError, KeyError, TypeError, RecursionError) as reason:
         raise ValueError(": it does not begin with one's header.") from reason
     if not isinstance(header, dict):
@@ -232,15 +232,42 @@ def _is_canonical(header: dict[str, Any], text: str) -> bool:
         return False
 
 
-class _RepeatedError(Exception):
-    """A name stands twice in one JSON object."""
+class RepeatedNameError(ValueError):
+    """A name stands twice in one JSON object, so that readers may take one value or the other."""
+
+
+def parse_json(text: str | bytes, *, strict: bool = False) -> Any:
+    """Parses JSON that somebody else may have written, so that it can be read in one way only.
+
+    Args:
+        text: The JSON.
+        strict: Whether to refuse numbers that Python writes and JSON does not have: ``NaN`` and infinity. Defaults to
+            False.
+
+    Raises:
+        RepeatedNameError: A name stands twice in one object. Python's own reader takes the last one without a word.
+        ValueError: It is not JSON.
+
+    Example:
+        >>> parse_json('{"amount": 1, "amount": 2}')
+        Traceback (most recent call last):
+            ...
+        agnncert.storage.RepeatedNameError: "amount" stands twice in one object
+    """
+    return json.loads(text, object_pairs_hook=_without_repetition, parse_constant=_refuse_constant if strict else None)
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        raise _RepeatedError("its header says the same thing twice.")
+        names = [name for name, _ in pairs]
+        repeated = next(name for k, name in enumerate(names) if name in names[:k])
+        raise RepeatedNameError(f"{json.dumps(repeated)[:60]} stands twice in one object")
     return mapping
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON")
 
 
 def _canonical(header: dict[str, Any]) -> str:

@@ -13,9 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from agnncert.certificates.class_names import names_in_data
 from agnncert.certificates.file import Contents, read_contents
 from agnncert.errors import CertificateError, SettingsError, suggests_arguments
 from agnncert.notebook import framed, paragraph, table
+from agnncert.verifier.check import check_premise
 from agnncert.verifier.exclusions import wrong_exclusions
 from agnncert.verifier.kinds import checker_of
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from agnncert.proving.certificate import Certificate
 
 log = logging.getLogger(__name__)
+
+MOST_LISTED = 10  # classes in one line
 
 
 @dataclass(frozen=True)
@@ -171,13 +175,14 @@ def _check(
     contents, wrong = check_file(file)
     checked = [
         "the claim, word for word",
-        f"label, radius and new neighbours of {len(contents.arrays['row']):,} targets",
+        f"label, radius and new neighbours of {len(contents.arrays['row']):,} targets{_labels(contents)}",
     ]
     if contents.budgets:
         checked.append(f"{len(contents.budgets)} stated budgets")
     if contents.excluded:
         checked.append("how many targets cannot get which label")
-    alone = _Checked(wrong, checked, [*checker_of(contents.kind).not_checked(contents)], [])
+    names = ["what the classes are called: pass data"] if contents.class_names else []
+    alone = _Checked(wrong, checked, [*checker_of(contents.kind).not_checked(contents), *names], [])
     if wrong or data is None:
         return contents, alone
     from agnncert.defence import RecomputeOptions  # only here: the file alone needs no torch
@@ -185,7 +190,32 @@ def _check(
 
     found = check_against_graph(contents, data, model, RecomputeOptions(*options), defence)
     both = [*checked, *found.checked]
-    return contents, _Checked(found.wrong, both, found.not_checked, found.compared, found.notes_compared)
+    not_checked = [*found.not_checked, *_names_without_data(contents, data)]
+    wrong = [*found.wrong, *_other_names(contents, data)]
+    return contents, _Checked(wrong, both, not_checked, found.compared, found.notes_compared)
+
+
+def _labels(contents: Contents) -> str:
+    """Returns how many targets have which label, by the names of the classes. It is empty if they have none."""
+    label = contents.arrays["label"]
+    numbers = [(name, int((label == k).sum())) for k, name in enumerate(contents.class_names)]
+    listed = [f"{number:,} {name}" for name, number in numbers if number]
+    if not listed or len(listed) > MOST_LISTED:
+        return ""
+    return f": {', '.join(listed)}"
+
+
+def _other_names(contents: Contents, data: Any) -> Iterator[str]:
+    """Yields what is wrong if the classes of the data have other names than those of the file."""
+    named = names_in_data(data, len(contents.class_names)) if contents.class_names else ()
+    if named and named != contents.class_names:
+        yield f"the file calls the classes {', '.join(contents.class_names):.200}, the data {', '.join(named):.200}"
+
+
+def _names_without_data(contents: Contents, data: Any) -> Iterator[str]:
+    """Yields that nobody could compare the names of classes, if only the file has such names."""
+    if contents.class_names and not names_in_data(data, len(contents.class_names)):
+        yield "what the classes are called: the data gives them no such names"
 
 
 def _never_checked(contents: Contents, findings: _Checked) -> Iterator[str]:
@@ -216,7 +246,7 @@ def check_file(file: Path) -> tuple[Contents, list[str]]:
         CertificateError: It is no certificate, or its evidence contradicts itself, so that nothing follows from it.
     """
     contents = read_contents(file)
-    wrong = checker_of(contents.kind).check(contents)
+    wrong = [*check_premise(contents.claim), *checker_of(contents.kind).check(contents)]
     if not wrong and contents.excluded:
         wrong = wrong_exclusions(contents)
     return contents, wrong

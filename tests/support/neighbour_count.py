@@ -13,7 +13,7 @@ import torch
 from agnncert import __version__
 from agnncert.agreement import other_model, wrong_targets
 from agnncert.auditing.model_audit import audit
-from agnncert.certificates.claim import Claim
+from agnncert.certificates.claim import PREMISES, Claim
 from agnncert.defence import Defence, Findings
 from agnncert.divided.defence import WithoutEdges
 from agnncert.divisions.node import PerNeighbour
@@ -151,7 +151,7 @@ class NeighbourCount(Defence):
 def the_claim(ids, digests, note):
     """What such a certificate says."""
     covers = ("Edges and nodes added and deleted, and features of other nodes changed.",)
-    assumes = ("The target keeps its own features.",)
+    assumes = (*PREMISES, "The target keeps its own features.")
     not_proved = ("That the label is correct.",)
     unit = "one neighbour that comes, goes or has other features"
     shared = {"ids": ids, "digests": digests, "notes": (note,), "library_version": __version__}
@@ -171,7 +171,7 @@ def check(contents):
     evidence = CountEvidence.load(contents.evidence, contents.settings)
     claim = contents.claim
     expected = the_claim(claim.ids, claim.digests, claim.notes[0])
-    wrong = [*check_targets(contents, len(evidence.votes)), *check_claim(claim, expected, {"graph", "model"})]
+    wrong = [*check_targets(contents, *evidence.votes.shape), *check_claim(claim, expected, {"graph", "model"})]
     label, radius = evidence.label_and_radius()
     if not (np.array_equal(label, contents.arrays["label"]) and np.array_equal(radius, contents.arrays["radius"])):
         wrong.append("labels or radii do not follow from the counts")

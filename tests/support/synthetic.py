@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.claim import Claim, make_claim
+from agnncert.certificates.claim import PREMISES, Claim, make_claim
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import ABSTAIN, Votes, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
@@ -150,7 +150,7 @@ def sampled_certificate(rng: np.random.Generator, num_targets: int, num_classes:
         guarantee="probabilistic",
         unit="edges flipped at the target",
         covers=("edges at the target added or deleted",),
-        assumes=("The model is used as it was certified.",),
+        assumes=(*PREMISES, "The model is used as it was certified."),
         not_proved=("Anything about injected nodes.",),
         alpha=0.01,
         alpha_scope="each target",

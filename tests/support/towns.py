@@ -9,7 +9,6 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, global_mean_pool
 
 import agnncert as ac
-from agnncert.certificates.budget import COUNTS
 from agnncert.models.gnn import normalised
 
 CLASSES = 3
@@ -89,7 +88,7 @@ def towns(total: int = 6, count: int = 10, seed: int = 0, ids: bool = True) -> l
 
 def fits(cost: ac.Budget, budget: ac.Budget) -> bool:
     """Whether ``budget`` allows an attack that costs ``cost``."""
-    return all(getattr(cost, name) <= getattr(budget, name) for name in (*COUNTS, "target_features"))
+    return budget.allows(cost)
 
 
 def setting(task: str, division: str, num_groups: int = 7, **kwargs: Any) -> tuple[nn.Module, Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from agnncert.certificates.budget import Budget, Prices
-from agnncert.certificates.claim import Claim
+from agnncert.certificates.claim import PREMISES, Claim
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import Evidence
 
@@ -73,7 +73,7 @@ def toy_certificate(num_targets: int = 30) -> Certificate:
         guarantee="deterministic",
         unit=TOY_UNIT,
         covers=("Edges added.",),
-        assumes=("Points are points.",),
+        assumes=(*PREMISES, "Points are points."),
         not_proved=("Anything about injected nodes.",),
     )
     return Certificate(claim, ToyEvidence(points), np.arange(num_targets))

@@ -146,7 +146,7 @@ def test_questions_that_make_no_sense(running, path, status) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b'{"events": 3}', b'{"events": [], "more": 1}', b'{"events": [NaN]}', b"[" * 100_000, b"\xff\xfe",
+    [b"", b"{", b"[]", b'{"events": 3}', b'{"events": [], "more": 1}', b'{"events": [NaN]}', b'{"events": [], "id": "a", "id": "b"}', b"[" * 100_000, b"\xff\xfe",
      b'{"events": [], "id": 7}'],
 )  # fmt: skip
 def test_bodies_that_are_no_events(running, body) -> None:

@@ -202,3 +202,11 @@ def test_a_message_may_hold_one_event_or_several():
     one = Event("add_edge", 1, 2)
     assert plain_events(one.to_json()) == [one]
     assert plain_events([one.to_json(), one.to_json()]) == [one, one]
+
+
+def test_a_message_that_says_something_twice_is_not_applied(make, caplog):
+    with make() as live:
+        consumer = MemoryConsumer(b'[{"kind": "delete_node", "node": 100, "node": 101}]')
+        assert consume(consumer, live, running=consumer.running) == 0
+        assert 101 in live
+        assert '"node" stands twice' in caplog.text

@@ -3,6 +3,7 @@
 import random
 
 import agnncert as ac
+from agnncert.certificates.claim import PREMISES
 from agnncert_peers.steps import CompareSettings, compare_run
 
 
@@ -21,7 +22,9 @@ def test_a_column_of_a_table_marks_trusted_edges(tmp_path):
     )  # fmt: skip
     compared = compare_run(settings, tmp_path / "out")
     certificate = ac.load_certificate(next((tmp_path / "out" / "certificates").glob("*.cert")))
-    assert certificate.claim.assumes[0].startswith("Edges that are marked as trusted (column 0 of edge_attr")
+    assert certificate.claim.assumes[len(PREMISES)].startswith(
+        "Edges that are marked as trusted (column 0 of edge_attr"
+    )
     trusted = sum(line.endswith(",1") for line in edges)
     assert 0 < len(certificate.evidence.which) <= 2 * (len(edges) - trusted)
     assert compared.comparison.rows[0]["defence"].startswith("stacked-votes")

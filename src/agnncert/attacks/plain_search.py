@@ -340,7 +340,7 @@ class _Choices:
 
     def _injections(self, budget: Budget) -> Iterator[tuple[dict[Id, Sequence[float]], list[Pair]]]:
         """Injected nodes with their features, and their edges."""
-        links = list(_Subsets(self._ends, budget.edges_per_injected))
+        links = list(_Subsets(self._ends, budget.edges_per_injected)) if budget.inject_nodes else []
         for count in range(int(min(budget.inject_nodes, len(self.ids))) + 1):
             for names in itertools.combinations(self.ids, count) if self.any_order else [self.ids[:count]]:
                 for rows in itertools.product(self.features, repeat=count):

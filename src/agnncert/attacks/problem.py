@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from agnncert.attacks.results import AttackResult, cost_of
 from agnncert.attacks.unused_ids import UnusedIds
-from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, encode_id
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import Defence, GraphData, Model, TargetChoice
@@ -406,9 +406,8 @@ class _EdgeOrder:
 
 def _require_within(cost: Budget, budget: Budget, kind: str) -> None:
     """Refuses an attack that costs more than its budget."""
-    for name in (*COUNTS, "target_features"):
-        if getattr(cost, name) > getattr(budget, name):
-            raise BudgetError(f'the attack "{kind}" costs {cost}, and {budget} does not allow it.')
+    if not budget.allows(cost):
+        raise BudgetError(f'the attack "{kind}" costs {cost}, and {budget} does not allow it.')
 
 
 def num_columns(values: Tensor) -> int:

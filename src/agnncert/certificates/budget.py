@@ -22,7 +22,9 @@ PRICED = tuple(name for name in COUNTS if name != "edges_per_injected")
 
 @dataclass(frozen=True)
 class Budget:
-    """The most an attacker may change. Every field is zero by default, and ``math.inf`` means any number.
+    """The most an attacker may change. ``math.inf`` means any number.
+
+    Every field is zero by default, except that injected nodes may have any number of edges.
 
     An *edge* is an unordered pair of nodes: one or both directions, and any number of copies, count once.
 
@@ -32,7 +34,7 @@ class Budget:
         change_edges: Joined pairs given another weight, attribute or number of copies, or deprived of one of two
             directions. A changed edge gains no direction: that is an added one.
         inject_nodes: New nodes, with any features and under any unused id or the id of a deleted node.
-        edges_per_injected: Edges that each of them may bring, to old or new nodes.
+        edges_per_injected: Edges that each of them may bring, to old or new nodes. Any number by default.
         delete_nodes: Nodes removed with all their edges; never the target itself.
         change_features: Nodes whose features change arbitrarily, the target not counted.
         target_features: Whether the target's own features may change too.
@@ -46,7 +48,7 @@ class Budget:
     delete_edges: float = 0
     change_edges: float = 0
     inject_nodes: float = 0
-    edges_per_injected: float = 0
+    edges_per_injected: float = math.inf
     delete_nodes: float = 0
     change_features: float = 0
     target_features: bool = False
@@ -82,6 +84,18 @@ class Budget:
         """
         _require_fields(type(self), changes)
         return replace(self, **changes)
+
+    def allows(self, cost: "Budget") -> bool:
+        """Returns whether an attack that costs so much stays within this budget, field by field.
+
+        How many edges injected nodes have matters only if nodes are injected.
+
+        Example:
+            >>> Budget(add_edges=2).allows(Budget(add_edges=1)), Budget(inject_nodes=1).allows(Budget(add_edges=1))
+            (True, False)
+        """
+        compared = [name for name in COUNTS if name != "edges_per_injected" or cost.inject_nodes]
+        return all(getattr(cost, name) <= getattr(self, name) for name in (*compared, "target_features"))
 
     @property
     def injected_edges(self) -> float:

@@ -12,6 +12,17 @@ from agnncert.certificates.theorem_facts import THEOREMS, TheoremFacts, theorem_
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import CertificateError
 
+# What every certificate assumes about a graph, whatever the defence: a claim without it is refused.
+FEATURES_FIXED = (
+    "No node's features are computed from the edges, and no weight or attribute of an edge from other edges: an attack "
+    "on one edge leaves them as they are."
+)
+# What the claims of all defences begin with that prove nothing about training.
+PREMISES = (
+    "The training data are trusted: nothing is proved about attacks on them, and the model is taken as given.",
+    FEATURES_FIXED,
+)
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -25,7 +36,7 @@ class Claim:
         guarantee: ``"deterministic"`` or ``"probabilistic"``.
         unit: What one step of the radius counts.
         covers: Changes that the statements speak about.
-        assumes: What must be true for the statements to hold.
+        assumes: What must be true for the statements to hold. It begins with ``PREMISES``.
         not_proved: What a reader might expect, but is not proved.
         ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
         tolerance: Relative rounding error of a logit. Votes within twice this of a tie count for the rival.
@@ -61,8 +72,8 @@ class Claim:
     def __str__(self) -> str:
         lines = [f"One step of the radius: {self.unit}."]
         lists = {
-            "Covered:": self.covers,
             "Assumed:": self.assumes,
+            "Covered:": self.covers,
             "Not proved:": self.not_proved,
             "Notes:": self.notes,
         }
@@ -243,6 +254,7 @@ class _Words:
 
     def assumes(self) -> Iterator[str]:
         """Yields what must be true."""
+        yield from PREMISES
         if self.facts.task == "node":
             yield "The target is not deleted and keeps its id."
         if not self.target_features:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.claim import Claim
+from agnncert.certificates.class_names import checked_class_names
 from agnncert.certificates.ids import id_array
 from agnncert.errors import BudgetError, CertificateError
 from agnncert.storage import Arrays, is_command, read_sealed, write_sealed
@@ -48,6 +49,7 @@ LARGEST_NUMBER = 2**128
 DEEPEST = 8  # lists and objects within each other
 ROOM_FOR_IDS = 2**25  # characters
 _EXACT = 2**53  # whole numbers up to here are exact in floating point
+_DEFAULT = Budget()
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Contents:
             absent.
         excluded: For each budget and class, the stated number of targets that cannot get this label. The numbers of a
             budget are empty if the file does not state them, and all of this is empty if it does so for no budget.
+        class_names: What each class is called. It is empty if classes have numbers only.
     """
 
     kind: str
@@ -78,6 +81,7 @@ class Contents:
     arrays: Arrays
     issued: dict[str, str] = field(default_factory=dict)
     excluded: tuple[tuple[int, ...], ...] = ()
+    class_names: tuple[str, ...] = ()
 
 
 def checked_issue(issued: Any) -> dict[str, str]:
@@ -139,6 +143,8 @@ def write_contents(path: str | Path, contents: Contents) -> None:
     }
     if contents.issued:
         header["issued"] = checked_issue(contents.issued)
+    if contents.class_names:
+        header["class_names"] = list(checked_class_names(contents.class_names))
     arrays = {name: array for name, array in contents.arrays.items() if name != "target"}
     arrays |= _ids_to_arrays(contents.arrays["target"])
     arrays |= {_PREFIX + name: array for name, array in contents.evidence.items()}
@@ -162,6 +168,7 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
     """Returns what header and arrays of a file say."""
     _check_plain(header)
     issued = checked_issue(header.pop("issued")) if "issued" in header else {}
+    class_names = _class_names(header.pop("class_names")) if "class_names" in header else ()
     _check_fields(header)
     statements = _statements(header["statements"])
     evidence = {name: array for name, array in arrays.items() if name.startswith(_PREFIX)}
@@ -176,7 +183,16 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         arrays=_checked(_arrays_to_ids(others), len(statements)),
         issued=issued,
         excluded=checked_exclusions(tuple(statement.excluded for statement in statements)),
+        class_names=class_names,
     )
+
+
+def _class_names(stored: Any) -> tuple[str, ...]:
+    """Returns the names of classes that a header states. A file without names does not state an empty list of them."""
+    names = checked_class_names(stored)
+    if not names:
+        raise CertificateError("the header has a list of class names without a name.")
+    return names
 
 
 def _check_fields(header: dict[str, Any]) -> None:
@@ -294,11 +310,17 @@ def _statements_to_json(contents: Contents) -> list[dict[str, Any]]:
 
 
 def _budget_to_json(budget: Budget) -> dict[str, Any]:
-    """Returns the fields of a budget that are not 0. JSON has no infinity, so it is spelled out."""
+    """Returns the fields of a budget that differ from their defaults. JSON has no infinity, so it is spelled out.
+
+    How many edges injected nodes may have is written wherever nodes are injected, so that nobody has to know a default.
+    """
     counts = {name: getattr(budget, name) for name in COUNTS}
-    stored: dict[str, Any] = {
-        name: "inf" if math.isinf(value) else int(value) for name, value in counts.items() if value
-    }
+    if not budget.inject_nodes and budget.edges_per_injected == _DEFAULT.edges_per_injected:
+        del counts["edges_per_injected"]
+    stored: dict[str, Any] = {}
+    for name, value in counts.items():
+        if value or name == "edges_per_injected":
+            stored[name] = "inf" if math.isinf(value) else int(value)
     if budget.target_features:
         stored["target_features"] = True
     return stored

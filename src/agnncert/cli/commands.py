@@ -334,10 +334,15 @@ def show(
         return
     reported = report_run(file, write=False)
     claim = reported.claim
-    text = f"{claim.division or claim.method}, {claim.guarantee}, {claim.task}s\n{claim}"
+    names = [f"{k} is {name}" for k, name in enumerate(reported.class_names)]
+    classes = [f"Classes: {', '.join(names)}."] if names else []
+    text = "\n".join([f"{claim.division or claim.method}, {claim.guarantee}, {claim.task}s", *classes, str(claim)])
     issued = [f"Issued {name}: {value}" for name, value in reported.issued.items()]
     said = [*reported.sentences[:2], *([f"\n{reported.table}"] if reported.table else [])]
-    stated = {"excluded": reported.excluded, "issued": reported.issued, "classes": reported.classes}
+    stated = {
+        "excluded": reported.excluded, "issued": reported.issued, "classes": reported.classes,
+        "class_names": reported.class_names,
+    }  # fmt: skip
     excluded = [f"Excluded, {line}" for line in reported.excluded]
     Screen(json).result({**claim.to_json(), **stated}, "\n".join([text, *excluded, *issued, *said]))
 

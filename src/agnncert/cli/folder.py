@@ -26,7 +26,7 @@ from agnncert.cli import Stopped
 from agnncert.cli.settings import read_toml
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.report.tables import csv_cell, laid_out
-from agnncert.storage import visible, write_atomic
+from agnncert.storage import parse_json, visible, write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class RunFolder:
         file = self.path / "results.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
         try:
-            rows = [json.loads(line) for line in lines]
+            rows = [parse_json(line) for line in lines]
         except ValueError as error:
             raise SettingsError(f"{file} is damaged: {error}.") from error
         return rows if step is None else [row for row in rows if row["step"] == step]
@@ -165,7 +165,7 @@ class RunFolder:
         """A JSON file of this folder; empty if there is none."""
         file = self.path / name
         try:
-            return dict(visible(json.loads(file.read_text(encoding="utf-8")))) if file.is_file() else {}
+            return dict(visible(parse_json(file.read_text(encoding="utf-8")))) if file.is_file() else {}
         except (ValueError, TypeError) as error:
             raise SettingsError(f"{file} is damaged: {error}.") from error
 

@@ -103,7 +103,9 @@ def statement(certificate: Certificate, verdict: Verdict, subjects: Sequence[Pat
     claim, complete = certificate.claim, len(verdict.compared) == 2 and not verdict.warnings
     headline = report_certificate(certificate, subjects[0], None, write=False).sentences[:2]
     content = base64.b64encode(json.dumps(claim.to_json(), sort_keys=True).encode()).decode()
-    about = {"issued": dict(certificate.issued), "proved": list(headline)}
+    about: dict[str, Any] = {"issued": dict(certificate.issued), "proved": list(headline)}
+    if certificate.class_names:
+        about["class_names"] = list(certificate.class_names)
     described = [
         {"name": f"{name}, as digested by agnncert", "digest": {"sha256": digest}}
         for name, digest in claim.digests.items()
@@ -129,13 +131,16 @@ def redacted(certificate: Certificate, file: Path) -> dict[str, Any]:
     """What a certificate says about all targets together: claim, curves and digests, but no target."""
     summary = summarise(certificate, None)
     curves = {"all": _points(summary.certified)}
-    curves |= {f"recall of class {k}": _points(curve) for k, curve in sorted(summary.recalls.items())}
+    for k, curve in sorted(summary.recalls.items()):
+        name = f" ({certificate.class_names[k]})" if certificate.class_names else ""
+        curves[f"recall of class {k}{name}"] = _points(curve)
     return {
         "format": REDACTED,
         "note": _REDACTED_NOTE,
         "certificate_sha256": _sha256(file),
         "issued": dict(certificate.issued),
         "claim": certificate.claim.to_json(),
+        "class_names": list(certificate.class_names),
         "targets": summary.num_targets,
         "targets_of_each_class": summary.support.tolist(),
         "certified": "accuracy" if summary.truth is not None else "share",

@@ -39,6 +39,7 @@ class Reported:
     sentences: tuple[str, str, str]  # what is proved, what must be read with it, how to verify it
     table: str  # what is certified of each class at a few sizes; empty if no truth is known
     classes: list[dict[str, Any]]  # the same as records
+    class_names: tuple[str, ...]  # what the certificate calls its classes; empty if they have numbers only
 
     @property
     def text(self) -> str:
@@ -95,12 +96,15 @@ def report_certificate(
     classes = class_records(summary, [-1, *few_sizes(summary)])
     said = (proved, read_with, check)
     stated = exclusions(file, context.class_names)
-    return Reported(certificate.claim, stated, certificate.issued, page, files, said, table, classes)
+    return Reported(
+        certificate.claim, stated, certificate.issued, page, files, said, table, classes, certificate.class_names
+    )
 
 
 def exclusions(file: Path, names: Sequence[str] | None) -> tuple[str, ...]:
     """What a file states about labels that targets cannot get, a line for each budget."""
     contents, lines = read_contents(file), []
+    names = names or contents.class_names
     for budget, numbers in zip(contents.budgets, contents.excluded, strict=False):
         words = []
         for k, number in enumerate(numbers):
@@ -127,8 +131,15 @@ def about_budget(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     for k in range(possible.shape[1]):
         others = int((certificate.label != k).sum())
         excluded[k] = int((~possible[:, k]).sum())
-        lines.append(f"  {excluded[k]:,} of the {others:,} targets with another label cannot get label {k}.")
-    return {"labels_that_hold": held, "possible_labels": mean, "excluded": excluded}, "\n".join(lines)
+        name = _label_word(certificate, k)
+        lines.append(f"  {excluded[k]:,} of the {others:,} targets with another label cannot get {name}.")
+    answer = {"labels_that_hold": held, "possible_labels": mean, "excluded": excluded}
+    return {**answer, "class_names": certificate.class_names}, "\n".join(lines)
+
+
+def _label_word(certificate: Certificate, k: int) -> str:
+    """Returns a label by the name of its class, or by its number."""
+    return f"the label “{certificate.class_names[k]}”" if certificate.class_names else f"label {k}"
 
 
 def about_prices(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -145,9 +156,11 @@ def about_prices(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
             least, middle = (float(cost[place]) for place in (0, (len(cost) - 1) // 2))
             known = [price if math.isfinite(price) else "inf" for price in (least, middle)]
             costs["any label" if k is None else f"label {k}"] = known
-            what = "that changes a label" if k is None else f"that gives another target label {k}"
+            what = "that changes a label"
+            if k is not None:
+                what = f"that gives another target {_label_word(certificate, k)}"
             lines.append(f"  {what}: {least:g}; for half of them {middle:g} or more")
-    return {"prices": costs}, "\n".join(lines)
+    return {"prices": costs, "class_names": certificate.class_names}, "\n".join(lines)
 
 
 def _unlimited(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,7 +181,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         undefended = known.get("accuracy on the whole graph")
     on_graphs = certificate.claim.task == "graph"
     no_edges = known.get("accuracy, no edges")
-    names = data.get("class_names")
+    names = certificate.class_names or data.get("class_names")
     unit = addons("agnncert.attack_units").get(str(data.get("name")))
     times = {name: known[name] for name in ("seconds of training", "seconds of certification") if name in known}
     return ReportContext(

@@ -28,6 +28,11 @@ from agnncert.models.io import load_description, load_model
 from agnncert.proving.certificate import Certificate
 from agnncert.study import Study
 
+
+class DataChangedError(SettingsError):
+    """The data in a run folder, or the data that it names, is not what the run was made from."""
+
+
 SomeData = TypeVar("SomeData", bound=DataSettings)
 SomeSettings = TypeVar("SomeSettings", bound=DefenceSettings)
 
@@ -235,7 +240,7 @@ def load_run_data(folder: RunFolder, root: str | None = None) -> Any:
 def _unchanged_data(folder: RunFolder, settings: DataSettings) -> CanonicalData:
     canonical_data = CanonicalData.of(load_data(settings))
     if dataset_digest(canonical_data) != folder.data.get("digest"):
-        raise SettingsError(
+        raise DataChangedError(
             f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."
         )
     return canonical_data

@@ -1,5 +1,6 @@
 """The step that verifies: ``verify_named`` compares a certificate with data and model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,9 @@ from agnncert.cli.data import load_data
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.models import trained_model
 from agnncert.cli.settings import DefenceSettings
-from agnncert.cli.studies import load_run_data, model_of_run, stored_settings
+from agnncert.cli.studies import DataChangedError, load_run_data, model_of_run, stored_settings
 from agnncert.cli.user_code import is_module_spec
-from agnncert.errors import SettingsError
+from agnncert.errors import DatasetError, SettingsError
 from agnncert.progress import OnProgress
 from agnncert.verdict import Verdict, verify
 
@@ -30,9 +31,25 @@ def verify_named(
     own_data = bool(named.data) and data_run is None
     if run is None and not own_data:
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
-    data = load_data(named) if run is None or own_data else load_run_data(run, named.root)
+    if run is None or own_data:
+        data = load_data(named)
+    else:
+        try:
+            data = load_run_data(run, named.root)
+        except DataChangedError:
+            return _refused(certificate, f"the data of {run} is not what the run was made from: its digest differs")
+        except DatasetError as error:
+            if not run.tables.is_dir():  # a dataset that is not on this machine
+                raise
+            return _refused(certificate, f"the data of {run} is not what the run was made from: {error}")
     model = _model_to_check(run, named, data, own_data, recheck)
     return verify(certificate, data=data, model=model, recheck=recheck, seed=named.seed, progress=on_progress)
+
+
+def _refused(certificate: Path, reason: str) -> Verdict:
+    """Returns the verdict on a run whose data is not what it was made from. Its file is checked all the same."""
+    alone = verify(certificate)
+    return replace(alone, holds=False, reasons=(reason, *alone.reasons))
 
 
 def _model_to_check(run: RunFolder | None, named: DefenceSettings, data: Any, own_data: bool, recheck: float) -> Any:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from agnncert.datasets.columns import Table, shortlist
 from agnncert.errors import DatasetError, did_you_mean
+from agnncert.storage import parse_json
 
 FORMAT = "agnncert-encoding-1"
 KINDS = ("number", "category", "date")
@@ -176,7 +177,7 @@ class Encoding:
     def from_json(cls, text: str) -> Self:
         """Returns the encoding that ``to_json`` wrote, or raises DatasetError if the text is none."""
         try:
-            stored = json.loads(text)
+            stored = parse_json(text)
             if stored.pop("format") != FORMAT or set(stored) != {"nodes", "edges"}:
                 raise ValueError("it is of another format")
             nodes = tuple(_column(column) for column in stored["nodes"])

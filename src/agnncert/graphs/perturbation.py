@@ -57,15 +57,17 @@ class Perturbation:
         injected_ends = []
         for pair in distinct_pairs(self.add_edges):
             injected_ends.append([node for node in dict.fromkeys(pair) if node in injected])
-        return Budget(
+        spent = Budget(
             add_edges=injected_ends.count([]),
             delete_edges=len(distinct_pairs(self.delete_edges)),
             change_edges=len(distinct_pairs([(u, v) for u, v, _ in self.change_edges])),
             inject_nodes=len(injected),
-            edges_per_injected=least_load([nodes for nodes in injected_ends if nodes]),
             delete_nodes=len(_distinct(self.delete_nodes)),
             change_features=len(_distinct(self.change_features)),
         )
+        if not injected:
+            return spent
+        return spent.but(edges_per_injected=least_load([nodes for nodes in injected_ends if nodes]))
 
     def apply(self, data: Data) -> Data:
         """Returns the attacked graph: surviving nodes in their order, then the injected ones.

@@ -21,7 +21,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from agnncert.errors import ModelContractError, did_you_mean
 from agnncert.models.build import build_from_config
-from agnncert.storage import write_atomic
+from agnncert.storage import parse_json, write_atomic
 
 FORMAT = "agnncert-model-1"
 PathLike = str | os.PathLike[str]
@@ -104,7 +104,7 @@ def load_description(path: PathLike) -> dict[str, Any]:
     """
     description = _ModelFiles.of(path).description
     try:
-        facts = json.loads(_read(description))
+        facts = parse_json(_read(description))
     except ValueError as error:
         raise ModelContractError(f"{description} is not JSON: {error}") from error
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:

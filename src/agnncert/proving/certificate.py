@@ -7,6 +7,7 @@ import math
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cached_property, wraps
@@ -18,7 +19,8 @@ import numpy.typing as npt
 
 from agnncert.addons import ADD_ON_KINDS, addons
 from agnncert.certificates.budget import COUNTS, Budget, Prices
-from agnncert.certificates.claim import Claim
+from agnncert.certificates.claim import FEATURES_FIXED, Claim
+from agnncert.certificates.class_names import checked_class_names, class_word
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
@@ -96,6 +98,16 @@ class Decision:
         return float(self._certificate.max_certified(kind, **other_fields)[self._position])
 
     @property
+    def has_name(self) -> bool:
+        """Whether the certificate has names for its classes."""
+        return bool(self._certificate.class_names)
+
+    @property
+    def class_name(self) -> str:
+        """The name of the label, or "class" and its number if the certificate has no names."""
+        return self._certificate.class_word(self.label)
+
+    @property
     def withstands(self) -> dict[str, float]:
         """The largest certified amount of each kind of change alone. Injected nodes may have any number of edges.
 
@@ -106,7 +118,8 @@ class Decision:
     def __repr__(self) -> str:
         truth = "" if self.truth is None else f", truth={self.truth}"
         votes = self.votes.tolist()
-        return f"Decision({self.target!r}, label={self.label}, radius={self.radius}, votes={votes}{truth})"
+        name = f" ({self.class_name})" if self.has_name else ""
+        return f"Decision({self.target!r}, label={self.label}{name}, radius={self.radius}, votes={votes}{truth})"
 
     def _repr_html_(self) -> str:
         """Returns what a notebook shows."""
@@ -129,6 +142,7 @@ class Certificate:
         truth: True class of each target, negative where it is unknown, shape ``[n]``. None if none was given.
         degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
         issued: Who issued it (``by``), when (``on``), for which ``system`` and ``until`` when, as far as it is stated.
+        class_names: What each class is called, by its number. It is empty if classes have numbers only.
         label: The proved label, shape ``[n]``.
         radius: The largest attack, in steps of ``claim.unit``, that cannot change it, shape ``[n]``. It is -1 if
             nothing is proved.
@@ -141,6 +155,7 @@ class Certificate:
     truth: IntArray | None = None
     degree: IntArray | None = None
     issued: Mapping[str, str] = field(default_factory=dict)
+    class_names: tuple[str, ...] = ()
     label: IntArray = field(init=False, repr=False)
     radius: IntArray = field(init=False, repr=False)
 
@@ -156,6 +171,12 @@ class Certificate:
             if value is not None:
                 self._set(name, np.asarray(value, dtype=np.int64))
         self._check_shapes()
+        self._check_classes()
+        if FEATURES_FIXED not in self.claim.assumes:
+            raise CertificateError(
+                "the claim does not say that no node's features are computed from the edges, which every proof about a "
+                "graph rests on: begin its assumptions with *PREMISES of agnncert.certificates.claim."
+            )
         self.evidence.check_claim(self.claim)
         _check_once("target", self.target)
         _check_once("row", self.row)
@@ -171,6 +192,33 @@ class Certificate:
                 raise CertificateError(
                     f'"{name}" has shape {value.shape}: expected one entry for each target, ({self.num_targets},).'
                 )
+
+    def _check_classes(self) -> None:
+        names = checked_class_names(tuple(self.class_names))
+        if names and len(names) != self.num_classes:
+            raise CertificateError(f"{len(names)} classes have names: there are {self.num_classes} classes.")
+        self._set("class_names", names)
+
+    def with_class_names(self, names: Sequence[str]) -> "Certificate":
+        """Returns the same certificate with names for its classes, in the order of their numbers.
+
+        Raises:
+            CertificateError: Two classes have the same name, there are not as many names as classes, or a name is
+                empty, too long or no line of text.
+        """
+        named = copy(self)
+        named._set("class_names", tuple(names))
+        named._check_classes()
+        return named
+
+    def class_word(self, k: int) -> str:
+        """Returns the name of a class, or "class" and its number if it has none."""
+        return class_word(self.class_names, k)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return self.evidence.num_classes
 
     @cached_property
     def num_targets(self) -> int:
@@ -328,7 +376,7 @@ class Certificate:
         _require_budget(budget)
         return self.evidence.holds(budget)
 
-    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
+    def cheapest(self, prices: Prices, label: int | str | None = None) -> FloatArray:
         """Returns what flipping each target costs at least, shape ``[n]``. No attack that changes its label costs less.
 
         The price is ``math.inf`` where no attack with these prices changes the label, and 0 where the label itself is
@@ -340,9 +388,9 @@ class Certificate:
 
         Args:
             prices: What each kind of change costs.
-            label: Restricts the question to attacks that give targets this label ("fraud to genuine"). Targets that
-                have it cost nothing. With more than two classes the price is a bound: what it costs to beat the present
-                label. Defaults to attacks that give any other label.
+            label: Restricts the question to attacks that give targets this label ("fraud to genuine"), by its number or
+                its name. Targets that have it cost nothing. With more than two classes the price is a bound: what it
+                costs to beat the present label. Defaults to attacks that give any other label.
 
         Example: ``cert.cheapest(Prices(add_edges=1, inject_nodes=20))``.
         """
@@ -376,14 +424,14 @@ class Certificate:
             _require_budget(at)
         return self.evidence.possible(at)
 
-    def excluded(self, label: int, at: Budget | Prices | float) -> BoolArray:
+    def excluded(self, label: int | str, at: Budget | Prices | float) -> BoolArray:
         """Returns whether no attack within a budget gives a target this label, shape ``[n]``.
 
         An example is "fraud cannot become genuine". This is the opposite of a column of :meth:`possible`. It is False
         for targets that have this label without an attack.
 
         Args:
-            label: The class.
+            label: The class, by its number or its name.
             at: What the attacker may do, or a size in steps of ``claim.unit``.
 
         Raises:
@@ -392,10 +440,14 @@ class Certificate:
         return ~self.possible(at)[:, self._class(label)]
 
     def _class(self, label: object) -> int:
-        """Returns a class as a number that the certificate has."""
-        num_classes = self.counts.shape[1]
-        if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or not 0 <= label < num_classes:
-            raise SettingsError(f"label={label!r:.60}: the classes are 0 to {num_classes - 1}.")
+        """Returns a class as a number that the certificate has. It may be given by its name."""
+        if isinstance(label, str):
+            if label in self.class_names:
+                return self.class_names.index(label)
+            known = ", ".join(self.class_names) or f"0 to {self.num_classes - 1}, without names"
+            raise SettingsError(f"label={label!r:.60}: the classes are {known}.")
+        if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or not 0 <= label < self.num_classes:
+            raise SettingsError(f"label={label!r:.60}: the classes are 0 to {self.num_classes - 1}.")
         return int(label)
 
     def max_certified(self, kind: str, **other_fields: Any) -> FloatArray:
@@ -490,6 +542,7 @@ class Certificate:
             arrays=self._arrays(answers.holds),
             issued=dict(self.issued if issued is None else issued),
             excluded=tuple(excluded),
+            class_names=self.class_names,
         )
         write_contents(path, contents)
 
@@ -503,6 +556,7 @@ class Certificate:
             broken_at_most=(),
             evidence=self.evidence.tensors(),
             arrays={},
+            class_names=self.class_names,
         )
 
     def _arrays(self, holds: BoolArray) -> dict[str, npt.NDArray[Any]]:
@@ -664,7 +718,12 @@ def load_certificate(path: str | Path) -> Certificate:
         evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
         optional: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *KNOWN)}
         certificate = Certificate(
-            contents.claim, evidence, contents.arrays["target"], issued=contents.issued, **optional
+            contents.claim,
+            evidence,
+            contents.arrays["target"],
+            issued=contents.issued,
+            class_names=contents.class_names,
+            **optional,
         )
     except AgnncertError as error:
         raise CertificateError(f"{path}: {error}") from error

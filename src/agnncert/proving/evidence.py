@@ -122,6 +122,11 @@ class Evidence(ABC):
     def counts(self) -> IntArray:
         """Votes, scores or samples per target and class, shape ``[n, C]``."""
 
+    @property
+    def num_classes(self) -> int:
+        """Number of classes ``C``. A kind for which counting takes long overrides this."""
+        return int(self.counts.shape[1])
+
     def count_columns(self) -> dict[str, npt.NDArray[Any]]:
         """Returns the counts as columns of a table, one of shape ``[n]`` for each class, by name.
 
@@ -317,6 +322,11 @@ class VoteEvidence(VoteRecord, Evidence):
     def num_predictions(self) -> int:
         """The number of subgraphs."""
         return self.votes.num_groups
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return self.votes.num_classes
 
     @property
     def counts_neighbours(self) -> bool:

@@ -37,9 +37,10 @@ def pay(price: float, amount: ArrayLike) -> FloatArray:
 
 
 def priced_budgets(prices: Prices) -> Iterator[tuple[Budget, float]]:
-    """Yields a budget of one change for each kind of change, and its price."""
+    """Yields a budget of one change for each kind of change, and its price. Edges of a new node are paid for by one."""
+    no_change = Budget(edges_per_injected=0)
     for name in PRICED:
-        yield Budget().but(**{name: 1}), getattr(prices, name)
+        yield no_change.but(**{name: 1}), getattr(prices, name)
     yield Budget(inject_nodes=1, edges_per_injected=1), prices.inject_nodes + prices.injected_edges
     yield Budget(target_features=True), prices.target_features
 

@@ -21,8 +21,10 @@ def in_words(certificate: "Certificate") -> str:
     made_by = f"{claim.method}, {claim.division}" if claim.division else claim.method
     plural = "" if certificate.num_targets == 1 else "s"
     targets = f"{certificate.num_targets:,} {claim.task}{plural}"
-    lines = [f"Certificate of {targets} in {certificate.counts.shape[1]} classes ({made_by})"]
+    lines = [f"Certificate of {targets} in {certificate.num_classes} classes ({made_by})"]
     entries = [("guarantee", _guarantee(certificate))]
+    if certificate.class_names:
+        entries.append(("classes", ", ".join(certificate.class_names)))
     if certificate.num_targets:
         entries += _accuracy(certificate)
         entries += _radii(certificate)
@@ -54,7 +56,7 @@ def _accuracy(certificate: "Certificate") -> list[tuple[str, str]]:
     certified = certificate.measures(at=1)
     share = clean.support[rare] / num_labelled
     recall = f"recall {clean.recall[rare]:.1%}, certified at size 1 {certified.recall[rare]:.1%}"
-    return [("accuracy", accuracy), ("rarest", f"class {rare}, {share:.1%} of them: {recall}")]
+    return [("accuracy", accuracy), ("rarest", f"{certificate.class_word(rare)}, {share:.1%} of them: {recall}")]
 
 
 def _radii(certificate: "Certificate") -> list[tuple[str, str]]:
@@ -106,7 +108,7 @@ def decision_in_html(decision: "Decision") -> str:
 def _texts(decision: "Decision", names: list[str]) -> list[str]:
     texts = {
         "target": str(decision.target),
-        "label": str(decision.label),
+        "label": decision.class_name if decision.has_name else str(decision.label),
         "truth": _truth(decision),
         "radius": "none" if decision.radius < 0 else f"{decision.radius:,}",
         "votes": " : ".join(map(str, decision.votes.tolist())),

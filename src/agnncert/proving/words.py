@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agnncert.certificates.claim import Claim
+from agnncert.certificates.class_names import class_word
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,7 @@ class Subject:
 
     def class_word(self, k: int) -> str:
         """Returns the name of a class, or "class" and its number."""
-        if self.class_names is None or k >= len(self.class_names):
-            return f"class {k}"
-        return str(self.class_names[k])
+        return class_word(self.class_names, k)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ certified (and correct) at each size of an attack.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +87,7 @@ class ReportContext:
         truth: True class of each target, in the order of ``certificate.target``. Defaults to ``certificate.truth``;
             if that is unknown too, the report shows shares of unchanged labels instead of accuracy.
         degree: Edges at each target (node task) or in each target (graph task). Defaults to ``certificate.degree``.
-        class_names: Name of each class.
+        class_names: Name of each class. Defaults to ``certificate.class_names``.
         dataset: Name of the data.
         undefended: Accuracy of the same kind of model, trained and used without a defence.
         mlp: Accuracy of a multi-layer perceptron on the features alone (node task).
@@ -373,6 +373,8 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
         SettingsError: The context does not fit the certificate.
     """
     context = context or ReportContext()
+    if context.class_names is None and certificate.class_names:
+        context = replace(context, class_names=certificate.class_names)
     n, num_classes = certificate.counts.shape
     if context.class_names is not None and len(context.class_names) != num_classes:
         raise SettingsError(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agnncert import __version__
-from agnncert.certificates.claim import LOCALITY, Claim, about_encoding, about_ids, all_changes
+from agnncert.certificates.claim import LOCALITY, PREMISES, Claim, about_encoding, about_ids, all_changes
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.stacked.record import STEPS, StackedRecord
 
@@ -39,6 +39,7 @@ def make_stacked_claim(
         unit=THEOREMS["per-neighbour/node"].division.unit,
         covers=tuple(all_changes(by_row, keeps_nodes=False)),
         assumes=(
+            *PREMISES,
             *before,
             "The target is not deleted and keeps its id.",
             "The target's own features are unchanged.",

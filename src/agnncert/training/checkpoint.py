@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from agnncert.errors import SettingsError
-from agnncert.storage import Arrays, read_sealed, write_sealed
+from agnncert.storage import Arrays, parse_json, read_sealed, write_sealed
 
 StateDict = dict[str, Tensor]
 
@@ -70,7 +70,7 @@ def load_state(
     """
     try:
         header, arrays = read_sealed(path, FORMAT, VERSION, "checkpoint of this version", SettingsError)
-        numbers = json.loads(header["state"])
+        numbers = parse_json(header["state"])
         stored = numbers.pop("identity")
         changed = sorted(k for k in identity.keys() | stored.keys() if identity.get(k) != stored.get(k))
         if not changed:

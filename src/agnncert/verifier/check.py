@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.claim import Claim
+from agnncert.certificates.claim import FEATURES_FIXED, Claim
 from agnncert.certificates.file import Contents
 
 # What a claim says that its evidence does not imply: anyone with the graph and the model can check it.
@@ -35,8 +35,20 @@ def check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[st
             yield f'the claim\'s "{name}" is not what its evidence allows it to say'
 
 
-def check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
-    """Yields what is wrong with the list of targets."""
+def check_premise(claim: Claim) -> Iterator[str]:
+    """Yields what is wrong with a claim of any kind that leaves out what every proof about a graph rests on."""
+    if FEATURES_FIXED not in claim.assumes:
+        yield "the claim does not say that no node's features are computed from the edges"
+
+
+def check_targets(contents: Contents, num_targets: int, num_classes: int) -> Iterator[str]:
+    """Yields what is wrong with the list of targets, and with the names of classes.
+
+    Args:
+        contents: What a file says.
+        num_targets: Number of targets that it has evidence about.
+        num_classes: Number of classes in that evidence.
+    """
     if len(contents.arrays["target"]) != num_targets:
         yield f"there are {len(contents.arrays['target'])} targets, but evidence about {num_targets}"
     for name in ("target", "row"):
@@ -44,6 +56,8 @@ def check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
             yield f'"{name}" names a target twice'
     if (contents.arrays["row"] < 0).any():
         yield "a target is in a negative row"
+    if contents.class_names and len(contents.class_names) != num_classes:
+        yield f"the file names {len(contents.class_names)} classes, but has evidence about {num_classes}"
 
 
 def _repeats(values: npt.NDArray[Any]) -> bool:

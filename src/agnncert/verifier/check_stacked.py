@@ -21,7 +21,7 @@ def check(contents: Contents) -> list[str]:
     claim = contents.claim
     expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality)
     wrong = [
-        *check_targets(contents, record.num_targets),
+        *check_targets(contents, record.num_targets, record.num_classes),
         *check_claim(claim, expected, {"graph", "model", "encoding"}),
     ]
     if "structure_radius" not in contents.arrays:

@@ -31,7 +31,7 @@ def check(contents: Contents) -> list[str]:
     record = VoteRecord.load(contents.evidence, contents.settings)
     claim = contents.claim
     wrong = [
-        *check_targets(contents, record.num_targets),
+        *check_targets(contents, record.num_targets, record.votes.num_classes),
         *check_claim(claim, expected_claim(claim, record), {"graph", "model", "division", "encoding"}),
     ]
     named = claim.digests.get("division")

@@ -80,7 +80,7 @@ class _Shop:
         """Returns the budget of an attack."""
         counts: dict[str, Any] = dict(zip(self.priced, amounts, strict=True)) | dict.fromkeys(self.free, math.inf)
         counts["target_features"] = counts.get("target_features", 0) > 0
-        return Budget().but(**counts)
+        return Budget(edges_per_injected=0).but(**counts)
 
     def cost(self, amounts: Sequence[int]) -> float:
         """Returns what an attack costs."""

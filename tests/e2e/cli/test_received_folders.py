@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -306,3 +307,23 @@ def test_the_folder_of_datasets_is_never_named_by_a_received_folder(agnncert, pl
     refused = agnncert("train", "--settings", file, "--out", "other")
     assert refused.status == 2
     assert "root = 'poisoned'" in refused.err
+
+
+@pytest.mark.parametrize("what", ["an amount", "a table that cannot be read"])
+def test_a_folder_with_an_altered_amount_is_refuted_and_junit_says_so(what, agnncert, plain) -> None:
+    table = plain / "data" / "nodes.csv"
+    lines = table.read_text(encoding="utf-8").splitlines()
+    cells = lines[3].split(",")
+    cells[2] = "7.25" if what == "an amount" else "seven"
+    lines[3] = ",".join(cells)
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    answer = agnncert("verify", plain, "--junit", "refuted.xml")
+    assert answer.status == 1, answer.err
+    assert "is not what the run was made from" in answer.out
+    assert "begin a new run" not in answer.out + answer.err
+    suite = ElementTree.parse("refuted.xml").getroot()
+    assert suite.get("failures") == "1"
+    assert "is not what the run was made from" in next(
+        case.get("name") for case in suite if case.find("failure") is not None
+    )
+    assert agnncert("certify", plain).status == 2

@@ -70,6 +70,7 @@ def graph(size: int, shift: int = 0, ids: str | None = None) -> Data:
         data.node_id = 10 * ring + shift
     if ids == "names":
         data.node_id = NAMES[:size]
+        data.class_names = ["red", "green", "blå"]
     return data
 
 

@@ -16,6 +16,7 @@ from agnncert.errors import AgnncertError
 from agnncert.report import tables
 from agnncert.report.summary import ReportContext
 from tests.e2e.cli import test_hostile_files as hostile
+from tests.soundness.forger import test_repeated_names as repeated
 from tests.support.mutations import edited
 
 
@@ -53,6 +54,10 @@ MUTATIONS = {
     "pipe verified": (verdict.verify, "not file.is_file()", "not file.exists()", a_pipe_is_not_verified),
     "pipe as rows": (RunFolder.rows, "file.is_file()", "file.exists()", pipes_of_a_run_are_passed_over),
     "pipe as JSON": (RunFolder.read_json, "file.is_file()", "file.exists()", pipes_of_a_run_are_passed_over),
+    "a name twice": (
+        storage._without_repetition, "len(mapping) < len(pairs)", "False",
+        repeated.test_json_of_a_run_folder_says_nothing_twice,
+    ),
     "escapes of a run": (RunFolder.read_json, "visible(", "(", names_of_a_run_are_visible),
     "escapes": (storage.is_command, '"Cc", ', "", names_of_a_run_are_visible),
     "turned text": (storage.is_command, '"Cf", ', "", names_of_a_run_are_visible),

@@ -13,6 +13,7 @@ import agnncert as ac
 from agnncert.auditing.findings import Finding
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates import claim as claims
+from agnncert.certificates.claim import PREMISES
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.divided import certify as certifier
 from agnncert.divided import recompute as replay
@@ -171,7 +172,7 @@ def more_classes_of_nobody(draft: Draft) -> None:
 
 
 def assumes_nothing(draft: Draft) -> None:
-    draft.claim["assumes"] = []
+    draft.claim["assumes"] = list(PREMISES)
 
 
 def larger_radius(draft: Draft) -> None:

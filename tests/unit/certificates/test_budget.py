@@ -12,8 +12,30 @@ from agnncert.errors import AgnncertError, BudgetError
 
 
 def test_everything_is_zero_unless_said_otherwise():
-    assert all(getattr(Budget(), name) == 0 for name in COUNTS)
+    assert all(getattr(Budget(), name) == 0 for name in COUNTS if name != "edges_per_injected")
     assert Budget().target_features is False
+
+
+def test_injected_nodes_have_any_number_of_edges_unless_said_otherwise():
+    assert Budget(inject_nodes=2) == Budget(inject_nodes=2, edges_per_injected=math.inf)
+    assert Budget().but(inject_nodes=2).injected_edges == math.inf
+    assert Budget(inject_nodes=2, edges_per_injected=0) != Budget(inject_nodes=2)
+    assert repr(Budget(inject_nodes=2, edges_per_injected=0)) == "Budget(inject_nodes=2, edges_per_injected=0)"
+
+
+@pytest.mark.parametrize(
+    ("budget", "cost", "allowed"),
+    [
+        (Budget(add_edges=2), Budget(add_edges=2), True),
+        (Budget(add_edges=2), Budget(add_edges=3), False),
+        (Budget(add_edges=2, edges_per_injected=0), Budget(add_edges=2), True),
+        (Budget(inject_nodes=2, edges_per_injected=1), Budget(inject_nodes=2), False),
+        (Budget(inject_nodes=2), Budget(inject_nodes=1, edges_per_injected=7), True),
+        (Budget(change_features=1), Budget(target_features=True), False),
+    ],
+)
+def test_a_budget_allows_what_costs_no_more_in_any_field(budget, cost, allowed):
+    assert budget.allows(cost) == allowed
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -233,7 +233,7 @@ def test_nodes_and_pairs_that_share_keys_are_counted_apart():
 def test_edges_of_injected_nodes_are_theirs_and_not_added_edges():
     change = Perturbation(inject_nodes={90: [0], 91: [0]}, add_edges=[(90, 10), (90, 11), (91, 10), (10, 12)])
     assert change.cost() == Budget(add_edges=1, inject_nodes=2, edges_per_injected=2)
-    assert Perturbation(inject_nodes={90: [0]}).cost() == Budget(inject_nodes=1)
+    assert Perturbation(inject_nodes={90: [0]}).cost() == Budget(inject_nodes=1, edges_per_injected=0)
 
 
 def test_edges_between_injected_nodes_are_shared_out_as_well_as_possible():

@@ -135,7 +135,7 @@ def test_row_numbers_cover_no_deleted_node(theorem, rng):
 
 
 def test_injected_nodes_without_edges_reach_nobody_in_the_node_task_but_do_in_a_graph(rng):
-    lonely = Budget(inject_nodes=INF)
+    lonely = Budget(inject_nodes=INF, edges_per_injected=0)
     for theorem in (*NODE_RULES, "edge-centric/graph"):
         proof = random_evidence(rng, theorem)
         assert proof.holds(lonely).tolist() == proof.holds(Budget()).tolist()

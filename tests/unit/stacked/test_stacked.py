@@ -10,6 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.certificates.claim import PREMISES
 from agnncert.certificates.file import read_contents, write_contents
 from agnncert.errors import CertificateError, DatasetError, ModelContractError, SettingsError
 from agnncert.stacked.evidence import moved_by_nodes
@@ -141,7 +142,7 @@ def test_every_rule_trains_certifies_and_verifies(defence, tmp_path):
     assert ac.verify(tmp_path / "a.cert", data=data, model=model).holds
     assert (certificate.radius <= certificate.structure_radius).all()
     if defence.trusted is not None:
-        assert certificate.claim.assumes[0].startswith("Edges that are marked as trusted")
+        assert certificate.claim.assumes[len(PREMISES)].startswith("Edges that are marked as trusted")
 
 
 def test_edges_alone_can_vote():
@@ -227,7 +228,9 @@ def test_trusted_edges_are_a_mask_a_column_or_everything_before_a_date(how):
     defence = ac.StackedVotes(trusted=column, folds=2, epochs=5)
     model = StackedModel([torch.nn.Linear(4, 2)], 2, 0, defence).eval()
     certificate = ac.certify(model, marked, defence)
-    assert certificate.claim.assumes[0].startswith(f"Edges that are marked as trusted (column {column} of edge_attr")
+    assert certificate.claim.assumes[len(PREMISES)].startswith(
+        f"Edges that are marked as trusted (column {column} of edge_attr"
+    )
     free = (marked.edge_attr[:, column] <= 0).sum()
     assert 0 < len(certificate.evidence.which) < 2 * free  # no vote of a trusted edge is listed
     with pytest.raises(SettingsError, match="mask"):

@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 from agnncert.datasets.catalog import SOURCES
 from agnncert.datasets.splits import GraphSet, stratified_split
 from agnncert.errors import DatasetError
-from agnncert.storage import read_sealed, write_sealed
+from agnncert.storage import parse_json, read_sealed, write_sealed
 from agnncert_code.features import features
 from agnncert_code.reading import KINDS, VERSION, Edges, Embed, FunctionGraph, graph
 from agnncert_code.tokens import tokens
@@ -231,7 +231,7 @@ def read_corpus(blob: bytes, edges: Edges = "flow") -> Corpus:
 def _distinct_functions(blob: bytes) -> list[_Function]:
     by_tokens: dict[str, _Function] = {}
     for line in gzip.decompress(blob).splitlines():
-        listed = json.loads(line)
+        listed = parse_json(line)
         words = tokens(listed["func"])
         label = int(listed["label"])
         key = " ".join(words)
@@ -270,7 +270,7 @@ def _packed(corpus: Corpus) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
 
 def _unpacked(arrays: dict[str, npt.NDArray[Any]]) -> Corpus:
     """Returns what ``_packed`` stored."""
-    words = json.loads(arrays["words"].tobytes())
+    words = parse_json(arrays["words"].tobytes())
     num_nodes = arrays["nodes"].tolist()
     last_node = np.cumsum(num_nodes)[:-1]
     last_edge = np.cumsum(arrays["edges"])[:-1]

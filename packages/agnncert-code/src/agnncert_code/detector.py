@@ -32,7 +32,7 @@ from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.models.io import load_description, save_model
 from agnncert.proving.certificate import load_certificate
-from agnncert.storage import write_atomic
+from agnncert.storage import parse_json, write_atomic
 from agnncert_code.bigvul import CLASS_NAMES, EDGES, load_big_vul
 from agnncert_code.features import features, pieces, split
 from agnncert_code.findings import Accuracy
@@ -341,7 +341,7 @@ def _with_accuracy(detector: Detector, folder: Path) -> Detector:
     if not file.is_file():
         return detector
     try:
-        stored = json.loads(file.read_text("utf-8"))
+        stored = parse_json(file.read_text("utf-8"))
         key = json.loads(json.dumps(_key(folder, detector)))
         if any(stored[name] != value for name, value in key.items()):
             return detector

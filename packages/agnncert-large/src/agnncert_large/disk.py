@@ -37,7 +37,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
 from agnncert.graphs.node_ids import exact_ids
-from agnncert.storage import flush_folder, write_atomic
+from agnncert.storage import flush_folder, parse_json, write_atomic
 
 FORMAT = "agnncert-graph"
 VERSION = 1
@@ -212,7 +212,7 @@ def _manifest(place: Path) -> dict[str, Any]:
     try:
         if file.stat().st_size > _LONGEST_MANIFEST:
             raise ValueError("it is too long")
-        manifest = json.loads(file.read_bytes())
+        manifest = parse_json(file.read_bytes())
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise ValueError("it describes something else")
     except (OSError, ValueError, RecursionError) as reason:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agnncert.errors import AgnncertError, WorkersError
+from agnncert.storage import parse_json
 from agnncert_live.events import Event
 
 
@@ -63,7 +64,7 @@ class LiveClient:
         if id is not None:
             batch["id"] = id
         request = Request("/events", json.dumps(batch).encode(), "application/json", can_repeat=id is not None)
-        answer: dict[str, Any] = json.loads(self._ask(request))
+        answer: dict[str, Any] = parse_json(self._ask(request))
         return answer
 
     def stream(self, events: Iterable[Event | dict[str, Any]], id: str | None = None) -> dict[str, Any]:
@@ -74,28 +75,28 @@ class LiveClient:
             path += "?" + urllib.parse.urlencode({"id": id})
         body = "\n".join(lines).encode()
         request = Request(path, body, "application/x-ndjson", can_repeat=id is not None)
-        answer: dict[str, Any] = json.loads(self._ask(request))
+        answer: dict[str, Any] = parse_json(self._ask(request))
         return answer
 
     def decision(self, target: int | str, **budget: float) -> dict[str, Any]:
         """Returns what is proved about a target now; with fields of a budget, also whether it holds against that."""
         query = urllib.parse.urlencode({"target": target, **budget})
-        answer: dict[str, Any] = json.loads(self._ask(Request(f"/decision?{query}")))
+        answer: dict[str, Any] = parse_json(self._ask(Request(f"/decision?{query}")))
         return answer
 
     def closest(self, limit: int = 50) -> list[dict[str, Any]]:
         """Returns the decisions closest to falling."""
-        answer: list[dict[str, Any]] = json.loads(self._ask(Request(f"/closest?limit={int(limit)}")))
+        answer: list[dict[str, Any]] = parse_json(self._ask(Request(f"/closest?limit={int(limit)}")))
         return answer
 
     def changes(self, since: int = 0) -> list[dict[str, Any]]:
         """Returns labels that flipped and radii that fell below 3 after event number ``since``."""
-        answer: list[dict[str, Any]] = json.loads(self._ask(Request(f"/changes?since={int(since)}")))
+        answer: list[dict[str, Any]] = parse_json(self._ask(Request(f"/changes?since={int(since)}")))
         return answer
 
     def summary(self) -> dict[str, Any]:
         """Returns what the service is about, and how large the graph is now."""
-        answer: dict[str, Any] = json.loads(self._ask(Request("/summary")))
+        answer: dict[str, Any] = parse_json(self._ask(Request("/summary")))
         return answer
 
     def metrics(self) -> str:
@@ -145,6 +146,6 @@ def _stated(event: Event | dict[str, Any]) -> dict[str, Any]:
 
 def _reason(error: urllib.error.HTTPError) -> str:
     try:
-        return str(json.loads(error.read())["error"])
+        return str(parse_json(error.read())["error"])
     except (ValueError, KeyError, TypeError, OSError):
         return f"{error.code} {error.reason}"

@@ -1,6 +1,5 @@
 """A request that brings one event per line: read line by line, applied in batches."""
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
+from agnncert import storage
 from agnncert_live.guard import Refusal
 from agnncert_live.service import Service, Unreadable
 
@@ -22,12 +22,8 @@ def parse_json(text: bytes) -> Any:
     Raises:
         Refusal: It is no JSON.
     """
-
-    def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is no number of JSON")
-
     try:
-        return json.loads(text, parse_constant=refuse)
+        return storage.parse_json(text, strict=True)
     except (ValueError, RecursionError) as error:
         raise Refusal(400, f"this is not JSON: {str(error)[:200]}.") from None
 

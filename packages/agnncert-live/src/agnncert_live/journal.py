@@ -28,6 +28,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from agnncert.errors import AgnncertError
+from agnncert.storage import parse_json
 from agnncert_live.events import Event
 
 FORMAT = 2
@@ -207,7 +208,7 @@ class Journal:
 
     def _read_state(self, stored: dict[str, str]) -> dict[str, Any]:
         try:
-            state: dict[str, Any] = json.loads(stored["state"])
+            state: dict[str, Any] = parse_json(stored["state"])
             numbers = (state["number"], state["acknowledged"], len(state["graphs"]), len(state["chain"]))
         except UNREADABLE as error:
             raise JournalError(self._damaged("its state cannot be read")) from error
@@ -330,7 +331,7 @@ class Journal:
         """
         batches = []
         for stated, text in rows:
-            events = [Event.from_json(stated_event) for stated_event in json.loads(text)]
+            events = [Event.from_json(stated_event) for stated_event in parse_json(text)]
             number += len(events)
             chain = _linked(chain, stated, text)
             if number != stated:
@@ -359,7 +360,7 @@ class Journal:
 def _parsed(blob: bytes) -> Graph:
     """Returns the statements about a graph, and its arrays."""
     length = int.from_bytes(blob[:8], "little")
-    header = json.loads(json.loads(blob[8 : 8 + length])["__metadata__"]["header"])
+    header = parse_json(parse_json(blob[8 : 8 + length])["__metadata__"]["header"])
     if not isinstance(header, dict):
         raise TypeError("no statements about a graph")
     return header, safetensors.numpy.load(blob)

@@ -219,16 +219,18 @@ class Reference:
         deleted = [node for node in nodes if self._is_gone(node)]
         renewed = [node for node in nodes if not self._is_new(node) and not self._is_gone(node)]
         target_is_renewed = target is not None and Node(graph, target) in renewed
-        return Budget(
+        budget = Budget(
             add_edges=kinds["add"],
             delete_edges=kinds["delete"],
             change_edges=kinds["change"],
             inject_nodes=len(injected),
-            edges_per_injected=least_load(edges_of_new_nodes),
             delete_nodes=len(deleted),
             change_features=len(renewed) - target_is_renewed,
             target_features=target_is_renewed,
         )
+        if not injected:
+            return budget
+        return budget.but(edges_per_injected=least_load(edges_of_new_nodes))
 
     def around(self, node: Node) -> Around:
         """Returns the neighbours of a node that are new, lost or changed."""

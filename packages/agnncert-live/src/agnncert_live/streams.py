@@ -1,12 +1,12 @@
 """Events from elsewhere: change data capture of Neo4j, and a Kafka topic."""
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from agnncert.certificates.ids import Id
 from agnncert.errors import GraphError
+from agnncert.storage import parse_json
 from agnncert_live.events import Applied, Event
 from agnncert_live.graph import LiveGraph
 
@@ -207,7 +207,7 @@ def consume(
             continue
         place = f"{message.topic()}-{message.partition()}:{message.offset()}"
         try:
-            events = read(json.loads(message.value()))
+            events = read(parse_json(message.value()))
             applied = live.apply(events, id=place)
             num_applied += 1
             on_applied(applied)

@@ -1,7 +1,6 @@
 """The evidence that cards name: certificates and labels, packed, read again and derived again."""
 
 import hashlib
-import json
 import lzma
 import math
 import tempfile
@@ -14,7 +13,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.errors import CertificateError
-from agnncert.storage import write_atomic
+from agnncert.storage import parse_json, write_atomic
 from agnncert.verdict import check_file
 from agnncert_peers.cards import budgets_of
 
@@ -90,7 +89,7 @@ def read_evidence(file: Path, sha256: str, kind: str) -> Evidence:
 
 
 def _read_labels(name: str, content: bytes) -> Evidence:
-    stored = json.loads(content)
+    stored = parse_json(content)
     target = np.array(stored["target"], dtype=np.int64)
     label = np.array(stored["label"], dtype=np.int64)
     truth = np.array(stored["truth"], dtype=np.int64)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agnncert.certificates.budget import Budget
 from agnncert.errors import SettingsError
 from agnncert.proving.certificate import load_certificate
+from agnncert.storage import parse_json
 from agnncert_peers.card_evidence import Evidence, pack, read_evidence
 from agnncert_peers.cards import DIGITS, FORMAT, THREATS, Card, Run, budgets_of, mean_of, read_card
 
@@ -242,7 +243,7 @@ def _stored_outcome(certificate: Path) -> Mapping[str, Any]:
     file = certificate.with_suffix(".json")
     if not file.is_file():
         return {}
-    stored: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    stored: Mapping[str, Any] = parse_json(file.read_text(encoding="utf-8"))
     return {} if stored.get("format") == FORMAT else stored
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from agnncert.certificates.budget import Budget
 from agnncert.errors import CertificateError, SettingsError, did_you_mean
-from agnncert.storage import write_atomic
+from agnncert.storage import parse_json, write_atomic
 
 FORMAT = "agnncert-card"
 VERSION = 1
@@ -199,7 +199,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     if path.stat().st_size > LARGEST_CARD:
         raise CertificateError(f"{path} has more than {LARGEST_CARD:,} bytes: it is no card.")
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = parse_json(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise CertificateError(f"{path} is no JSON: {error}.") from error
     return stored if isinstance(stored, dict) else {}

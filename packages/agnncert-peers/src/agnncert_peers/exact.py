@@ -33,7 +33,7 @@ from agnncert.graphs.targets import target_rows
 from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress, follow
-from agnncert.storage import write_atomic
+from agnncert.storage import parse_json, write_atomic
 from agnncert_peers.draws import runs
 from agnncert_peers.pairs import Pairs, require_simple
 
@@ -163,7 +163,7 @@ def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any]) -> 
     if checkpoint is None or not Path(checkpoint).exists():
         return {}
     try:
-        stored = json.loads(Path(checkpoint).read_text(encoding="utf-8"))
+        stored = parse_json(Path(checkpoint).read_text(encoding="utf-8"))
         stored_key = dict(stored["key"])
         outcomes = dict(stored["outcomes"])
     except (ValueError, KeyError, TypeError) as error:

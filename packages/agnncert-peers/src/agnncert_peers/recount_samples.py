@@ -90,7 +90,10 @@ def check(contents: Contents) -> list[str]:
         scope=settings["scope"],
         ids=contents.claim.ids,
     )
-    wrong = [*check_targets(contents, samples.num_targets), *check_claim(contents.claim, expected, {"graph", "model"})]
+    wrong = [
+        *check_targets(contents, *samples.estimation.shape),
+        *check_claim(contents.claim, expected, {"graph", "model"}),
+    ]
     if wrong:
         return wrong
     return [*_wrong_statements(contents, samples), *_wrong_numbers_broken(contents, samples)]

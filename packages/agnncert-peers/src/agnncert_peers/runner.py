@@ -25,7 +25,7 @@ from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, target_weights
 from agnncert.recipes import usual_arguments
 from agnncert.stacked.defence import StackedVotes
-from agnncert.storage import write_atomic
+from agnncert.storage import parse_json, write_atomic
 from agnncert.study import (
     GRAPH_FREE,
     MAJORITY,
@@ -368,7 +368,7 @@ def _save(outcome: Outcome, stem: Path) -> None:
 def _load(stem: Path) -> Outcome | None:
     if not stem.with_suffix(".json").is_file():
         return None
-    stored = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+    stored = parse_json(stem.with_suffix(".json").read_text(encoding="utf-8"))
     label = stored.pop("label")
     no_edge = stored.pop("no_edge", None)
     if no_edge is not None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import agnncert
-from agnncert.certificates.claim import Claim
+from agnncert.certificates.claim import PREMISES, Claim
 
 
 def make_sample_claim(
@@ -48,6 +48,7 @@ def make_sample_claim(
         unit=noise_unit(noise),
         covers=tuple(covers),
         assumes=(
+            *PREMISES,
             *assumes,
             "Samples are independent draws of the stated noise; their number was fixed before any count was seen.",
             "The model's prediction on a noisy graph depends on that graph alone.",

@@ -3,7 +3,7 @@
 const ADDRESS_DELAY = 250; // milliseconds: browsers complain about an address that changes with every step of a slider
 
 function budgetInAddress(budget) {
-  const resting = restingBudget();
+  const resting = emptyBudget();
   const said = COUNT_FIELDS.filter((field) => budget[field] !== resting[field])
     .map((field) => [field, budget[field] === Infinity ? "inf" : String(budget[field])]);
   return budget.target_features ? [...said, ["target_features", "yes"]] : said;
@@ -13,7 +13,7 @@ function budgetInAddress(budget) {
 function budgetFromAddress(said) {
   const named = COUNT_FIELDS.filter((field) => said.has(field));
   if (!named.length && !said.has("target_features")) return null;
-  const budget = restingBudget();
+  const budget = emptyBudget();
   for (const field of named) budget[field] = said.get(field) === "inf" ? Infinity : asCount(said.get(field));
   budget.target_features = said.get("target_features") === "yes";
   return budget;

@@ -5,12 +5,10 @@ const COUNT_FIELDS = [
 ];
 const IDS_PER_PAGE = 60;
 
+// No attack. Whoever then injects nodes means nodes with any number of edges, until told otherwise: as Budget() of the library.
 function emptyBudget() {
-  return { ...Object.fromEntries(COUNT_FIELDS.map((field) => [field, 0])), target_features: false };
+  return { ...Object.fromEntries(COUNT_FIELDS.map((field) => [field, 0])), edges_per_injected: Infinity, target_features: false };
 }
-
-// No attack; but whoever then injects nodes means nodes with any number of edges, until told otherwise.
-function restingBudget() { return { ...emptyBudget(), edges_per_injected: Infinity }; }
 
 // A whole number from 0 on, whatever was typed.
 function asCount(text) {
@@ -39,7 +37,7 @@ function showBudget(budget) {
 
 function budgetAsPython(budget) {
   const parts = COUNT_FIELDS
-    .filter((field) => budget[field] !== 0 && (field !== "edges_per_injected" || budget.inject_nodes !== 0))
+    .filter((field) => (field === "edges_per_injected" ? budget.inject_nodes !== 0 : budget[field] !== 0))
     .map((field) => `${field}=${budget[field] === Infinity ? "math.inf" : budget[field]}`);
   if (budget.target_features) parts.push("target_features=True");
   return `certificate.holds_against(ac.Budget(${parts.join(", ")}))`;
@@ -152,13 +150,13 @@ function startExplorer(report) {
     type: "button",
     onclick: () => {
       const unlimited = Object.fromEntries(preset.unlimited.map((field) => [field, Infinity]));
-      show({ ...restingBudget(), ...preset.budget, ...unlimited });
+      show({ ...emptyBudget(), ...preset.budget, ...unlimited });
     },
   }, preset.name)));
   const keys = meta.has_truth
     ? [["b1", "correct, and proved to stay so"], ["b2", `wrong${meta.num_judged < n ? " or of no known class" : ""}, and proved to stay so`], ["", "not proved"]]
     : [["b1", "proved to keep the label"], ["", "not proved"]];
   byId("answer-keys").replaceChildren(...keys.map(([look, text]) => make("li", {}, make("i", { class: look }), text)));
-  show(restingBudget());
+  show(emptyBudget());
   return { show };
 }

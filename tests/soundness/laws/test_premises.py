@@ -1,0 +1,105 @@
+"""What every certificate of every kind assumes, and what a budget of injected nodes means, whoever asks."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import agnncert as ac
+from agnncert.certificates.claim import FEATURES_FIXED, PREMISES
+from agnncert.certificates.file import read_contents, write_contents
+from agnncert.errors import CertificateError
+from agnncert.proving.certificate import load_certificate
+from agnncert.verdict import check_file, verify
+from agnncert.verifier.kinds import checker_of
+from tests.support.forging import lay_open, seal
+from tests.support.toys import toy_certificate
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("v*/*.cert"))
+every_kind = pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+
+
+@every_kind
+def test_every_claim_says_that_training_is_trusted_and_that_no_features_follow_the_edges(file):
+    claim = read_contents(file).claim
+    assert claim.assumes[:2] == PREMISES
+    assert "training data are trusted" in claim.assumes[0]
+    assert "No node's features are computed from the edges" in claim.assumes[1]
+
+
+@every_kind
+def test_both_are_among_the_first_lines_of_a_printed_claim(file):
+    lines = str(read_contents(file).claim).splitlines()
+    assert lines[1:4] == ["Assumed:", *(f"  - {premise}" for premise in PREMISES)]
+
+
+def test_a_claim_that_leaves_the_premise_out_makes_no_certificate():
+    toy = toy_certificate()
+    silent = replace(toy.claim, assumes=("Points are points.",))
+    with pytest.raises(CertificateError, match="no node's features are computed from the edges"):
+        replace(toy, claim=silent)
+
+
+class _Trusting:
+    """A checker of somebody else's kind, which does not look at the claim."""
+
+    @staticmethod
+    def check(contents):
+        return []
+
+
+def test_a_file_of_any_kind_that_leaves_the_premise_out_is_refused(tmp_path, monkeypatch):
+    file = tmp_path / "toy.cert"
+    toy_certificate().save(file)
+    monkeypatch.setattr("agnncert.verdict.checker_of", lambda kind: _Trusting)
+    assert check_file(file)[1] == []
+    contents = read_contents(file)
+    kept = tuple(sentence for sentence in contents.claim.assumes if sentence != FEATURES_FIXED)
+    write_contents(file, replace(contents, claim=replace(contents.claim, assumes=kept)))
+    assert check_file(file)[1] == ["the claim does not say that no node's features are computed from the edges"]
+
+
+@every_kind
+def test_injected_nodes_have_any_number_of_edges_for_prover_and_verifier_alike(file):
+    certificate, contents = load_certificate(file), read_contents(file)
+    for size in (1, 3, 1_000_000):
+        asked, explicit = ac.Budget(inject_nodes=size), ac.Budget(inject_nodes=size, edges_per_injected=math.inf)
+        assert np.array_equal(certificate.holds_against(asked), certificate.holds_against(explicit))
+        possible = checker_of(contents.kind).possible(contents, asked)
+        assert np.array_equal(possible.sum(axis=1) == 1, certificate.holds_against(explicit))
+    most = certificate.max_certified("inject_nodes", edges_per_injected=math.inf)
+    assert certificate.max_certified("inject_nodes").tolist() == most.tolist()
+
+
+@pytest.mark.parametrize("stem", ["edge-centric-node", "node-centric-node", "per-neighbour-node", "stacked-sum"])
+def test_nobody_withstands_a_million_accounts_that_follow_whom_they_like(stem):
+    certificate = load_certificate(next(file for file in GOLDEN if file.stem == stem))
+    assert not certificate.holds_against(ac.Budget(inject_nodes=1_000_000)).any()
+    lonely = ac.Budget(inject_nodes=1_000_000, edges_per_injected=0)
+    assert certificate.holds_against(lonely).tolist() == certificate.holds_against(ac.Budget()).tolist()
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        ac.Budget(inject_nodes=1),
+        ac.Budget(inject_nodes=1, edges_per_injected=0),
+        ac.Budget(inject_nodes=2, edges_per_injected=5),
+        ac.Budget(edges_per_injected=5),
+        ac.Budget(add_edges=1),
+    ],
+    ids=str,
+)
+def test_a_file_says_how_many_edges_injected_nodes_may_have(budget, tmp_path):
+    file = tmp_path / "a.cert"
+    load_certificate(GOLDEN[1]).save(file, budgets=[budget])
+    assert read_contents(file).budgets == (budget,)
+    assert verify(file).holds
+    draft = lay_open(file)
+    stated = draft.header["statements"][0]["budget"]
+    assert ("edges_per_injected" in stated) == bool(budget.inject_nodes or budget.edges_per_injected == 5)
+    if stated.pop("edges_per_injected", None) is not None and budget.inject_nodes:
+        assert seal(draft, file)
+        assert "is not how a budget is written" in verify(file).reasons[0]
