@@ -255,7 +255,7 @@ def test_tables_as_they_come_are_encoded_and_the_run_keeps_how(agnncert, place) 
     assert [column["name"] for column in encoding["nodes"]] == ["a", "b", "kind"]
     assert "split by time" in Path("runs/own/MODEL_CARD.md").read_text()
     Path("runs/own/encoding.json").write_text(json.dumps(encoding | {"format": "other"}))
-    assert "no encoding" in agnncert("verify", "runs/own").err
+    assert "no encoding" in agnncert("verify", "runs/own").out
     Path("runs/own/encoding.json").unlink()
     settings = Path("runs/own/settings.toml")
     settings.write_text(settings.read_text().replace('encode = "auto"', 'encode = "/etc/elsewhere.json"'))
