@@ -23,7 +23,7 @@ from pyarrow import csv
 
 from agnncert.errors import DatasetError
 from agnncert_large.disk import new_graph
-from agnncert_large.parquet import PairFiles, Rows, write_edges
+from agnncert_large.pair_files import PairFiles, Rows, write_edges
 from experiments.benchmarks.amazon2m_like import CLASSES, EDGES, FEATURES, NODES
 
 PARTS = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}

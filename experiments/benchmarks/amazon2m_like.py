@@ -17,7 +17,7 @@ import torch
 
 from agnncert.errors import DatasetError
 from agnncert_large.disk import GraphWriter, PathLike, new_graph
-from agnncert_large.parquet import PairFiles, Rows, write_edges
+from agnncert_large.pair_files import PairFiles, Rows, write_edges
 
 NODES, EDGES, CLASSES, FEATURES = 2_449_029, 61_859_140, 47, 100  # of Amazon2M, each pair of nodes once
 TRAIN, VAL = 196_615 / NODES, 39_323 / NODES  # shares of the published split

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert_large import parquet as module
+from agnncert_large import pair_files as module
 from agnncert_large.disk import new_graph
-from agnncert_large.parquet import PairFiles, write_edges
+from agnncert_large.pair_files import PairFiles, write_edges
 
 
 @pytest.mark.parametrize("weighted", [False, True])

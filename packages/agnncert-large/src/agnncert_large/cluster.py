@@ -37,7 +37,7 @@ class Ray:
     runtime_env: dict[str, Any] | None = field(default=None)
 
     def parts_at_once(self) -> int:
-        """As many as the cluster has room for now."""
+        """Returns how many parts the cluster has room for now."""
         with self._connected() as ray:
             return self._room(ray)
 
@@ -48,7 +48,7 @@ class Ray:
         task: Callable[[Prepared, Part], Result],
         parts: Sequence[Part],
     ) -> Iterator[tuple[Part, Result]]:
-        """As in ``Workers``.
+        """Yields each part with its result, in any order, as ``Workers`` says.
 
         Raises:
             WorkersError: The cluster is not there, its workers are others than the driver, or a part keeps failing.
@@ -67,13 +67,18 @@ class Ray:
                 yield running.pop(done[0]), _result(ray, done[0])
 
     def _room(self, ray: Any) -> int:
-        has = ray.cluster_resources()
-        room = has.get("CPU", 0) / self.cpus_per_part if self.cpus_per_part else float("inf")
+        """Returns how many parts fit into the cluster at once."""
+        resources = ray.cluster_resources()
+        cpus = resources.get("CPU", 0)
+        gpus = resources.get("GPU", 0)
+        room = float("inf")
+        if self.cpus_per_part:
+            room = cpus / self.cpus_per_part
         if self.gpus_per_part:
-            room = min(room, has.get("GPU", 0) / self.gpus_per_part)
+            room = min(room, gpus / self.gpus_per_part)
         if room < 1:
             raise WorkersError(
-                f"the Ray cluster has {has.get('CPU', 0):g} cores and {has.get('GPU', 0):g} GPUs, and one part needs "
+                f"the Ray cluster has {cpus:g} cores and {gpus:g} GPUs, and one part needs "
                 f"{self.cpus_per_part:g} and {self.gpus_per_part:g}: add machines, or ask for less per part."
             )
         return int(min(room, 10_000))
@@ -100,19 +105,28 @@ def _ray() -> Any:
         raise missing("ray", "working on a Ray cluster") from error
 
 
+_ADVICE = "start one with `ray start --head`, or leave the address out to use this machine alone."
+
+
 def _connect(ray: Any, address: str | None, runtime_env: dict[str, Any] | None) -> None:
-    advice = "start one with `ray start --head`, or leave the address out to use this machine alone."
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():  # ray itself asks for a minute before it gives up
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
-        except OSError as error:
-            raise WorkersError(f"no Ray cluster answers at {address} ({error.strerror or error}): {advice}") from error
+    if address is not None:
+        _require_answer(address)
     local = {} if address else {"include_dashboard": False}
     try:
         ray.init(address=address, runtime_env=runtime_env, log_to_driver=False, logging_level="error", **local)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise WorkersError(f"no Ray cluster answers at {address or 'this machine'} ({error}): {advice}") from error
+        raise WorkersError(f"no Ray cluster answers at {address or 'this machine'} ({error}): {_ADVICE}") from error
+
+
+def _require_answer(address: str) -> None:
+    """Refuses an address with a port where nobody listens; Ray itself asks for a minute before it gives up."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
+    except OSError as error:
+        raise WorkersError(f"no Ray cluster answers at {address} ({error.strerror or error}): {_ADVICE}") from error
 
 
 def _result(ray: Any, reference: Any) -> Any:
@@ -130,32 +144,50 @@ def _result(ray: Any, reference: Any) -> Any:
     return result
 
 
-_held: dict[Any, tuple[Any, Any]] = {}  # in a worker: what was prepared last, and the task
+# In a worker: what was prepared last, and the task, by the reference to what is shared.
+_held: dict[Any, tuple[Any, Callable[[Any, Any], Any]]] = {}
 
 
 def _part_in_worker(store: list[Any], driver: dict[str, str], part: Any) -> tuple[str, Any]:
-    """What a worker does: a refusal, or an empty one and the result."""
+    """Does one part in a worker; returns a refusal, or an empty one and the result."""
+    reference = store[0]
+    refusal = _differs_from(driver) or _hold(reference)
+    if refusal:
+        return refusal, None
+    prepared, task = _held[reference]
+    return "", task(prepared, part)
+
+
+def _differs_from(driver: dict[str, str]) -> str:
+    """Says in which versions this worker differs from the driver; empty if in none."""
+    different = []
+    for name, version in versions().items():
+        if version != driver.get(name):
+            different.append(f"{name} {version} here, {driver.get(name)} there")
+    if not different:
+        return ""
+    listed = "; ".join(different)
+    return f"{_this_worker()} differs from the driver ({listed}): install the same versions on every machine."
+
+
+def _hold(reference: Any) -> str:
+    """Loads and prepares what all parts share, unless it is held already; says why if it cannot be loaded."""
     import ray
 
-    different = [
-        f"{name} {own} here, {driver.get(name)} there" for name, own in versions().items() if own != driver.get(name)
-    ]
-    where = f"the worker on {socket.gethostname()}"
-    if different:
+    if reference in _held:
+        return ""
+    try:
+        shared, prepare, task = ray.get(reference)
+    except (ImportError, AttributeError, ray.exceptions.RaySystemError) as error:
+        reason = str(error).splitlines()[0].removeprefix("System error: ")
         return (
-            f"{where} differs from the driver ({'; '.join(different)}): install the same versions on every machine.",
-            None,
+            f"{_this_worker()} cannot load what it is to run: {reason}. The code of the model must be importable on "
+            "every machine: install it there, or pass Ray(runtime_env={'working_dir': ...})."
         )
-    if store[0] not in _held:
-        try:
-            shared, prepare, task = ray.get(store[0])
-        except (ImportError, AttributeError, ray.exceptions.RaySystemError) as error:
-            reason = str(error).splitlines()[0].removeprefix("System error: ")
-            return (
-                f"{where} cannot load what it is to run: {reason}. The code of the model must be importable on every "
-                "machine: install it there, or pass Ray(runtime_env={'working_dir': ...})."
-            ), None
-        _held.clear()
-        _held[store[0]] = prepare(shared), task
-    ready, task = _held[store[0]]
-    return "", task(ready, part)
+    _held.clear()
+    _held[reference] = (prepare(shared), task)
+    return ""
+
+
+def _this_worker() -> str:
+    return f"the worker on {socket.gethostname()}"

@@ -7,6 +7,7 @@ it gets a sample in which every node keeps some edges, so that memory stays boun
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,42 +51,67 @@ def partition(data: Data, num_parts: int) -> list[Tensor]:
     except ModuleNotFoundError as error:
         raise missing(error.name, "cutting a graph into clusters") from None
     tails, heads = _sample(data.edge_index.numpy(), total)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=total))])
+    degree = np.bincount(tails, minlength=total)
+    starts = np.concatenate([[0], np.cumsum(degree)])
     if hasattr(pymetis, "CSRAdjacency"):
-        _, part_of = pymetis.part_graph(num_parts, pymetis.CSRAdjacency(starts, heads))
+        _, part_of_node = pymetis.part_graph(num_parts, pymetis.CSRAdjacency(starts, heads))
     else:  # before 2025
-        _, part_of = pymetis.part_graph(num_parts, xadj=starts, adjncy=heads)
-    parts = np.asarray(part_of)
+        _, part_of_node = pymetis.part_graph(num_parts, xadj=starts, adjncy=heads)
+    parts = np.asarray(part_of_node)
     order = torch.from_numpy(np.argsort(parts, kind="stable"))
-    return [rows for rows in torch.split(order, np.bincount(parts, minlength=num_parts).tolist()) if len(rows)]
+    sizes = np.bincount(parts, minlength=num_parts).tolist()
+    return [rows for rows in torch.split(order, sizes) if len(rows)]
 
 
 def _sample(edge_index: Edges, total: int) -> Edges:
-    """Pairs of nodes in both directions, each once, sorted; a sample of them if there are more than ``METIS_EDGES``.
+    """Returns pairs of nodes in both directions, each once, sorted; a sample if there are more than ``METIS_EDGES``.
 
     The probability to keep a pair falls with the degrees of its ends, so that every node keeps some.
     """
+    num_edges = edge_index.shape[1]
+    keeps_all = num_edges <= METIS_EDGES
     degree = np.bincount(edge_index.reshape(-1), minlength=total)
-    share = METIS_EDGES / (2 * max(1, total)) / np.maximum(degree, 1)
-    random, all_of_them = np.random.default_rng(0), edge_index.shape[1] <= METIS_EDGES
+    edges_per_node = METIS_EDGES / (2 * max(1, total))
+    share = edges_per_node / np.maximum(degree, 1)
+    random = np.random.default_rng(0)
     kept = [np.zeros(0, dtype=np.int64)]
-    for start in range(0, edge_index.shape[1], _BLOCK):
+    for start in range(0, num_edges, _BLOCK):
         tails, heads = edge_index[:, start : start + _BLOCK].astype(np.int64)
-        low, high = np.minimum(tails, heads), np.maximum(tails, heads)
-        inside = low != high
-        if not all_of_them:
-            inside &= random.random(len(low)) < share[low] + share[high]
-        kept.append(low[inside] * total + high[inside])
+        low = np.minimum(tails, heads)
+        high = np.maximum(tails, heads)
+        is_kept = low != high
+        if not keeps_all:
+            is_kept &= random.random(len(low)) < share[low] + share[high]
+        kept.append(low[is_kept] * total + high[is_kept])
     low, high = np.divmod(_distinct(np.concatenate(kept)), total)
-    return np.stack(np.divmod(_distinct(np.concatenate([low * total + high, high * total + low])), total))
+    both_ways = np.concatenate([low * total + high, high * total + low])
+    return np.stack(np.divmod(_distinct(both_ways), total))
 
 
 def _distinct(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Returns the keys in ascending order, each once. The given array is sorted in place."""
+    if not len(keys):
+        return keys
     keys.sort()  # np.unique takes many times as long
-    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+    is_first = np.concatenate([[True], keys[1:] != keys[:-1]])
+    return np.asarray(keys[is_first])
 
 
 MakeObjective = Callable[[CanonicalGraph, Tensor, Tensor], NodeObjective | SampledNodeObjective]
+
+
+class _Part(NamedTuple):
+    """A few clusters together.
+
+    Attributes:
+        nodes: Their nodes, ascending.
+        graph: The graph on these.
+        positions: Where wanted nodes are among ``nodes``.
+    """
+
+    nodes: Tensor
+    graph: CanonicalGraph
+    positions: Tensor
 
 
 @dataclass(frozen=True)
@@ -109,26 +135,26 @@ class ClusterObjective:
     make: MakeObjective
 
     def steps(self) -> Iterator[TrainingStep]:
-        """One step per ``per_step`` clusters, in random order; clusters without a training node give no step."""
+        """Yields one step per ``per_step`` clusters, in random order. Clusters without a training node give no step."""
         order = torch.randperm(len(self.clusters))
-        for nodes, part, rows in self._parts(order, self.rows):
-            yield self.make(part, self.y[nodes], rows).backward
+        for part in self._parts(order, self.rows):
+            yield self.make(part.graph, self.y[part.nodes], part.positions).backward
 
     def scored(self, rows: Tensor) -> Iterator[tuple[CanonicalGraph, Tensor, Tensor]]:
-        """The parts with some of ``rows``, each with their positions in it and their labels."""
-        for nodes, part, places in self._parts(torch.arange(len(self.clusters)), rows):
-            yield part, places, self.y[nodes[places]]
+        """Yields the parts with some of ``rows``, each with their positions in it and their labels."""
+        for part in self._parts(torch.arange(len(self.clusters)), rows):
+            yield part.graph, part.positions, self.y[part.nodes[part.positions]]
 
-    def _parts(self, order: Tensor, wanted: Tensor) -> Iterator[tuple[Tensor, CanonicalGraph, Tensor]]:
-        """For every ``per_step`` clusters: their nodes, the graph on them, and the positions of wanted nodes in it."""
+    def _parts(self, order: Tensor, wanted: Tensor) -> Iterator[_Part]:
+        """Yields a part for every ``per_step`` clusters that hold some of the wanted nodes."""
         is_wanted = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         is_wanted[wanted] = True
         incoming = Incoming.of(self.graph)
         for numbers in torch.split(order, self.per_step):
             nodes = torch.cat([self.clusters[k] for k in numbers.tolist()]).sort().values
-            places = is_wanted[nodes].nonzero().view(-1)
-            if len(places):
-                yield nodes, induced(self.graph, nodes, incoming), places
+            positions = is_wanted[nodes].nonzero().view(-1)
+            if len(positions):
+                yield _Part(nodes, induced(self.graph, nodes, incoming), positions)
 
 
 def cluster_objective(
@@ -157,22 +183,24 @@ class Incoming:
         """Finds the positions in one pass."""
         heads = graph.edge_index[1]
         count = torch.bincount(heads, minlength=graph.num_nodes)
-        first = torch.cat([torch.ones(min(1, len(heads)), dtype=torch.bool), heads[1:] != heads[:-1]])
-        begins = first.nonzero().view(-1)
+        first_of_all = torch.ones(min(1, len(heads)), dtype=torch.bool)
+        is_first = torch.cat([first_of_all, heads[1:] != heads[:-1]])
+        begins = is_first.nonzero().view(-1)
         start = torch.zeros(graph.num_nodes, dtype=torch.int64)
         start[heads[begins]] = begins
         return cls(start, count, torch.full((graph.num_nodes,), -1, dtype=torch.int64))
 
     def edges(self, nodes: Tensor) -> Tensor:
-        """Positions of all incoming edges of some nodes, ascending."""
+        """Returns the positions of all incoming edges of some nodes, ascending."""
         nodes = nodes[torch.argsort(self.start[nodes])]
         count = self.count[nodes]
-        shift = torch.repeat_interleave(self.start[nodes] - (torch.cumsum(count, 0) - count), count)
+        before = torch.cumsum(count, 0) - count
+        shift = torch.repeat_interleave(self.start[nodes] - before, count)
         return shift + torch.arange(len(shift))
 
 
 def induced(graph: CanonicalGraph, nodes: Tensor, incoming: Incoming | None = None) -> CanonicalGraph:
-    """The canonical subgraph on some nodes (ascending). Nodes keep their keys, hence edges their groups."""
+    """Returns the canonical subgraph on some nodes (ascending). Nodes keep their keys, hence edges their groups."""
     incoming = incoming or Incoming.of(graph)
     place = incoming.place
     place[nodes] = torch.arange(len(nodes))

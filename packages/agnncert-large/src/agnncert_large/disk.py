@@ -47,7 +47,8 @@ PathLike = str | os.PathLike[str]
 Array = npt.NDArray[Any]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_ID_TEXT, _ID_STARTS = "node_id_text", "node_id_ptr"
+_ID_TEXT = "node_id_text"
+_ID_STARTS = "node_id_ptr"
 _PLACE = "graph_folder"  # what an opened graph calls the folder it lies in
 _LONGEST_MANIFEST = 10_000_000
 _TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")  # of tensors
@@ -62,35 +63,38 @@ class GraphWriter:
         self._values: dict[str, Any] = {}
 
     def array(self, name: str, shape: tuple[int, ...], kind: torch.dtype) -> Array:
-        """A new array of zeros, mapped to its file, to be filled by the caller; ``Data`` calls it ``name``."""
+        """Makes a new array of zeros, mapped to its file, which the caller fills. ``Data`` calls it ``name``."""
         self._require_new(name)
         stored = str(kind).removeprefix("torch.")
         if stored not in _TYPES:
             raise GraphError(f"{name} is of type {kind}, which a folder cannot hold: convert it, {name}.float().")
         kind_on_disk = np.dtype(stored).newbyteorder("<")
-        self._arrays[name] = np.lib.format.open_memmap(self._file(name), mode="w+", dtype=kind_on_disk, shape=shape)
-        return self._arrays[name]
+        array = np.lib.format.open_memmap(self._file(name), mode="w+", dtype=kind_on_disk, shape=shape)
+        self._arrays[name] = array
+        return array
 
     def value(self, name: str, value: Any) -> None:
         """Stores a value that is not a tensor: text, a number, or a list of these."""
         self._require_new(name)
-        listed = value if isinstance(value, list | tuple) else [value]
-        if not all(entry is None or isinstance(entry, str | bool | int | float) for entry in listed):
+        is_list = isinstance(value, list | tuple)
+        entries = list(value) if is_list else [value]
+        if not all(entry is None or isinstance(entry, str | bool | int | float) for entry in entries):
             raise GraphError(
                 f"{name} is a {type(value).__name__}: a folder holds tensors, text, numbers and lists of these. "
                 f"Leave it out: del data.{name}."
             )
-        self._values[name] = list(value) if isinstance(value, list | tuple) else value
+        self._values[name] = entries if is_list else value
 
     def ids(self, ids: Any) -> None:
         """Stores ``node_id``, ids in canonical form: integers as a tensor, other ids as text."""
         if isinstance(ids, np.ndarray):
             self.array("node_id", ids.shape, torch.int64)[:] = ids
             return
-        texts = [str(one).encode() for one in ids]
+        texts = [str(name).encode() for name in ids]
         starts = self.array(_ID_STARTS, (len(texts) + 1,), torch.int64)
         starts[1:] = np.cumsum([len(text) for text in texts])
-        self.array(_ID_TEXT, (int(starts[-1]),), torch.uint8)[:] = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        content = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        self.array(_ID_TEXT, (len(content),), torch.uint8)[:] = content
 
     def finish(self) -> None:
         """Flushes all arrays to the disk and writes the manifest."""
@@ -116,7 +120,7 @@ class GraphWriter:
 
 @contextmanager
 def new_graph(folder: PathLike) -> Iterator[GraphWriter]:
-    """A writer for a new folder, which is created only if the block succeeds.
+    """Yields a writer for a new folder, which is created only if the block succeeds.
 
     Raises:
         GraphError: The folder is not empty, or it cannot be written.
@@ -163,18 +167,21 @@ def write_graph(data: Data, folder: PathLike) -> None:
     if not isinstance(data, Data):
         raise GraphError(f"a folder holds one graph, a torch_geometric Data; this is a {type(data).__name__}.")
     with new_graph(folder) as writer:
-        for name in data.keys():  # noqa: SIM118  a Data iterates over pairs
-            value = data[name]
+        for name, value in data:
             if name == _PLACE:
                 continue
             if name == "node_id" and value is not None:
                 writer.ids(exact_ids(data))
-            elif not isinstance(value, Tensor):
-                writer.value(name, value.to_json() if hasattr(value, "to_json") else value)
-            elif value.layout != torch.strided or value.is_meta:
-                raise GraphError(f"{name} is a tensor without dense numbers of its own: a folder holds dense tensors.")
+            elif isinstance(value, Tensor):
+                _write_tensor(writer, name, value)
             else:
-                writer.array(name, tuple(value.shape), value.dtype)[...] = value.detach().cpu().numpy()
+                writer.value(name, value.to_json() if hasattr(value, "to_json") else value)
+
+
+def _write_tensor(writer: GraphWriter, name: str, value: Tensor) -> None:
+    if value.layout != torch.strided or value.is_meta:
+        raise GraphError(f"{name} is a tensor without dense numbers of its own: a folder holds dense tensors.")
+    writer.array(name, tuple(value.shape), value.dtype)[...] = value.detach().cpu().numpy()
 
 
 def open_graph(folder: PathLike, *, check: bool = True) -> Data:
@@ -203,7 +210,7 @@ def open_graph(folder: PathLike, *, check: bool = True) -> Data:
 
 
 def _manifest(place: Path) -> dict[str, Any]:
-    """The manifest; raises GraphError if it is missing, unreadable, altered or of another version."""
+    """Reads the manifest; raises GraphError if it is missing, unreadable, altered or of another version."""
     file = place / MANIFEST
     if not place.is_dir():
         raise GraphError(f"there is no folder {place}: expected one that write_graph has written.")
@@ -258,11 +265,12 @@ def _opened(place: Path, name: str, stated: Any, check: bool) -> Tensor:
 
 
 def _texts(place: Path, text: Tensor, starts: Tensor | None) -> list[str]:
-    """Ids that are not int64."""
+    """Reads ids that are not int64."""
     try:
         if starts is None or starts.dtype != torch.int64 or text.dtype != torch.uint8:
             raise ValueError("their places are missing")
-        bounds, content = starts.tolist(), text.numpy().tobytes()
+        bounds = starts.tolist()
+        content = text.numpy().tobytes()
         if bounds[0] != 0 or bounds[-1] != len(content) or sorted(bounds) != bounds:
             raise ValueError("their places make no sense")
         return [content[begin:end].decode() for begin, end in pairwise(bounds)]
