@@ -255,15 +255,23 @@ def measures_of(study: Study, label: IntArray, holds: BoolArray) -> Measures:
     return measured(own_or_any(label, holds, int(study.truth.max(initial=0)) + 1), study.truth)
 
 
-def advice_if_worse(voting_rule: float, no_edges: float, config: dict[str, Any] | None) -> str | None:
-    """Advice if a model without edges has a better validation accuracy than the vote, else ``None``."""
-    if voting_rule >= no_edges:
+def advice_if_worse(of_vote: float, without_edges: float, config: dict[str, Any] | None) -> str | None:
+    """Returns what to try if edges do not help, or ``None`` if they do.
+
+    Args:
+        of_vote: Validation accuracy of the vote.
+        without_edges: Validation accuracy of a model without edges.
+        config: How the model was built, or ``None`` for a model of the user's own, which has no such settings.
+    """
+    if of_vote >= without_edges:
         return None
-    config = config or {}
-    ideas = [] if config.get("norm") or not config else ["--set norm=batch_norm"]
-    ideas += [] if config.get("scale") or not config else ["--set scale=standard"]
+    ideas = []
+    if config and not config.get("norm"):
+        ideas.append("--set norm=batch_norm")
+    if config and not config.get("scale"):
+        ideas.append("--set scale=standard")
     ideas += ["more --epochs", "fewer --groups", "another --model, such as sage"]
     return (
-        f"On the validation part the vote is right for {100 * voting_rule:.1f} %, a model without edges for "
-        f"{100 * no_edges:.1f} %: the edges do not help. Try {', '.join(ideas)}."
+        f"On the validation part the vote is right for {100 * of_vote:.1f} %, a model without edges for "
+        f"{100 * without_edges:.1f} %: the edges do not help. Try {', '.join(ideas)}."
     )

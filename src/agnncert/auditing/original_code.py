@@ -76,7 +76,14 @@ _trails: dict[Any, "_Trail"] = {}  # what was followed before, so that a glance 
 
 
 def is_original(classes: frozenset[type], functions: frozenset[Place] = frozenset()) -> bool:
-    """Returns whether all that the methods of some classes, and some functions, call is as it stands in its file."""
+    """Returns whether the code behind some classes and functions is the code in their files.
+
+    All that their methods call is followed, so that a function that was exchanged anywhere on the way is noticed.
+
+    Args:
+        classes: The classes. All their methods are followed, those of their bases included.
+        functions: Where further functions stand.
+    """
     if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
         return False  # somebody sees every operation, and may do another
     key = (classes, functions)

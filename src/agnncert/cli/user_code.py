@@ -111,20 +111,33 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _arguments(spec: str, factory: Any, known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments to call a user's factory with: those given, and what it needs of the data.
+
+    Args:
+        spec: How the user named the factory.
+        factory: The function or class.
+        known: Facts of the data, such as the number of classes, by the names that parameters may have.
+        given: Settings of the user.
+
+    Raises:
+        SettingsError: The factory has no such parameter, or needs one that nobody knows.
+    """
     try:
         parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
         return dict(given)
     by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    unknown = [] if any(p.kind == p.VAR_KEYWORD for p in parameters) else [key for key in given if key not in by_name]
-    if unknown:
+    takes_any_name = any(p.kind == p.VAR_KEYWORD for p in parameters)
+    unknown = [name for name in given if name not in by_name]
+    if unknown and not takes_any_name:
         hint = did_you_mean(unknown[0], by_name) if by_name else "it takes none."
         raise SettingsError(f'{spec} has no setting "{unknown[0]}": {hint}')
     needed = [name for name, p in by_name.items() if p.default is p.empty and name not in given]
-    open_ones = [name for name in needed if name not in known]
-    if open_ones:
+    still_open = [name for name in needed if name not in known]
+    if still_open:
         raise SettingsError(
-            f"{spec} needs {', '.join(open_ones)}: give them, as in --set {open_ones[0]}=…, or write a factory "
+            f"{spec} needs {', '.join(still_open)}: give them, as in --set {still_open[0]}=…, or write a factory "
             "that needs none."
         )
-    return {**{name: known[name] for name in needed}, **given}
+    of_data = {name: known[name] for name in needed}
+    return {**of_data, **given}

@@ -77,7 +77,11 @@ def compute_range_votes(
 
 
 def list_range_votes(edges_by_group: EdgesByGroup, groups: range) -> RangeVotes:
-    """Lists the votes of a range of groups before the model is called: which targets have one, and who reaches whom."""
+    """Lists the votes of a range of groups without calling the model.
+
+    For each group it says which targets have a vote there that may differ from that of an empty group, and whether a
+    change can reach it through an edge. Classes are left open.
+    """
     return _list_votes(edges_by_group, groups, edges_by_group.union(groups)).votes
 
 

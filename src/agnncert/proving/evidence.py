@@ -489,9 +489,12 @@ class VoteEvidence(VoteRecord, Evidence):
     def possible(self, at: Budget | float) -> BoolArray:
         """Returns which classes an attack can make win, shape ``[n, C]`` (Theorem 12).
 
-        All classes are possible where nothing is proved. The answer is exact in the votes for a budget, and for a size
-        where neighbours share groups. It is a bound if a negative prior is in doubt, and for a size where every
-        neighbour has its own group.
+        All classes are possible where nothing is proved. Otherwise a class is named exactly if some votes that the
+        theorem lets the attacker choose make it win, with two exceptions, where more classes may be named: a negative
+        prior is in doubt, or ``at`` is a size and every neighbour has its own group.
+
+        Args:
+            at: What the attacker may do, or a size of the attack.
         """
         num_classes = self.votes.num_classes
         if isinstance(at, Budget):

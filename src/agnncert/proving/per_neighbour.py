@@ -52,9 +52,10 @@ def per_neighbour_node(attack: Amounts, facts: Facts) -> Touches:
 
 
 def per_pair_node(attack: Amounts, facts: Facts) -> Touches:
-    """As :func:`per_neighbour_node`, but both directions of a pair are in its group.
+    """As :func:`per_neighbour_node`, for groups that hold both directions of a pair.
 
-    So a second direction, which counts as an added edge, alters the vote of a pair that had one.
+    Where a pair has one direction, the attacker can also add the other one. That counts as an added edge, brings no new
+    vote, and alters the vote of the pair.
     """
     touches = per_neighbour_node(attack, facts)
     return replace(touches, turned=np.zeros(facts.num_reached.shape) + attack.add_edges)

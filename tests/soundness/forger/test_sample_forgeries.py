@@ -36,8 +36,8 @@ def test_samples_of_one_defence_under_the_name_of_another(name, tmp_path):
     world, draft = opened(name)
     draft.settings["method"] = "bi-rs"
     draft.settings["noise"] = {"kind": "deletions", "p_edge": 0.5, "p_node": 0.5, "test": "B2", "edges_per_injected": 2}
-    if derive(draft):
-        refuse(world, draft, tmp_path)
+    assert derive(draft)
+    refuse(world, draft, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["rs", "graphs-rs"])

@@ -99,7 +99,17 @@ def _is_called(words: list[str], row: npt.NDArray[np.int64], classes: npt.NDArra
 def _runs(
     hashes: npt.NDArray[np.uint64], row: npt.NDArray[np.int64], length: int, columns: int, width: int
 ) -> npt.NDArray[np.int64]:
-    """Returns the place of each run of this many tokens within a row, in the matrix of all rows."""
+    """Returns where in the feature matrix, read row by row, each run of consecutive tokens counts.
+
+    A run counts in the column that its hash names. Runs that go beyond the end of a row are left out.
+
+    Args:
+        hashes: Hash of every token, the tokens of all rows one after the other.
+        row: Row that each token belongs to.
+        length: Number of tokens in a run.
+        columns: Number of columns that runs are spread over.
+        width: Number of columns of the matrix.
+    """
     last = len(hashes) - length + 1
     if last <= 0:
         return np.zeros(0, dtype=np.int64)

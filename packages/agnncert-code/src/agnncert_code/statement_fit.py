@@ -229,7 +229,7 @@ def _scores(scaled: Any, weights: Array) -> Array:
 
 
 def _fitted(examples: _Examples) -> Array:
-    """Returns the weights of all pieces, and the bias, by logistic regression with small weights."""
+    """Returns the weights of all pieces, and the bias, by logistic regression that keeps weights small."""
     scaled, sign, weight = examples
     transposed = csr_array(scaled.T)
 
