@@ -51,7 +51,9 @@ def names_of_a_run_are_visible(folder: Path) -> None:
 PIPE = "path.exists() and not path.is_file()"
 MUTATIONS = {
     "pipe": (storage._read_file, PIPE, f"False and {PIPE}", a_pipe_is_no_certificate),
-    "pipe verified": (verdict.verify, "not file.is_file()", "not file.exists()", a_pipe_is_not_verified),
+    "pipe verified": (
+        inspect.unwrap(verdict.verify), "not Path(file).is_file()", "not Path(file).exists()", a_pipe_is_not_verified,
+    ),
     "pipe as rows": (RunFolder.rows, "file.is_file()", "file.exists()", pipes_of_a_run_are_passed_over),
     "pipe as JSON": (RunFolder.read_json, "file.is_file()", "file.exists()", pipes_of_a_run_are_passed_over),
     "a name twice": (
@@ -99,6 +101,6 @@ def test_as_it_is_every_check_passes(test, tmp_path) -> None:
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_broken_guard_turns_its_test_red(name, tmp_path, monkeypatch) -> None:
     function, old, new, test = MUTATIONS[name]
-    monkeypatch.setattr(function, "__code__", edited(function, old, new).__code__)
+    monkeypatch.setattr(function, "__code__", inspect.unwrap(edited(function, old, new)).__code__)
     with pytest.raises((AssertionError, pytest.fail.Exception, hostile.Waits, Exception)):
         called(test, tmp_path)
