@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from agnncert.certificates.class_names import names_in_data
 from agnncert.certificates.file import Contents, read_contents
 from agnncert.errors import CertificateError, SettingsError, suggests_arguments
-from agnncert.notebook import framed, paragraph, table
 from agnncert.verifier.check import check_premise
 from agnncert.verifier.exclusions import wrong_exclusions
 from agnncert.verifier.kinds import checker_of
@@ -59,6 +58,8 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """Returns what a notebook shows."""
+        from agnncert.notebook import framed, paragraph, table  # only here: no verdict depends on it
+
         return framed(paragraph(self._headline()) + table([], self._entries()))
 
     def _headline(self) -> str:
