@@ -167,7 +167,7 @@ ALTERED = {
     "all batches": "DELETE FROM batch",
     "other event": "UPDATE batch SET events = replace(events, 'add', 'delete') WHERE number = 3",
     "other number": "UPDATE batch SET number = 9 WHERE number = 8",
-    "batch twice": "INSERT INTO batch SELECT 9, events FROM batch WHERE number = 8",
+    "batch twice": "INSERT INTO batch SELECT 9, id, events FROM batch WHERE number = 8",
     "batch is no JSON": "UPDATE batch SET events = '[' WHERE number = 8",
     "batch is bytes": "UPDATE batch SET events = x'ff' WHERE number = 8",
     "id gone": "DELETE FROM acknowledged WHERE place = 4",
@@ -187,7 +187,7 @@ ALTERED = {
     "state lacks types": 'UPDATE about SET value = replace(value, \'"number": 8\', \'"number": "8"\')',
     "about gone": "DELETE FROM about",
     "other version": "UPDATE about SET value = '1' WHERE name = 'format'",
-    "later version": "UPDATE about SET value = '3' WHERE name = 'format'",
+    "later version": "UPDATE about SET value = '4' WHERE name = 'format'",
     "no version": "DELETE FROM about WHERE name = 'format'",
     "other model": "UPDATE about SET value = 'x' WHERE name = 'model'",
     "table gone": "DROP TABLE acknowledged",
@@ -221,8 +221,8 @@ def reseal(journal: Path, change) -> None:
         (text,) = database.execute("SELECT value FROM about WHERE name = 'state'").fetchone()
         stated = json.loads(text)
         stated["chain"] = stated["graphs"]["now"] = hashlib.sha256(changed).hexdigest()
-        for number, events in database.execute("SELECT number, events FROM batch ORDER BY number"):
-            stated["chain"] = _linked(stated["chain"], number, events)
+        for number, batch_id, events in database.execute("SELECT number, id, events FROM batch ORDER BY number"):
+            stated["chain"] = _linked(stated["chain"], number, batch_id, events)
         database.execute("UPDATE about SET value = ? WHERE name = 'state'", [json.dumps(stated)])
     database.close()
 

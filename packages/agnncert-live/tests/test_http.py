@@ -280,3 +280,51 @@ def test_many_clients_at_once_lose_nothing(tmp_path) -> None:
     data = a_graph()
     with agnncert_live.LiveGraph(a_model(data), data, ac.NodeCentric(8), journal=tmp_path / "journal") as again:
         assert again.number == 80
+
+
+def test_health_says_that_nothing_can_be_written_until_it_can(tmp_path) -> None:
+    service = a_service(tmp_path / "journal")
+    database = service.live._journal._database
+    with served(service) as address:
+        client = agnncert_live.LiveClient(address, tries=1)
+        assert sent(address, "/health")[0] == 200
+        (pages,) = database.execute("PRAGMA page_count").fetchone()
+        (most,) = database.execute("PRAGMA max_page_count").fetchone()
+        database.execute(f"PRAGMA max_page_count = {pages}")  # as if the disk were full
+        refused = None
+        for k in range(50):
+            try:
+                names = [f"new-{k}-{number}" for number in range(100)]
+                client.apply([agnncert_live.Event("add_node", name, value=[1, 0, 0, 0]) for name in names])
+            except ServiceError as error:
+                refused = error
+                break
+        assert refused is not None
+        assert refused.status == 503
+        status, body = sent(address, "/health")
+        assert status == 503
+        assert "full" in json.loads(body)["error"]
+        before = service.live.number
+        database.execute(f"PRAGMA max_page_count = {most}")
+        assert sent(address, "/health")[0] == 200  # it tried again
+        client.apply([agnncert_live.Event("add_node", "last", value=[1, 0, 0, 0])])
+        assert service.live.number == before + 1
+    service.live.close()
+
+
+def test_a_connection_that_is_used_stays_open(running, monkeypatch) -> None:
+    """Short requests are over whenever the clock is looked at; they count all the same."""
+    monkeypatch.setattr(connections.IdleLimit, "patience", 0.6)
+    host, port = running[2].removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=20)
+    connection.connect()
+    used = connection.sock
+    for _ in range(8):  # for longer than patience
+        connection.request("GET", "/health")
+        assert connection.getresponse().read()
+        assert connection.sock is used
+        time.sleep(0.25)
+    time.sleep(2.0)
+    used.settimeout(5)
+    assert used.recv(1) == b""  # it was not used, so it was closed
+    connection.close()

@@ -1,5 +1,6 @@
 """Whenever a process dies, what it had acknowledged is there, and a journal of something else is refused."""
 
+import dataclasses
 import os
 import random
 import re
@@ -244,3 +245,81 @@ def test_a_set_of_graphs_goes_on_where_it_stopped(tmp_path):
         assert_same(live.certificate(), expected)
     with pytest.raises(ac.errors.GraphError, match="pass the data"):
         begin(tmp_path / "j", **{**changes, "data": None})
+
+
+def test_a_forked_process_does_not_write_to_the_journal_of_its_parent(tmp_path):
+    """Locks of files are not inherited, so both would write."""
+    with begin(tmp_path / "j") as live:
+        target = live.targets.tolist()[0]
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                live.apply(agnncert_live.Event("change_features", target, value=[1.0] * 5))
+                os.write(write, b"written")
+            except JournalError as error:
+                os.write(write, str(error).encode())
+            finally:
+                os._exit(0)
+        os.close(write)
+        os.waitpid(child, 0)
+        with os.fdopen(read) as answers:
+            assert "opened by another process" in answers.read()
+        live.apply(agnncert_live.Event("change_features", target, value=[2.0] * 5))
+    with begin(tmp_path / "j", data=None) as live:
+        assert live.number == 1
+
+
+@pytest.mark.parametrize("what", ["moved", "deleted", "replaced"])
+def test_a_journal_that_is_moved_while_it_is_in_use_takes_no_more_events(tmp_path, what):
+    """They would be acknowledged, and nobody would find them after a restart."""
+    path = tmp_path / "j"
+    with begin(path) as live:
+        target = live.targets.tolist()[0]
+        live.apply(agnncert_live.Event("change_features", target, value=[1.0] * 5), id="one")
+        if what == "moved":
+            path.rename(tmp_path / "elsewhere")
+        elif what == "deleted":
+            path.unlink()
+        else:
+            (tmp_path / "copy").write_bytes(path.read_bytes())
+            (tmp_path / "copy").replace(path)
+        with pytest.raises(JournalError, match="moved, deleted or replaced"):
+            live.apply(agnncert_live.Event("change_features", target, value=[2.0] * 5), id="two")
+        assert live.number == 1
+        assert live.data().x[0].tolist() == [1.0] * 5
+        if what == "moved":
+            (tmp_path / "elsewhere").rename(path)
+            live.apply(agnncert_live.Event("change_features", target, value=[2.0] * 5), id="two")
+            assert live.number == 2
+
+
+@pytest.mark.parametrize("way", ["the same path", "a link", "a hard link"])
+def test_a_second_live_graph_cannot_write_the_same_journal(tmp_path, way):
+    path = tmp_path / "j"
+    other = path if way == "the same path" else tmp_path / "other"
+    with begin(path) as live:
+        if way == "a link":
+            other.symlink_to(path)
+        elif way == "a hard link":
+            other.hardlink_to(path)
+        with pytest.raises(JournalError):
+            begin(other)
+        live.apply(agnncert_live.Event("change_features", live.targets.tolist()[0], value=[1.0] * 5))
+    with begin(path) as live:
+        assert live.number == 1
+
+
+def test_what_the_last_batches_did_is_known_after_a_restart_and_a_snapshot(tmp_path):
+    with begin(tmp_path / "j") as live:  # a snapshot every 7 events
+        ids = live.targets.tolist()
+        did = {}
+        for k in range(30):
+            event = agnncert_live.Event("change_features", ids[k % 5], value=[float(k % 3 - 1) * 9] * 5)
+            did[f"b{k}"] = live.apply(event, id=f"b{k}")
+        assert live.apply([], id="b29") == dataclasses.replace(did["b29"], repeated=True)
+    with begin(tmp_path / "j") as live:
+        assert live.apply([], id="b29") == dataclasses.replace(did["b29"], repeated=True)
+        assert live.apply([], id="b0").repeated  # older than the snapshot: it counts, what it did is not known
+        assert live.apply([], id="b0").moved == ()
+    assert any(applied.moved for applied in did.values())

@@ -142,7 +142,7 @@ CHECKS = [
 
 
 def unlinked(patch) -> None:
-    patch.setattr(journal, "_linked", lambda chain, number, text: "")
+    patch.setattr(journal, "_linked", lambda chain, number, batch_id, text: "")
 
 
 def unsummed(patch) -> None:

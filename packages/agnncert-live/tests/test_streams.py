@@ -1,5 +1,6 @@
 """Change events of Neo4j become events, and a Kafka consumer commits after it applied, against a broker too."""
 
+import base64
 import json
 from types import SimpleNamespace
 
@@ -135,12 +136,105 @@ def test_what_was_applied_and_not_committed_counts_once(make):
         assert (live.number, again.committed) == (2, 1)
 
 
-def test_bad_messages_are_passed_over(make):
-    bad = [b"{", b"null", b'{"kind": "add_edge", "node": 100, "other": 99}', RuntimeError("broker")]
+def letters_in(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_bad_messages_are_dead_letters_and_the_rest_goes_on(make, tmp_path):
+    edge = b'{"kind": "add_edge", "node": 100, "other": 99}'
+    bad = [b"{", b"null", edge, b"\xff\xfe", RuntimeError("broker")]
     with make() as live:
         consumer = MemoryConsumer(*bad, ADD)
         assert consume(consumer, live, running=consumer.running) == 1
-        assert (live.number, consumer.committed) == (2, 5)
+        assert (live.number, consumer.committed) == (2, 6)
+    letters = letters_in(tmp_path / "live.journal.dead-letters")
+    assert [letter["place"] for letter in letters] == ["t-0:0", "t-0:1", "t-0:2", "t-0:3"]
+    assert letters[2]["value"] == edge.decode()
+    assert "no node with id 99" in letters[2]["reason"]
+    assert base64.b64decode(letters[3]["value_base64"]) == b"\xff\xfe"
+
+
+HUGE = 10**400
+GRAPH = random_graph(10, 12)
+JOINED = GRAPH.node_id[GRAPH.edge_index[:, 0]].tolist()  # two nodes with an edge
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (plain_events, {"kind": "change_edge", "node": JOINED[0], "other": JOINED[1], "value": HUGE}),
+        (plain_events, {"kind": "add_node", "node": "new", "value": [HUGE] * 5}),
+        (plain_events, {"kind": "add_node", "node": HUGE, "value": [0.0] * 4}),
+        (plain_events, {"kind": "add_edge", "node": 100, "other": HUGE}),
+        (plain_events, {"kind": "add_edge", "node": 100, "other": 103, "graph": HUGE}),
+        (Neo4jChanges("id", ["age"]), node("ann", "c", None, {"age": HUGE})),
+        (Neo4jChanges("id", [], ["amount"]), relationship("ann", "bob", "c", None, {"amount": HUGE})),
+        (lambda message: 1 / 0, {}),
+    ],
+    ids=["copies", "features", "id", "other id", "graph", "property", "value", "reader"],
+)
+def test_a_number_that_is_too_large_stops_nobody(make, tmp_path, read, message):
+    with make() as live:
+        consumer = MemoryConsumer(json.dumps(message).encode())
+        assert consume(consumer, live, read=read, running=consumer.running) == 0
+        assert (live.number, consumer.committed) == (0, 1)
+    [letter] = letters_in(tmp_path / "live.journal.dead-letters")
+    assert letter["value"] == json.dumps(message)
+
+
+def test_without_a_dead_letter_record_nothing_is_committed(make, tmp_path):
+    with LiveGraph(plain_model(), random_graph(10, 12), ac.NodeCentric(3)) as live:
+        consumer = MemoryConsumer(b"null")
+        with pytest.raises(GraphError):  # no journal, so there is no place for dead letters
+            consume(consumer, live, running=consumer.running)
+        assert consumer.committed == 0
+    with make() as live:
+        consumer = MemoryConsumer(b"null")
+        with pytest.raises(JournalError, match="dead letter cannot be written"):
+            consume(consumer, live, running=consumer.running, dead_letters=tmp_path / "no folder" / "letters")
+        assert consumer.committed == 0
+        kept = []
+        consumer = MemoryConsumer(b"null")
+        consume(consumer, live, running=consumer.running, dead_letters=kept.append)
+        assert [(letter.place, letter.value) for letter in kept] == [("t-0:0", b"null")]
+        assert consumer.committed == 1
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_an_alert_that_could_not_be_sent_is_sent_when_the_message_comes_again(make, restarted):
+    told = []
+
+    def fails(applied):
+        raise ValueError("the receiver is down")
+
+    live = make()
+    consumer = MemoryConsumer(ADD)
+    with pytest.raises(ValueError, match="receiver is down"):
+        consume(consumer, live, running=consumer.running, on_applied=fails)
+    assert (live.number, consumer.committed) == (2, 0)
+    if restarted:
+        live.close()
+        live = make()
+    again = MemoryConsumer(ADD)
+    with live:
+        consume(again, live, running=again.running, on_applied=told.append)
+    assert (live.number, again.committed) == (2, 1)
+    assert told[0].repeated
+    assert "new" in {moved.target for moved in told[0].moved}
+
+
+def test_a_listener_that_fails_does_not_make_a_dead_letter_of_what_was_applied(make, tmp_path, caplog):
+    with make() as live:
+
+        def fails(applied):
+            raise ValueError("the listener is broken")
+
+        live.subscribe(fails)
+        consumer = MemoryConsumer(ADD)
+        assert consume(consumer, live, running=consumer.running) == 1
+        assert live.number == 2
+    assert not (tmp_path / "live.journal.dead-letters").exists()
+    assert "the events count all the same" in caplog.text
 
 
 def test_nothing_is_committed_if_the_journal_cannot_be_written(make, monkeypatch):
@@ -156,7 +250,7 @@ def test_nothing_is_committed_if_the_journal_cannot_be_written(make, monkeypatch
         assert (live.number, consumer.committed) == (0, 0)
 
 
-def test_with_a_broker(make):
+def test_with_a_broker(tmp_path):
     """librdkafka brings a broker for tests, which speaks Kafka's protocol over TCP."""
     kafka = pytest.importorskip("confluent_kafka")
     producer = kafka.Producer({"test.mock.num.brokers": 1, "log_level": 0})
@@ -191,7 +285,10 @@ def test_with_a_broker(make):
         assert first.committed([partition], timeout=10)[0].offset == 2
         first.close()
         second, _ = consumer()  # goes on at the committed offset
-        assert consume(second, live, read=read, running=lambda: live.number < 3, timeout=0.2) == 1
+        letters = tmp_path / "letters"
+        count = consume(second, live, read=read, dead_letters=letters, running=lambda: live.number < 3, timeout=0.2)
+        assert count == 1
+        assert [letter["place"] for letter in letters_in(letters)] == ["graph-0:2"]
         assert second.committed([partition], timeout=10)[0].offset == 4
         second.close()
         assert live.number == 3

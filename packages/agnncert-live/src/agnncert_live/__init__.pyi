@@ -5,6 +5,7 @@ from .graph import LiveGraph as LiveGraph
 from .journal import JournalError as JournalError
 from .spent import Spent as Spent
 from .stacked import LiveStackedVotes as LiveStackedVotes
+from .streams import DeadLetter as DeadLetter
 from .streams import Neo4jChanges as Neo4jChanges
 from .streams import consume as consume
 from .webhook import Webhook as Webhook

@@ -33,6 +33,11 @@ class IdleLimit(H11Protocol):
             idle_for_longest = min(waiting, key=lambda each: each._idle_since)
             idle_for_longest.transport.abort()
 
+    def on_response_complete(self) -> None:
+        """Begins a new time of waiting after each answer, so that busy connections stay open."""
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
     def _close_if_idle(self) -> None:
         if self.transport.is_closing():
             return

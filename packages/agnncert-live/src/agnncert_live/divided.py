@@ -187,7 +187,7 @@ class DividedCore(Core[NodeVotes]):
         self.answers.radius[targets] = radius
 
     def _undone(self) -> None:
-        self.engine.renew_features()
+        self.engine.undone()
 
     # What is asked.
 

@@ -187,7 +187,8 @@ class Applied:
     Attributes:
         number: How many events have been applied since the live graph began, this batch included.
         events: How many events of this batch were applied.
-        repeated: Whether a batch of this id had been acknowledged before: nothing was done now.
+        repeated: Whether a batch of this id had been acknowledged before: nothing was done now. The other fields then
+            say what the batch did when it was applied, if it is one of the last 100, also after a restart.
         moved: Targets whose label or radius changed, new ones included.
         gone: Ids of targets that were deleted.
         refused: Events that were left out, and why.

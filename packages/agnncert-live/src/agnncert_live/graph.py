@@ -3,8 +3,10 @@
 import hashlib
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -47,6 +49,7 @@ Changes: TypeAlias = Perturbation | Event | Iterable[Perturbation | Event]
 
 SNAPSHOT_EVERY = 20_000  # events
 _EVENTS_AT_ONCE = 2_000  # that are applied together when a journal is read
+OUTCOMES = 100  # batches of which it is remembered what they did
 _LONGEST_ID = 250
 
 CORES: dict[str, type[Core[Any]]] = {"votes": DividedCore}  # by the kind of the defence
@@ -122,6 +125,7 @@ class LiveGraph:
         self._listeners: list[Callable[[Applied], None]] = []
         self._references: dict[str, Reference] = {}  # by digest of the graph
         self._acknowledged: dict[str, int] = {}  # events of each batch, by its id
+        self._outcomes: OrderedDict[str, Applied] = OrderedDict()  # of the last batches, by their ids
         self._snapshot_every = snapshot_every
         self._journal: Journal | None = None
         self._given: Any = None  # graph task: the data that it began with
@@ -237,7 +241,6 @@ class LiveGraph:
             self._resume_reference(digest, self._read(*contents.graphs[digest]), stored)
         self._acknowledged = dict(contents.acknowledged)
         self._replay(contents)
-        self._snapshot_if_due()
 
     def _resume_reference(self, digest: str, then: StoredGraph, now: StoredGraph) -> None:
         other_rows = self.task == "graph" and not np.array_equal(then.chosen.rows, now.chosen.rows)
@@ -272,23 +275,28 @@ class LiveGraph:
             raise JournalError(f"the journal holds a graph that cannot be used: {error!s:.200}") from error
 
     def _replay(self, contents: JournalContents) -> None:
-        """Applies the batches of a journal, many events at once."""
+        """Applies the batches of a journal: older ones together, the last ones one by one, to know what they did."""
+        older = contents.batches[:-OUTCOMES]
         waiting: list[Event] = []
-        for batch in contents.batches:
+        for batch in older:
             waiting += batch.events
             if len(waiting) >= _EVENTS_AT_ONCE:
                 self._replay_events(waiting)
                 waiting = []
         if waiting:
             self._replay_events(waiting)
+        for batch in contents.batches[-OUTCOMES:]:
+            outcome = self._replay_events(batch.events)
+            applied = Applied(self.number, len(batch.events), moved=outcome.moved, gone=outcome.gone)
+            self._remember_outcome(batch.batch_id, applied)
 
-    def _replay_events(self, events: list[Event]) -> None:
+    def _replay_events(self, events: list[Event]) -> Outcome:
         try:
             prepared_batch = self._core.prepare(self._addressed(events), skip_bad=False)
         except AgnncertError as error:
             raise JournalError(f"the journal holds an event that cannot be applied: {error}") from error
-        self._commit(prepared_batch)
         self.number += len(events)
+        return self._commit(prepared_batch)
 
     # What is asked.
 
@@ -395,7 +403,7 @@ class LiveGraph:
         """Has ``listener`` called with what became of a batch, in the thread that applied it.
 
         Args:
-            listener: Called with an ``Applied``.
+            listener: Called with an ``Applied``. If it raises, that is logged, because the batch counts already.
             below: Call only if a radius fell below this threshold (or, with ``flips``, a label flipped).
             flips: Call only if a label flipped (or, with ``below``, a radius fell below it).
 
@@ -499,13 +507,28 @@ class LiveGraph:
         _require_batch_id(id)
         with self._lock:
             if id is not None and id in self._acknowledged:
-                return Applied(self.number, self._acknowledged[id], repeated=True)
+                return self._repeated(id)
             applied = self._apply_new(list(events_of(changes, graph)), id, skip_bad)
-        for listener in list(self._listeners):
-            listener(applied)
+        self._tell(applied)
         return applied
 
+    def _repeated(self, batch_id: str) -> Applied:
+        """Returns what became of a batch that was acknowledged before."""
+        outcome = self._outcomes.get(batch_id)
+        if outcome is not None:
+            return replace(outcome, repeated=True)
+        return Applied(self.number, self._acknowledged[batch_id], repeated=True)
+
+    def _tell(self, applied: Applied) -> None:
+        """Tells all listeners. The batch counts already, so what they raise is logged and does not come back."""
+        for listener in list(self._listeners):
+            try:
+                listener(applied)
+            except Exception:
+                log.exception("a listener failed after event %d; the events count all the same", applied.number)
+
     def _apply_new(self, events: list[Event], batch_id: str | None, skip_bad: bool) -> Applied:
+        self._snapshot_if_due()  # before the batch, so that a journal always says what the last batches did
         try:
             prepared_batch = self._core.prepare(self._addressed(events), skip_bad)
             refused = tuple(prepared_batch.refused)
@@ -519,9 +542,10 @@ class LiveGraph:
             raise
         outcome = self._commit(prepared_batch)
         self.number += len(accepted)
+        applied = Applied(self.number, len(accepted), False, outcome.moved, outcome.gone, refused)
         self._remember(batch_id, len(accepted))
-        self._snapshot_if_due()
-        return Applied(self.number, len(accepted), False, outcome.moved, outcome.gone, refused)
+        self._remember_outcome(batch_id, applied)
+        return applied
 
     def _commit(self, prepared_batch: Prepared[Any]) -> Outcome:
         outcome = self._core.commit(prepared_batch)
@@ -537,7 +561,7 @@ class LiveGraph:
             return
         try:
             self._snapshot()
-        except JournalError as error:  # the batch itself is written, so it counts; the next one tries again
+        except JournalError as error:  # batches are written all the same; the next one tries again
             log.warning("no snapshot was written: %s", error)
 
     def _remember(self, batch_id: str | None, events: int) -> None:
@@ -546,6 +570,28 @@ class LiveGraph:
         self._acknowledged[batch_id] = events
         if len(self._acknowledged) > REMEMBERED:
             del self._acknowledged[next(iter(self._acknowledged))]
+
+    def _remember_outcome(self, batch_id: str | None, applied: Applied) -> None:
+        if batch_id is None:
+            return
+        self._outcomes[batch_id] = applied
+        if len(self._outcomes) > OUTCOMES:
+            self._outcomes.popitem(last=False)
+
+    @property
+    def journal_path(self) -> Path | None:
+        """The file of the journal, or None if there is none."""
+        return None if self._journal is None else self._journal.path
+
+    def check_writable(self) -> None:
+        """Tries to write to the journal again if the last write failed, so that a service knows whether it works.
+
+        Raises:
+            JournalError: Events cannot be written.
+        """
+        with self._lock:
+            if self._journal is not None and self._journal.write_error is not None:
+                self._journal.check_writable()
 
     def _addressed(self, events: list[Event]) -> list[AddressedEvent]:
         return [AddressedEvent(event, self._graph_number(event)) for event in events]

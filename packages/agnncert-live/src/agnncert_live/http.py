@@ -174,8 +174,8 @@ def _operations_router(service: Service) -> APIRouter:
 
     @router.get("/health")
     def health() -> dict[str, Any]:
-        """Whether it works; needs no token."""
-        return {"ok": True, "events": service.live.number}
+        """Whether it works; needs no token. Status 503 if events cannot be written to the journal."""
+        return service.health()
 
     @router.get("/summary")
     def summary() -> dict[str, Any]:

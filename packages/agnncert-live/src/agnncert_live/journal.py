@@ -14,6 +14,7 @@ key: whoever can write the file can write events.
 
 import hashlib
 import json
+import os
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -31,14 +32,15 @@ from agnncert.errors import AgnncertError
 from agnncert.storage import parse_json
 from agnncert_live.events import Event
 
-FORMAT = 2
+FORMAT = 3
 REMEMBERED = 200_000  # ids of so many batches are kept, so that a client can send one again
 PART = 2**25  # bytes of a graph in one row: SQLite's rows have a limit
+PROBE = 2**16  # bytes that are written to find out whether there is space
 NOW = "now"  # the name of the snapshot; other graphs are named by their digest
 
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE batch (number INTEGER PRIMARY KEY, events TEXT NOT NULL)",
+    "CREATE TABLE batch (number INTEGER PRIMARY KEY, id TEXT, events TEXT NOT NULL)",
     "CREATE TABLE acknowledged (place INTEGER PRIMARY KEY, id TEXT NOT NULL, events INTEGER NOT NULL)",
     "CREATE TABLE graph (place INTEGER PRIMARY KEY, name TEXT NOT NULL, content BLOB NOT NULL)",
 )
@@ -71,10 +73,11 @@ class JournalError(AgnncertError):
 
 
 class StoredBatch(NamedTuple):
-    """A batch of events, and how many events there had been with it."""
+    """A batch of events, how many events there had been with it, and the id under which it was sent, if it had one."""
 
     number: int
     events: list[Event]
+    batch_id: str | None
 
 
 class AcknowledgedRow(NamedTuple):
@@ -114,6 +117,8 @@ class Journal:
     def __init__(self, path: str | Path, identity: dict[str, str]) -> None:
         self.path = Path(path)
         self.since_snapshot = 0  # events
+        self.write_error: str | None = None  # why the last write failed; None if it did not
+        self._process = os.getpid()
         self._state: dict[str, Any] = {"number": 0, "chain": "", "acknowledged": 0, "graphs": {}}
         exists = self._exists()
         with self._explained():
@@ -128,6 +133,7 @@ class Journal:
                 else:
                     self._begin(identity)
                 self._database.execute("COMMIT")
+            self._file = _file_at(self.path)
         except BaseException:
             self._database.close()
             raise
@@ -223,12 +229,41 @@ class Journal:
     def _committed(self) -> Iterator[dict[str, Any]]:
         """Opens a transaction and yields the state to change. At its end everything is on disk, or nothing is."""
         state = {**self._state, "graphs": dict(self._state["graphs"])}
-        with self._explained():
-            self._database.execute("BEGIN IMMEDIATE")
-            yield state
-            self._write_state(state)
-            self._database.execute("COMMIT")
+        try:
+            self._require_own_file()
+            with self._explained():
+                self._database.execute("BEGIN IMMEDIATE")
+                yield state
+                self._write_state(state)
+                self._database.execute("COMMIT")
+        except JournalError as error:
+            self.write_error = str(error)
+            raise
+        self.write_error = None
         self._state = state
+
+    def _require_own_file(self) -> None:
+        """Refuses to write what nobody would find again, or what another process may write at the same time."""
+        if os.getpid() != self._process:
+            raise JournalError(
+                f"the journal {self.path} was opened by another process, and locks are not inherited: open it again in "
+                "this process, after the other one has closed it."
+            )
+        if _file_at(self.path) != self._file:
+            raise JournalError(
+                f"the journal {self.path} was moved, deleted or replaced while it was in use: what is written now "
+                "would be lost. Put it back, or begin anew."
+            )
+
+    def check_writable(self) -> None:
+        """Writes some thousand bytes, flushed to disk, and deletes them again.
+
+        Raises:
+            JournalError: They cannot be written.
+        """
+        for space in ("0" * PROBE, ""):
+            with self._committed():
+                self._database.execute("INSERT OR REPLACE INTO about VALUES ('space', ?)", [space])
 
     def write(self, number: int, events: list[Event], batch_id: str | None) -> None:
         """Writes a batch to disk; it is flushed when this method returns.
@@ -241,9 +276,9 @@ class Journal:
         text = json.dumps([event.to_json() for event in events], separators=(",", ":"))
         with self._committed() as state:
             if events:
-                self._database.execute("INSERT INTO batch VALUES (?, ?)", [number, text])
+                self._database.execute("INSERT INTO batch VALUES (?, ?, ?)", [number, batch_id, text])
                 state["number"] = number
-                state["chain"] = _linked(state["chain"], number, text)
+                state["chain"] = _linked(state["chain"], number, batch_id, text)
             if batch_id is not None:
                 self._acknowledge(state, batch_id, len(events))
         self.since_snapshot += len(events)
@@ -294,7 +329,7 @@ class Journal:
         with self._explained():
             for name, content in self._database.execute("SELECT name, content FROM graph ORDER BY place"):
                 parts.setdefault(name, []).append(content)
-            batch_rows = self._database.execute("SELECT number, events FROM batch ORDER BY number").fetchall()
+            batch_rows = self._database.execute("SELECT number, id, events FROM batch ORDER BY number").fetchall()
             id_rows = self._database.execute("SELECT place, id, events FROM acknowledged ORDER BY place").fetchall()
         try:
             blobs = {name: b"".join(parts_of_graph) for name, parts_of_graph in parts.items()}
@@ -321,7 +356,7 @@ class Journal:
         if _summed(0, 1, acknowledged) != self._state["acknowledged"]:
             raise JournalError(self._damaged("the ids of acknowledged batches do not match their digest"))
 
-    def _batches(self, rows: list[tuple[int, str]], number: int, chain: str) -> list[StoredBatch]:
+    def _batches(self, rows: list[tuple[int, str | None, str]], number: int, chain: str) -> list[StoredBatch]:
         """Returns the batches, each of which must begin where the one before it ended.
 
         Args:
@@ -330,15 +365,15 @@ class Journal:
             chain: Digest of the snapshot.
         """
         batches = []
-        for stated, text in rows:
+        for stated, batch_id, text in rows:
             events = [Event.from_json(stated_event) for stated_event in parse_json(text)]
             number += len(events)
-            chain = _linked(chain, stated, text)
+            chain = _linked(chain, stated, batch_id, text)
             if number != stated:
                 raise JournalError(
                     self._damaged(f"batch {stated} does not follow the one before it: events are missing")
                 )
-            batches.append(StoredBatch(number, events))
+            batches.append(StoredBatch(number, events, batch_id))
         expected = self._state["number"]
         if number != expected:
             raise JournalError(self._damaged(f"{expected:,} events were acknowledged, and it holds {number:,} of them"))
@@ -366,9 +401,18 @@ def _parsed(blob: bytes) -> Graph:
     return header, safetensors.numpy.load(blob)
 
 
-def _linked(chain: str, number: int, text: str) -> str:
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Returns which file is at a path, by its numbers in the file system; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _linked(chain: str, number: int, batch_id: str | None, text: str) -> str:
     """Returns the digest of a batch together with all batches before it."""
-    return hashlib.sha256(f"{chain}:{number}:{text}".encode()).hexdigest()
+    return hashlib.sha256(json.dumps([chain, number, batch_id, text]).encode()).hexdigest()
 
 
 def _summed(total: int, sign: int, rows: list[AcknowledgedRow]) -> int:

@@ -125,12 +125,13 @@ class Service:
     def _note(self, applied: Applied, refused: int, seconds: float) -> None:
         with self._lock:
             self.counts.batches += 1
-            self.counts.repeated += applied.repeated
-            if not applied.repeated:
-                self.counts.applied += applied.events
             self.counts.refused += refused
-            self.counts.flipped += len(applied.flipped)
             self.counts.seconds += seconds
+            if applied.repeated:
+                self.counts.repeated += 1
+                return
+            self.counts.applied += applied.events
+            self.counts.flipped += len(applied.flipped)
             now = round(time.time(), 3)
             for moved in applied.alerts(ALERT_BELOW):
                 self._changes.append({"number": applied.number, "time": now, **self._moved(moved)})
@@ -222,6 +223,15 @@ class Service:
             path = Path(folder) / "now.cert"
             certificate.save(path)
             return path.read_bytes()
+
+    def health(self) -> dict[str, Any]:
+        """Returns whether events are taken, and how many there have been.
+
+        Raises:
+            JournalError: The last events could not be written to the journal, and it cannot be written now either.
+        """
+        self.live.check_writable()
+        return {"ok": True, "events": self.live.number}
 
     def summary(self) -> dict[str, Any]:
         """Returns what it is about, and how large it is now."""

@@ -291,7 +291,7 @@ class Store:
             self._add_arc(arc._replace(values={**arc.values, first: value}))
 
     def _set_copies_of_edge(self, event: Event, u: int, v: int) -> None:
-        number = np.asarray(event.value)
+        number = _tensor(event.value, "the number of copies of an edge").numpy()
         if number.shape != () or not np.isfinite(number) or number != int(number) or number < 1:
             raise GraphError(
                 f"cannot give the edge ({event.node!r:.60}, {event.other!r:.60}) {event.value!r:.60} copies: expected "

@@ -1,14 +1,21 @@
 """Events from elsewhere: change data capture of Neo4j, and a Kafka topic."""
 
+import base64
+import json
 import logging
+import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from agnncert.certificates.ids import Id
-from agnncert.errors import GraphError
+from agnncert.errors import AgnncertError, GraphError
 from agnncert.storage import parse_json
 from agnncert_live.events import Applied, Event
 from agnncert_live.graph import LiveGraph
+from agnncert_live.journal import JournalError
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +137,10 @@ def _numbers(state: _State, names: Sequence[str]) -> list[float]:
         value = properties.get(name)
         if value is None or isinstance(value, str | list | dict):
             raise GraphError(f"the property {name!r} is not a number: it is {value!r:.60}.")
-        numbers.append(float(value))
+        try:
+            numbers.append(float(value))
+        except OverflowError:
+            raise GraphError(f"the property {name!r} is too large for a number of the graph.") from None
     return numbers
 
 
@@ -169,20 +179,78 @@ class Consumer(Protocol):
         """Tells the broker that everything up to a message is done."""
 
 
+@dataclass(frozen=True)
+class DeadLetter:
+    """A message that could not be applied.
+
+    Attributes:
+        place: Where it stands, as ``topic-partition:offset``.
+        reason: Why it could not be applied.
+        value: Its content.
+        time: When that was, in seconds since 1970.
+    """
+
+    place: str
+    reason: str
+    value: bytes | str | None
+    time: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the record in JSON's terms. A content that is no text of UTF-8 is written in base 64."""
+        record: dict[str, Any] = {"place": self.place, "time": round(self.time, 3), "reason": self.reason}
+        if isinstance(self.value, bytes):
+            try:
+                record["value"] = self.value.decode()
+            except UnicodeDecodeError:
+                record["value_base64"] = base64.b64encode(self.value).decode()
+        else:
+            record["value"] = self.value
+        return record
+
+
+class DeadLetterFile:
+    """Appends dead letters to a file, one JSON object per line, each on disk before the call returns.
+
+    Args:
+        path: The file. It is made when the first dead letter comes.
+
+    Raises:
+        JournalError: A record cannot be written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __call__(self, letter: DeadLetter) -> None:
+        """Writes one record."""
+        line = json.dumps(letter.to_json()) + "\n"
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise JournalError(f"a dead letter cannot be written to {self.path}: {error.strerror or error}.") from error
+
+
 def consume(
     consumer: Consumer,
     live: LiveGraph,
     *,
     read: EventReader = plain_events,
     on_applied: Callable[[Applied], None] = lambda applied: None,
+    dead_letters: str | Path | Callable[[DeadLetter], None] | None = None,
     running: Callable[[], bool] = lambda: True,
     timeout: float = 1.0,
 ) -> int:
-    """Applies the messages of a Kafka topic, and commits each offset after its events are applied.
+    """Applies the messages of a Kafka topic, and commits each offset after its events are applied and told.
 
-    A batch has the id ``topic-partition:offset``. If the process ends between the two steps, the broker delivers the
-    message again, and the live graph says that it counts already, so no event is lost or counts twice. A message that
-    cannot be read or applied is logged and passed over. If events cannot be written to the journal, nothing is
+    A batch has the id ``topic-partition:offset``. If the process ends between two steps, the broker delivers the
+    message again, and the live graph says that it counts already, so no event is lost or counts twice. ``on_applied``
+    is called again then, with ``repeated`` and with what the message did, so no alert is lost.
+
+    A message that cannot be read or applied becomes a dead letter, and is committed after its record is on disk. If a
+    step fails for another reason (``on_applied`` raises, the journal or the record cannot be written), nothing is
     committed, and the error is raised.
 
     Args:
@@ -191,12 +259,16 @@ def consume(
         live: The live graph; with a journal, events are on disk before the offset is committed.
         read: Returns the events of a message, from its JSON; :class:`Neo4jChanges` is such a function.
         on_applied: Called with what became of each message.
+        dead_letters: File to which messages are appended that cannot be applied, or a function that keeps them. When
+            not given, it is the file ``JOURNAL.dead-letters`` beside the journal. Without a journal, such a message
+            raises its error.
         running: Asked before each message; ends when it says False.
         timeout: Seconds to wait for a message before asking again.
 
     Returns:
         How many messages were applied.
     """
+    keep_letter = _keeper(dead_letters, live)
     num_applied = 0
     while running():
         message = consumer.poll(timeout)
@@ -207,11 +279,30 @@ def consume(
             continue
         place = f"{message.topic()}-{message.partition()}:{message.offset()}"
         try:
-            events = read(parse_json(message.value()))
-            applied = live.apply(events, id=place)
+            applied = live.apply(read(parse_json(message.value())), id=place)
+        except (JournalError, MemoryError, OSError):
+            raise
+        except Exception as error:  # of a message, which may be anybody's, and of a reader, which may be anybody's too
+            if keep_letter is None:
+                raise
+            reason = str(error) if isinstance(error, AgnncertError) else f"{type(error).__name__}: {error!s:.200}"
+            keep_letter(DeadLetter(place, reason, message.value(), time.time()))
+            log.warning("message %s is a dead letter: %s", place, reason)
+        else:
             num_applied += 1
             on_applied(applied)
-        except (GraphError, ValueError, TypeError, RecursionError) as error:
-            log.warning("message %s is passed over: %s", place, error)
         consumer.commit(message=message, asynchronous=False)
     return num_applied
+
+
+def _keeper(
+    dead_letters: str | Path | Callable[[DeadLetter], None] | None, live: LiveGraph
+) -> Callable[[DeadLetter], None] | None:
+    """Returns what keeps dead letters; None if nothing does."""
+    if callable(dead_letters):
+        return dead_letters
+    if dead_letters is not None:
+        return DeadLetterFile(dead_letters)
+    if live.journal_path is not None:
+        return DeadLetterFile(live.journal_path.with_name(live.journal_path.name + ".dead-letters"))
+    return None

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.long_sums import MOST_FEATURES, MOST_MESSAGES
 from agnncert.engine.rounding import DOUBT, SAFETY, logits_and_deviation
 from agnncert.engine.union import CHUNK_ROWS
 from agnncert_live.kept_features import KeptFeatures
@@ -113,6 +114,54 @@ class FeatureRows(NamedTuple):
     rows: Array
 
 
+class LongSums:
+    """The copies at which a sum has so many terms that rounding noise says nothing about it (``engine.long_sums``).
+
+    ``certify`` finds them in the whole union. What is cut out of the union for a few votes may not show them, so they
+    are kept here.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._copies: set[int] = set()  # with too many arcs
+        self._nodes: set[int] = set()  # with too many features that are not zero
+        self._note_copies(store.union.live_copies())
+        self._note_nodes(np.flatnonzero(store.nodes.alive))
+
+    def update(self) -> bool:
+        """Looks at what the present batch touched. Returns whether there are long sums now, or were before."""
+        there_were = bool(self._copies or self._nodes)
+        self._note_copies(_array(self._store.batch.ends))
+        self._note_nodes(_array([*self._store.batch.features, *self._store.batch.maybe_dead]))
+        return there_were or bool(self._copies or self._nodes)
+
+    def copies(self) -> Array:
+        """Returns the copies with a long sum."""
+        copies = _array(self._copies)
+        if not self._nodes:
+            return copies
+        store = self._store
+        of_nodes = store.union.of_node.gather(_array(self._nodes))[0].astype(np.int64)
+        if store.subgraphs.gated:
+            of_nodes = of_nodes[store.subgraphs.is_home(store.nodes, store.union, of_nodes)]
+        return np.concatenate([copies, of_nodes])
+
+    def _note_copies(self, copies: Array) -> None:
+        union = self._store.union
+        num_messages = np.maximum(union.arriving.length[copies], union.leaving.length[copies])
+        is_long = num_messages > MOST_MESSAGES
+        self._copies.difference_update(copies[~is_long].tolist())
+        self._copies.update(copies[is_long].tolist())
+
+    def _note_nodes(self, nodes: Array) -> None:
+        x = self._store.nodes.x
+        if x.shape[1] <= MOST_FEATURES:
+            return
+        is_long = self._store.nodes.alive[nodes] & ((x[nodes] != 0).sum(axis=1) > MOST_FEATURES)
+        self._nodes.difference_update(nodes[~is_long].tolist())
+        self._nodes.update(nodes[is_long].tolist())
+
+
 class VoteEngine:
     """Computes votes of a store's copies.
 
@@ -133,6 +182,7 @@ class VoteEngine:
         self.tolerance = tolerance
         self.reach = Reach(store.union, hops)
         self.rough = False
+        self._long = LongSums(store)
         self._kept: KeptFeatures | None = None
         self._position = np.zeros(0, dtype=np.int64)  # of each copy in the part that was cut out last
 
@@ -145,13 +195,19 @@ class VoteEngine:
             return self._copies_of_subgraphs(np.concatenate([ends, renewed]))
         if self.reach.hops is None:
             changed = np.concatenate([ends, renewed])
+        elif self._long.update():
+            return self._target_copies(self.reach.component(np.concatenate([ends, renewed])), is_target)
         else:
             # A copy that is new has no vote yet, also if nothing arrives there.
             without_vote = ends[~store.has_vote[ends]]
             changed = np.concatenate([_array(store.batch.heads), renewed, without_vote])
-        altered = self.reach.downstream(changed)
-        altered = altered[is_target[store.union.node[altered]]]
-        return altered[store.subgraphs.has_vote(store.nodes, store.union, altered)]
+        return self._target_copies(self.reach.downstream(changed), is_target)
+
+    def _target_copies(self, copies: Array, is_target: Array) -> Array:
+        """Returns the copies that belong to targets and have a vote."""
+        store = self.store
+        copies = copies[is_target[store.union.node[copies]]]
+        return copies[store.subgraphs.has_vote(store.nodes, store.union, copies)]
 
     def _copies_with_new_features(self) -> Array:
         store = self.store
@@ -186,7 +242,7 @@ class VoteEngine:
         votes_of_all = self._evaluate(part, self._features_of(nodes))
         self._drop_products_if_large()
         return NodeVotes(
-            of_copies=votes_of_all.at(self._position[wanted.copies], wanted.copies),
+            of_copies=self._without_long_sums(votes_of_all.at(self._position[wanted.copies], wanted.copies)),
             no_edge=votes_of_all.at(slice(len(part.copies), None), wanted.no_edge),
         )
 
@@ -208,7 +264,17 @@ class VoteEngine:
             nodes = wanted.no_edge[first : first + CHUNK_ROWS]
             votes = self._evaluate(Part.empty(), FeatureRows(table.features, table.rows[nodes]))
             no_edge.append(votes.at(slice(None), nodes))
-        return NodeVotes(ComputedVotes.joined(of_copies), ComputedVotes.joined(no_edge))
+        return NodeVotes(self._without_long_sums(ComputedVotes.joined(of_copies)), ComputedVotes.joined(no_edge))
+
+    def _without_long_sums(self, votes: ComputedVotes) -> ComputedVotes:
+        """Marks votes as not stable that may depend on a sum of too many terms, wherever in their component it is."""
+        long_copies = self._long.copies()
+        if self.reach.hops is None or not len(long_copies):
+            return votes
+        is_reached = np.zeros(self.store.union.num_copies, dtype=bool)
+        is_reached[self.reach.component(long_copies)] = True
+        votes.stable &= ~is_reached[votes.index]
+        return votes
 
     def _runs_of_subgraphs(self, copies: Array) -> Iterator[Array]:
         """Yields copies in runs of whole subgraphs that are not too long."""
@@ -295,6 +361,11 @@ class VoteEngine:
         self._kept.forget_sparse()
         if 2 * self._kept.num_kept() > self._kept.x.numel():
             self._kept = None
+
+    def undone(self) -> None:
+        """Is called after the graph was changed back, while the batch still says what was touched."""
+        self._long.update()
+        self.renew_features()
 
     def renew_features(self) -> None:
         """Updates the kept products of nodes whose features the present batch changed."""
