@@ -105,7 +105,9 @@ def test_it_stands_in_a_comparison(installed, data):
     )
     toy, division = comparison.rows
     assert toy["accuracy"] > 0.5
-    assert len(toy["certified"]) == len(division["certified"]) == 3
+    for row in (toy, division):
+        assert row["certified"][0] == pytest.approx(row["accuracy"], abs=0.02)  # a tie may be certified against nothing
+        assert row["certified"][0] >= row["certified"][1] >= row["certified"][2] > 0
 
 
 def test_it_has_a_report(installed, data, model, tmp_path):

@@ -255,18 +255,19 @@ def one_target(prior, gate, pseudo=0, slack=1):
     )  # fmt: skip
 
 
-def test_a_tie_goes_to_the_smaller_class():
-    """With an allowance of one step for each of two scores, a lead of two steps is a tie at worst."""
-    after_a_tie = {}
+@pytest.mark.parametrize("slack", [1, 2, 300])
+def test_a_tie_goes_to_the_smaller_class(slack):
+    """A lead of the allowance for rounding of two scores is a tie at worst, one step less may be a loss."""
     for label, rival in ((0, 1), (1, 0)):
-        prior = [0, 0]
-        prior[label] = 2
-        evidence = one_target(prior, [0, 0])
-        assert evidence.label_and_radius()[0].tolist() == [label]
-        after_a_tie[label] = bool(evidence.holds(Budget())[0])
-        prior[rival] = -1
-        assert one_target(prior, [0, 0]).holds(Budget()).tolist() == [True]
-    assert after_a_tie == {0: True, 1: False}
+        for lead in range(2 * slack - 1, 2 * slack + 2):
+            prior = [0, 0]
+            prior[label] = lead
+            evidence = one_target(prior, [0, 0], slack=slack)
+            assert evidence.label_and_radius()[0].tolist() == [label]
+            survives_a_tie = label < rival
+            expected = lead > 2 * slack or (lead == 2 * slack and survives_a_tie)
+            assert evidence.holds(Budget()).tolist() == [expected]
+            assert recount.holds(evidence, recount.tables_of(evidence), Budget()).tolist() == [expected]
 
 
 @pytest.mark.parametrize("size", [0, 1, 10, 10_000, np.inf])

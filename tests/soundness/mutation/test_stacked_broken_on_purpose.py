@@ -6,11 +6,13 @@ import pytest
 from agnncert.errors import CertificateError
 from agnncert.stacked import evidence as stacked
 from agnncert.stacked import model as models
+from agnncert.stacked import record
 from agnncert.verifier import recount_stacked as recount
 from tests.soundness.laws import test_prices as prices
 from tests.soundness.laws import test_stacked_graphs as graphs
 from tests.soundness.laws import test_stacked_votes as votes
 from tests.support.mutations import plant_text, turns_red
+from tests.unit.stacked import test_record as records
 from tests.unit.verifier import test_recount_stacked as blocks
 
 LAW = votes.test_no_attack_within_the_budget_changes_a_certified_label
@@ -91,7 +93,7 @@ BROKEN = [
     (gates_are_forgotten, LAW, "sum"),
     (any_change_costs_as_a_new_neighbour, RADII, "sum"),
     (any_change_costs_as_a_new_neighbour, RADII, "mean"),
-    (a_tie_goes_to_the_label, lambda kind: votes.test_a_tie_goes_to_the_smaller_class(), "sum"),
+    (a_tie_goes_to_the_label, lambda kind: votes.test_a_tie_goes_to_the_smaller_class(1), "sum"),
     (directions_vote_apart, SCORES, "edge values"),
     (trusted_edges_vote_with_the_others, SCORES, "trusted"),
     (both_directions_of_a_trusted_pair_vote, SCORES, "trusted edge values"),
@@ -141,3 +143,25 @@ def test_a_broken_line_of_the_recount_is_noticed(monkeypatch, mistake, old, new)
     plant_text(monkeypatch, recount, old, new)
     with pytest.raises(AssertionError):
         blocks.test_blocks_change_no_answer(monkeypatch, 7, 0)
+
+
+def one_vote_above_one_is_refused():
+    for name in ("one vote above one", "the last vote above one", "one negative part"):
+        records.test_one_fault_is_refused_by_its_name(name)
+
+
+ELSEWHERE = [
+    ("only if all votes are above one", record, "dtype=np.int64).max() > STEPS", "dtype=np.int64).min() > STEPS", one_vote_above_one_is_refused),
+    ("only with a negative part as well", record, "self.table.min() < 0 or self.table.sum", "self.table.min() < 0 and self.table.sum", one_vote_above_one_is_refused),
+    ("rounding helps the label in the recount", recount, "self.prior_lead - 2 * self.record.slack", "self.prior_lead + 2 * self.record.slack", lambda: votes.test_a_tie_goes_to_the_smaller_class(1)),
+    ("rounding is forgotten in the recount", recount, "self.prior_lead - 2 * self.record.slack", "self.prior_lead", lambda: votes.test_a_tie_goes_to_the_smaller_class(1)),
+    ("only marks above one are trusted", models, "trusted = attr[:, column] > 0", "trusted = attr[:, column] > 1", lambda: SCORES("trusted")),
+    ("marks of zero are trusted", models, "trusted = attr[:, column] > 0", "trusted = attr[:, column] >= 0", lambda: SCORES("trusted")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "module", "old", "new", "check"), ELSEWHERE, ids=[one[0] for one in ELSEWHERE])
+def test_a_broken_line_of_record_model_or_recount_is_noticed(monkeypatch, mistake, module, old, new, check):
+    plant_text(monkeypatch, module, old, new)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check()
