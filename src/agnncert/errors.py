@@ -131,6 +131,7 @@ EXTRAS = {
     "pandas": "data",
     "pyarrow": "data",
     "matplotlib": "figures",
+    "mlflow": "mlflow",
 }
 # Which add-on package of the repository, on no package index, brings which other package.
 ADDONS = {

@@ -500,5 +500,28 @@ def report(
     Screen(json).result({"report": reported.page, **outcome}, "\n".join([*places, reported.text]))
 
 
+@app.command()
+def log(
+    run: Annotated[Path, typer.Argument(help="The folder of a certified run.", metavar="RUN")],
+    to: Annotated[str, typer.Option(help="What to log to: mlflow.")] = "mlflow",
+    tracking: Annotated[
+        str | None,
+        typer.Option(help="Store of MLflow, such as sqlite:///mlflow.db.", metavar="URI", show_default="MLflow's own"),
+    ] = None,
+    experiment: Annotated[str, typer.Option(help="Name of the experiment.", metavar="NAME")] = "agnncert",
+    json: options.Json = False,
+) -> None:
+    """Log a certified run to an experiment tracker: settings, figures by size, certificate and report.
+
+    A run that was logged before is left as it is. Needs MLflow.
+    """
+    from agnncert.cli.log_step import log_run
+
+    logged = log_run(run, to, tracking, experiment)
+    verb = "Logged" if logged.is_new else "Logged before:"
+    text = f"{verb} {logged.metrics} figures and {', '.join(logged.artifacts)} as run {logged.run_id} of {experiment}."
+    Screen(json).result(asdict(logged), text)
+
+
 for _addon in addons("agnncert.commands").values():
     app.command()(_addon.load())

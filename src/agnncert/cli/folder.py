@@ -23,6 +23,7 @@ from typing import Any
 
 from agnncert import __version__
 from agnncert.cli import Stopped
+from agnncert.cli.model_index import card_head
 from agnncert.cli.settings import read_toml
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.report.tables import csv_cell, laid_out
@@ -376,7 +377,8 @@ def card_text(
         }),
         until=f"Valid until {stated['until']}." if "until" in stated else f"Valid until: {_NOT_STATED}.",
     )  # fmt: skip
-    return re.sub(r"\n{3,}", "\n\n", card)
+    head = card_head(str(made.get("model", "model")), data, folder.rows())
+    return head + re.sub(r"\n{3,}", "\n\n", card)
 
 
 def _table(values: dict[str, Any]) -> str:
