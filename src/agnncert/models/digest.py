@@ -4,6 +4,7 @@ import enum
 import hashlib
 import types
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
@@ -118,9 +119,13 @@ def _written_parts(value: Any, depth: int) -> str:
     """Returns the parts of a setting as text; of anything else without parts, its type's name."""
     if isinstance(value, partial):
         return f"partial({_written([value.func, value.args, value.keywords], depth)})"
+    name = ""
+    if is_dataclass(value) and not isinstance(value, type):  # settings, such as how the votes of a model are combined
+        name = f"{_path(type(value))} "
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Mapping):
         entries = sorted(f"{_written(key, depth)}: {_written(entry, depth)}" for key, entry in value.items())
-        return "{" + ", ".join(entries) + "}"
+        return name + "{" + ", ".join(entries) + "}"
     if isinstance(value, set | frozenset):
         return "{" + ", ".join(sorted(_written(item, depth) for item in value)) + "}"
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
 """What a certificate of stacked votes says in words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from agnncert import __version__
 from agnncert.certificates.claim import LOCALITY, PREMISES, Claim, about_encoding, about_ids, all_changes
@@ -10,26 +10,24 @@ from agnncert.stacked.record import STEPS, StackedRecord
 TRUSTED = "Edges that are marked as trusted"  # how a claim that trusts edges begins
 
 
+ALONE = "Edges have no vote in this model"  # how a claim about a model that uses no votes begins to say so
+
+
 def make_stacked_claim(
-    record: StackedRecord, *, digests: Mapping[str, str] | None = None, locality: str = "", notes: tuple[str, ...] = ()
+    record: StackedRecord, *, locality: str, digests: Mapping[str, str] | None = None, notes: tuple[str, ...] = ()
 ) -> Claim:
-    """The claim that belongs to stacked votes; arguments as in :func:`make_claim`."""
+    """Returns the claim that belongs to stacked votes.
+
+    Args:
+        record: Scores and votes.
+        locality: How it is known that the models without edges read a node's own features alone: "construction" or
+            "test".
+        digests: SHA-256 by name, none by default. That of ``"model"`` is quoted in the assumptions.
+        notes: Further remarks, stored as they are.
+    """
     digests = dict(digests or {})
-    by_row, before = record.ids == "row", []
-    if record.trusted >= 0:
-        before.append(
-            f"{TRUSTED} (column {record.trusted} of edge_attr is positive) are not changed, "
-            "their ends keep their features and are not deleted, and an attacker cannot mark an edge as trusted."
-        )
-    mean = f"the mean, with a pseudo-count of {record.pseudo / STEPS:g}, of" if record.pseudo else "the sum of"
-    reads = "the features of the neighbour" + (" and the values of the edge" if record.by_edge else "")
-    if record.second:
-        reads += f" and, with a factor of {record.second / STEPS:g}, the votes of its neighbours"
+    by_row = record.ids == "row"
     named = f" with SHA-256 {digests['model']}" if "model" in digests else ""
-    score = (
-        f"The score of a class is a number that depends on the target's own features, plus {mean} one vote for each "
-        f"neighbour, in either direction. A vote depends on {reads}; it is not negative, and at most 1 for all classes."
-    )
     return Claim(
         task="node",
         method="stacked-votes",
@@ -40,21 +38,23 @@ def make_stacked_claim(
         covers=tuple(all_changes(by_row, keeps_nodes=False)),
         assumes=(
             *PREMISES,
-            *before,
+            *_about_trusted(record),
             "The target is not deleted and keeps its id.",
             "The target's own features are unchanged.",
             *about_ids(by_row, keeps_nodes=False),
             *about_encoding(digests),
             f"The model{named} is the one that computed these scores and votes, in evaluation mode.",
-            score,
+            _about_score(record),
             f"The models without edges classify a node by its own features alone{LOCALITY[locality]}.",
-            f"Computing a score, a factor or a vote again on any machine changes it by at most {record.slack} of "
-            f"{STEPS:,} steps of one vote.",
+            f"Computing a score, a factor or a vote again in float64, on any machine, changes it by at most "
+            f"{record.slack} of {STEPS:,} steps of one vote; known by computing them again in another order of rows, "
+            "which could have refuted it but cannot prove it.",
         ),
         not_proved=(
             "That the label is correct: only that it stays the same.",
             "Robustness against attacks on the training data: the model is taken as given.",
             "Robustness against changes of the target's own features.",
+            *_about_no_votes(record),
         ),
         ids=record.ids,
         digests=digests,
@@ -62,3 +62,52 @@ def make_stacked_claim(
         library_version=__version__,
         locality=locality,
     )
+
+
+def _about_trusted(record: StackedRecord) -> Iterator[str]:
+    """Yields what is assumed about trusted edges."""
+    if record.trusted >= 0:
+        yield (
+            f"{TRUSTED} (column {record.trusted} of edge_attr is positive) are not changed, "
+            "their ends keep their features and are not deleted, and an attacker cannot mark an edge as trusted."
+        )
+
+
+def _about_score(record: StackedRecord) -> str:
+    """Returns how a score is made, as far as the targets of this record have votes."""
+    own = "the target's own features"
+    if record.trusted >= 0:
+        own += " and on its trusted edges"
+    if not record.uses_votes:
+        return (
+            f"The score of a class is a number that depends on {own} alone: the votes of neighbours have the factor 0 "
+            "for every target."
+        )
+    mean = f"the mean, with a pseudo-count of {record.pseudo / STEPS:g}, of" if record.pseudo else "the sum of"
+    reads = "the features of the neighbour"
+    if record.by_edge:
+        reads += " and the values of the edge"
+    if record.second:
+        reads += f" and, with a factor of {record.second / STEPS:g}, the votes of its neighbours"
+    times = ", times a factor for each class" if record.gated else ""
+    return (
+        f"The score of a class is a number that depends on {own}, plus {mean} one vote for each neighbour, in either "
+        f"direction{times}. A vote depends on {reads}; it is not negative, and at most 1 for all classes. One that "
+        "would not be a finite number is 0."
+    )
+
+
+def _about_no_votes(record: StackedRecord) -> Iterator[str]:
+    """Yields that edges do not matter, if they do not."""
+    if record.uses_votes:
+        return
+    if record.trusted >= 0:
+        yield (
+            "That edges which are not trusted matter for a label: they have no vote in this model. So all that is "
+            "proved is about a model that sees no edge but the trusted ones."
+        )
+    else:
+        yield (
+            f"That edges matter for a label. {ALONE}, so all that is proved is about a model without edges: its labels "
+            "come from each node's own features alone, and any number of edges leaves them as they are."
+        )

@@ -5,26 +5,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from agnncert.errors import ModelContractError
 from agnncert.graphs.targets import Targets
 from agnncert.stacked.model import StackedModel
-from agnncert.stacked.record import LARGEST_GATE, LARGEST_SCORE, STEPS
 
 SLACK = 1  # steps; networks run in float64, so that only a value at the edge of a step may be rounded differently
 
 
 def stacked_counts(model: StackedModel, chosen: Targets) -> dict[str, Any]:
-    """The fields of ``StackedRecord`` for some targets, counted again from the graph and the model."""
+    """Returns the fields of ``StackedRecord`` for some targets, counted from the graph and the model.
+
+    Raises:
+        ModelContractError: A number that the model computes is not finite, or too large to be counted.
+    """
     graph, rows = chosen.graph, torch.from_numpy(chosen.positions)
     values = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
     counted, pairs = model.counted(graph.x, graph.edge_index, values, rows)
-    prior, gate = counted["prior"], counted["gate"]
-    if prior.abs().max() > LARGEST_SCORE or gate.max() > LARGEST_GATE:
-        raise ModelContractError(
-            f"a score of {float(prior.abs().max()) / STEPS:g} votes is beyond {LARGEST_SCORE // STEPS}: train "
-            "the model again with more weight decay."
-        )
-    second = round(float(model.weight_of_second.detach()) * STEPS) + SLACK if model.defence.levels == 2 else 0
+    second = model.steps_of_second + SLACK if model.defence.levels == 2 else 0
     pseudo, pseudo_votes = model.pseudo_counts
     joined = np.bincount(pairs.neighbour.numpy(), minlength=1)
     return {

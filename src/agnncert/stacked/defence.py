@@ -25,10 +25,12 @@ from agnncert.models.build import count_classes
 from agnncert.models.digest import settings_of, unchanged_digest
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import measured, own_or_any, rate_of
+from agnncert.stacked.as_built import alterations
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import GraphFree, StackedModel
+from agnncert.stacked.own_probes import probe_own
 from agnncert.stacked.record import StackedRecord
 from agnncert.stacked.settings import StackedSettings
 from agnncert.stacked.training import ClassWeighting, fit_stacked, untrained, with_threshold
@@ -297,7 +299,7 @@ def audit_own(model: StackedModel, data: Any) -> Locality:
     """Returns how it is known that the models without edges classify each row by itself.
 
     Raises:
-        ModelContractError: One of them does not.
+        ModelContractError: One of them does not, or its numbers are not exact enough.
     """
     locality: Locality = "construction"
     for own in model.own:
@@ -306,6 +308,7 @@ def audit_own(model: StackedModel, data: Any) -> Locality:
             raise ModelContractError(str(report))
         if report.locality != "construction":
             locality = "test"
+    probe_own(model, data.x)
     return locality
 
 
@@ -323,6 +326,14 @@ def require_stacked(model: Any, defence: StackedSettings) -> None:
         raise ModelContractError(f"the model was made for {model.defence}, got {defence}: pass model.defence.")
     if model.training:
         raise ModelContractError("the model is in training mode: call model.eval() first.")
+    if type(model.defence) is not StackedVotes:
+        raise ModelContractError(f"the model carries a {type(model.defence).__name__}, expected exactly StackedVotes.")
+    altered = [*alterations(model)]
+    if altered:
+        raise ModelContractError(
+            "the proof is about scores and votes as StackedVotes computes them, and this model was altered since: "
+            f"{'; '.join(altered[:9])}. Certify the model that fit returned."
+        )
 
 
 def model_from_config(

@@ -10,7 +10,10 @@ moves a score by a known amount, and a certificate follows from the scores witho
 With ``levels=2`` the vote of j also depends on the votes of j's neighbours.
 
 Certificates count in whole numbers: :meth:`StackedModel.counted` evaluates the networks in float64 and rounds to steps
-of ``1 / STEPS``.
+of ``1 / STEPS``. In evaluation mode the model predicts with these numbers, too: what is certified is what predicts.
+
+A vote that would not be a finite number abstains. An injected node could otherwise turn the scores of its neighbours
+into NaN.
 """
 
 import copy
@@ -23,8 +26,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agnncert.errors import SettingsError
-from agnncert.stacked.record import LARGEST_SECOND, STEPS
+from agnncert.errors import ModelContractError, SettingsError
+from agnncert.stacked.record import LARGEST_GATE, LARGEST_SCORE, LARGEST_SECOND, STEPS
+from agnncert.stacked.rounding import whole_steps
 from agnncert.stacked.settings import StackedSettings
 
 NAME = "stacked-votes"
@@ -175,7 +179,10 @@ class StackedModel(nn.Module):
         }
 
     def own_logits(self, x: Tensor) -> Tensor:
-        """Mean log-probability of the models without edges, shape ``[num_nodes, C]``, or ``[num_nodes, 0]``."""
+        """Mean log-probability of the models without edges, shape ``[num_nodes, C]``, or ``[num_nodes, 0]``.
+
+        A row for which a model gives numbers that are not finite is NaN: it has no vote and no score.
+        """
         if not len(self.own):
             return x.new_zeros((x.size(0), 0))
         parts = [
@@ -219,30 +226,38 @@ class StackedModel(nn.Module):
 
     def edge_rows(self, values: Tensor, leaves: Tensor) -> Tensor:
         """Values of edges as the networks read them: scaled, with the direction as last column."""
-        scaled = (values - self.edge_center) / self.edge_spread
+        scaled = (values.to(self.edge_center.dtype) - self.edge_center) / self.edge_spread
         return torch.cat([scaled, leaves[:, None].to(scaled.dtype)], dim=1)
 
     def votes(self, logits: Tensor, pairs: Pairs, edge_index: Tensor, edge_values: Tensor | None = None) -> Tensor:
         """The vote of each neighbour in ``pairs``, shape ``[m, C]``.
 
-        The vote of a pair with several edges is the mean of both directions, each the mean of its copies.
+        The vote of a pair with several edges is the mean of both directions, each the mean of its copies. An edge whose
+        values, or whose other end, give numbers that are not finite abstains.
         """
         if not self.edge_channels:
             return self.node_votes(logits, edge_index).index_select(0, pairs.neighbour)
         assert edge_values is not None
         rows = self.edge_rows(edge_values[pairs.arc], pairs.leaves)
-        score = self.scores(logits.index_select(0, pairs.neighbour[pairs.pair]), rows)
-        return _mean_by_pair(torch.softmax(score, dim=1)[:, :-1], pairs)
+        logits_of_other_end = logits.index_select(0, pairs.neighbour[pairs.pair])
+        known = _are_finite(logits_of_other_end) & _are_finite(rows)
+        score = self.scores(torch.where(known, logits_of_other_end, 0.0), torch.where(known, rows, 0.0))
+        return _mean_by_pair(_bounded(score, known), pairs)
 
     def node_votes(self, logits: Tensor, edge_index: Tensor) -> Tensor:
-        """The vote of every node for its neighbours where votes read no edge values, shape ``[num_nodes, C]``."""
+        """The vote of every node for its neighbours where votes read no edge values, shape ``[num_nodes, C]``.
+
+        A node whose logits are not finite abstains, also where its vote would reach neighbours of neighbours.
+        """
+        known = _are_finite(logits)
+        logits = torch.where(known, logits, 0.0)
         score = self.scores(logits)
         if self.defence.levels == 2:
             near = pairs_of(edge_index, torch.arange(logits.size(0)), logits.size(0))
-            first = torch.softmax(self.first_scale * logits, dim=1)
+            first = torch.softmax(self.first_scale * logits, dim=1) * known
             total = torch.zeros_like(first).index_add(0, near.owner, first[near.neighbour])
             score = torch.cat([score[:, :-1] + self.weight_of_second * total, score[:, -1:]], dim=1)
-        return torch.softmax(score, dim=1)[:, :-1]
+        return _bounded(score, known)
 
     def parts(self, own: Tensor, votes: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor, Tensor]:
         """Everything that scores are made of: what no attacker moves, the sum of votes, and the divisor of that sum.
@@ -270,11 +285,51 @@ class StackedModel(nn.Module):
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, edge_attr: Tensor | None = None
     ) -> Tensor:
-        """Scores of every node, shape ``[num_nodes, C]``; ``edge_weight`` and ``edge_attr`` as the data has them."""
-        table, trusted = self.edge_table({"edge_weight": edge_weight, "edge_attr": edge_attr})
-        logits, pairs = self.own_logits(x), pairs_of(edge_index, torch.arange(x.size(0)), x.size(0), trusted)
+        """Scores of every node, shape ``[num_nodes, C]``; ``edge_weight`` and ``edge_attr`` as the data has them.
+
+        In evaluation mode these are the scores that certificates count, in float64; gradients are those of the scores
+        before rounding. A node whose own features give no finite score has NaN for all classes.
+
+        Raises:
+            ModelContractError: A score is beyond what certificates count with.
+        """
+        values = {"edge_weight": edge_weight, "edge_attr": edge_attr}
+        if self.training:
+            return self.smooth_scores(x, edge_index, values)
+        scores = self.counted_scores(x, edge_index, values)
+        if not torch.is_grad_enabled():
+            return scores
+        smooth = self.smooth_scores(x, edge_index, values)
+        if not smooth.requires_grad:
+            return scores
+        return scores + (smooth - smooth.detach()).nan_to_num()  # adds 0, and the gradient
+
+    def smooth_scores(self, x: Tensor, edge_index: Tensor, values: dict[str, Tensor | None]) -> Tensor:
+        """Scores of every node before they are rounded, in the model's own precision; differentiable."""
+        table, trusted = self.edge_table(values)
+        logits = self.own_logits(x)
+        pairs = pairs_of(edge_index, torch.arange(x.size(0)), x.size(0), trusted)
         prior, total, divisor = self.parts(logits, self.votes(logits, pairs, edge_index, table), pairs)
         return prior + self.gate(logits) * total / divisor
+
+    @torch.no_grad()
+    def counted_scores(self, x: Tensor, edge_index: Tensor, values: dict[str, Tensor | None]) -> Tensor:
+        """Scores of every node as certificates count them, shape ``[num_nodes, C]``, in float64."""
+        exact = self._in_float64()
+        logits = exact.own_logits(x.double())
+        rows = _are_finite(logits).view(-1).nonzero().view(-1)
+        counted, pairs = exact._count(logits, edge_index, values, rows)
+        votes = counted["table"].long()[counted["which"]]
+        total = torch.zeros_like(counted["prior"]).index_add(0, pairs.owner, votes)
+        pseudo, pseudo_votes = exact.pseudo_counts
+        divisor = torch.full((len(rows), 1), STEPS)
+        if pseudo:
+            divisor = pseudo + STEPS * pairs.degree[:, None]
+            total = total + torch.tensor(pseudo_votes)
+        numerator = counted["prior"] * divisor + counted["gate"] * total
+        scores = torch.full((len(x), self.num_classes), torch.nan, dtype=torch.float64)
+        scores[rows] = numerator.double() / (divisor * STEPS)
+        return scores
 
     def edge_table(self, values: dict[str, Tensor | None]) -> tuple[Tensor | None, Tensor | None]:
         """Values of all edges that votes read, shape ``[num_edges, edge_channels]``, and which edges are trusted."""
@@ -304,30 +359,68 @@ class StackedModel(nn.Module):
 
         Names are those of :class:`agnncert.stacked.record.StackedRecord`.
         """
-        exact = copy.deepcopy(self).double().eval()
-        table, trusted = exact.edge_table({n: None if v is None else v.double() for n, v in values.items()})
-        logits, pairs = exact.own_logits(x.double()), pairs_of(edge_index, rows, x.size(0), trusted)
-        votes = exact.votes(logits, pairs, edge_index, table)
-        prior = exact.parts(logits[rows], votes, pairs)[0]
+        exact = self._in_float64()
+        return exact._count(exact.own_logits(x.double()), edge_index, values, rows)
+
+    def _in_float64(self) -> "StackedModel":
+        return copy.deepcopy(self).double().eval()
+
+    def _count(
+        self, logits: Tensor, edge_index: Tensor, values: dict[str, Tensor | None], rows: Tensor
+    ) -> tuple[dict[str, Tensor], Pairs]:
+        """As :meth:`counted`, of a model in float64 and its logits of all nodes."""
+        table, trusted = self.edge_table({n: None if v is None else v.double() for n, v in values.items()})
+        pairs = pairs_of(edge_index, rows, len(logits), trusted)
+        votes = self.votes(logits, pairs, edge_index, table)
+        prior = self.parts(logits[rows], votes, pairs)[0]
         free = pairs.part(~pairs.trusted)
         if self.edge_channels:
             distinct, which = votes[~pairs.trusted], torch.arange(len(free.neighbour))
         else:
             known, which = torch.unique(free.neighbour, return_inverse=True)
-            distinct = exact.node_votes(logits, edge_index)[known]
-        gate = (exact.gate(logits[rows]) * STEPS).round().long()
-        # Rounded down, so that the sum of a vote stays within one.
-        table = (distinct * STEPS).floor().long().clamp(0, STEPS)
-        return {"prior": (prior * STEPS).round().long(), "gate": gate, "table": table.int(), "which": which}, free
+            distinct = self.node_votes(logits, edge_index)[known]
+        counted = {
+            "prior": whole_steps(prior, "score", LARGEST_SCORE),
+            "gate": whole_steps(self.gate(logits[rows]), "factor", LARGEST_GATE),
+            # Rounded down, so that the sum of a vote stays within one.
+            "table": (distinct * STEPS).floor().long().clamp(0, STEPS).int(),
+            "which": which,
+        }
+        return counted, free
 
     @property
     def pseudo_counts(self) -> tuple[int, tuple[int, ...]]:
         """With ``combine="mean"``: the pseudo-count, and how its votes are shared out, in steps; else 0 and nothing."""
         if self.defence.combine == "sum":
             return 0, ()
-        kappa = max(1, round(float(self.pseudo.detach().double().exp()) * STEPS))
+        kappa = max(1, int(whole_steps(self.pseudo.detach().double().exp(), "pseudo-count", LARGEST_SCORE)))
         share = torch.softmax(self.pseudo_votes.detach().double(), dim=0)
+        if not share.isfinite().all():
+            raise ModelContractError("the votes of the pseudo-count are not finite: train the model again.")
         return kappa, tuple(int(part) for part in (share * kappa).floor().long())
+
+    @property
+    def steps_of_second(self) -> int:
+        """The factor of the neighbours' neighbours in whole steps; 0 if their votes do not matter."""
+        if self.defence.levels == 1:
+            return 0
+        return int(whole_steps(self.weight_of_second, "factor of the second level", LARGEST_SECOND))
+
+
+def _are_finite(rows: Tensor) -> Tensor:
+    """Whether all numbers of each row are finite, shape ``[n, 1]``."""
+    return rows.isfinite().all(dim=1, keepdim=True)
+
+
+def _bounded(score: Tensor, known: Tensor) -> Tensor:
+    """Votes from their scores, the last of which is for abstaining, shape ``[m, C]``.
+
+    Args:
+        score: Scores, shape ``[m, C + 1]``.
+        known: Which rows have a vote, shape ``[m, 1]``. The others abstain, and so do those that are not finite.
+    """
+    votes = torch.softmax(score, dim=1)[:, :-1]
+    return torch.where(known & _are_finite(votes), votes, 0.0)
 
 
 def _network(inputs: int, hidden: int, outputs: int) -> nn.Sequential:

@@ -118,9 +118,10 @@ class StackedRecord:
     def _wrong_values(self) -> str:
         if len(self.table) and (self.table.min() < 0 or self.table.sum(axis=1, dtype=np.int64).max() > STEPS):
             return "a vote has a negative part, or more than one vote in all"
-        if np.abs(self.prior).max(initial=0) > LARGEST_SCORE or not self.gate.min(initial=0) >= 0:
+        # Not by absolute value: that of the smallest whole number is negative.
+        if self.prior.min(initial=0) < -LARGEST_SCORE or self.prior.max(initial=0) > LARGEST_SCORE:
             return "a score is out of range"
-        if self.gate.max(initial=0) > LARGEST_GATE:
+        if self.gate.min(initial=0) < 0 or self.gate.max(initial=0) > LARGEST_GATE:
             return "a gate is out of range"
         return ""
 
@@ -187,6 +188,11 @@ class StackedRecord:
     def num_targets(self) -> int:
         """Number of targets."""
         return len(self.prior)
+
+    @cached_property
+    def uses_votes(self) -> bool:
+        """Whether the votes of neighbours count for some target: their factor is 0 in a model that ignores edges."""
+        return bool(self.gate.any())
 
     @property
     def num_classes(self) -> int:

@@ -14,9 +14,10 @@ _COUNTS = CountWords(
     of_target="The score of {label} is {top}{truth}. The runner-up has {next}.",
     scale=STEPS,
 )
+_ANY_NUMBER = "changes any number of edges or other nodes"
 _NO_VOTES_NOTE = (
-    "The votes of neighbours, of which the assumptions below speak, have the factor 0 for every target of this "
-    "certificate."
+    "The votes of neighbours have the factor 0 for every target of this certificate, so no number of edges or other "
+    "nodes enters a score."
 )
 
 
@@ -26,7 +27,7 @@ def stacked_words(record: StackedRecord, subject: Subject) -> Words:
     A model whose votes all have the factor 0 is called what it is: a model without edges, or without any but the
     trusted ones.
     """
-    uses_votes = bool(record.gate.any())
+    uses_votes = record.uses_votes
     return Words(
         deed=_deed(record),
         decided=_decided(record) if uses_votes else _decided_without_votes(record),
@@ -49,6 +50,8 @@ def stacked_words(record: StackedRecord, subject: Subject) -> Words:
 def _deed(record: StackedRecord) -> Deed:
     deed = EDGES_OR_OTHER_NODES.deed
     assert deed is not None
+    if not record.uses_votes:  # the largest size that is stated would look like a limit
+        deed = Deed(_ANY_NUMBER, _ANY_NUMBER)
     if record.trusted < 0:
         return deed
     return Deed(f"{deed.one}, trusted edges apart", f"{deed.many}, trusted edges apart")

@@ -19,6 +19,8 @@ def check(contents: Contents) -> list[str]:
     """
     record = StackedRecord.load(contents.evidence, contents.settings)
     claim = contents.claim
+    if claim.locality not in ("construction", "test"):
+        return ["the claim does not say how it is known that the models without edges read a node's own features alone"]
     expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality)
     wrong = [
         *check_targets(contents, record.num_targets, record.num_classes),
