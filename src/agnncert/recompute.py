@@ -8,7 +8,8 @@ import torch
 from agnncert.addons import ADD_ON_KINDS, addon
 from agnncert.agreement import wrong_targets
 from agnncert.certificates.file import Contents
-from agnncert.datasets.taught import is_teaching_note, teaching_of_model
+from agnncert.datasets.taught import teaching_of_model
+from agnncert.datasets.teaching_record import is_teaching_note
 from agnncert.defence import Defence, Findings, RecomputeOptions, as_defence
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData, prepared

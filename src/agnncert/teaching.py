@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from agnncert.datasets.splits import dataset_digest, inductive_view
-from agnncert.datasets.taught import Teaching, teaching_of
+from agnncert.datasets.taught import teaching_of
+from agnncert.datasets.teaching_record import Teaching
 from agnncert.engine.adapter import bind
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.fitting import fit
@@ -37,14 +38,16 @@ log = logging.getLogger(__name__)
 
 PROTOCOLS = ("held-out", "inductive")
 MANY_NODES = 10_000  # from which on fewer epochs suffice
-EPOCHS, EPOCHS_OF_MANY_NODES = 100, 60
+EPOCHS = 100
+EPOCHS_OF_MANY_NODES = 60
+MEMBERS = 3
 
 
 def teach(
     data: Data,
     teacher: str | nn.Module | Sequence[nn.Module] = "gcn",
     *,
-    members: int = 3,
+    members: int = MEMBERS,
     protocol: str = "held-out",
     seed: int = 0,
     checkpoint: str | Path | None = None,

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 import agnncert as ac
-from agnncert.datasets.taught import NOTE_BEGINS, given_rows
+from agnncert.datasets.taught import given_rows
+from agnncert.datasets.teaching_record import NOTE_BEGINS
 from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.models.io import load_description
 from agnncert.stacked import training as stacked_training

@@ -11,7 +11,8 @@ import numpy as np
 from agnncert.addons import addons
 from agnncert.certificates.file import MOST_EXCLUDED_CLASSES
 from agnncert.cli.data import copy_tables, describe
-from agnncert.cli.folder import CHOICE, Row, RunFolder, card_text, find_run, open_run
+from agnncert.cli.folder import CHOICE, Row, RunFolder, find_run, open_run
+from agnncert.cli.model_card import Proved, card_text
 from agnncert.cli.report_step import Reported, report_certificate
 from agnncert.cli.settings import CertifySettings
 from agnncert.cli.studies import CERTIFY_ONLY, row_origin, run_name, study_of_run, study_of_settings
@@ -90,8 +91,8 @@ def certify_run(
         origin = row_origin(settings, study, about, certificate)
         folder.put_rows("certify", [{**origin, **row} for row in _measured(certificate, study, seconds)])
         reported = report_certificate(certificate, folder.certificate, folder, write=report)
-        card = card_text(folder, reported.sentences[:2], reported.table, certificate.claim.not_proved)
-        folder.write("MODEL_CARD.md", card)
+        proved = Proved(reported.sentences[:2], reported.table, certificate.claim.not_proved)
+        folder.write("MODEL_CARD.md", card_text(folder, proved))
     return Certified(folder, certificate, seconds, reported)
 
 

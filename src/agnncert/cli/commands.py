@@ -132,6 +132,13 @@ def train(
         int | None,
         typer.Option(metavar="M", help="Keep the weights with the best certified accuracy at this perturbation size."),
     ] = None,
+    teach: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", show_default="none",
+            help="For few labels: first label the training graph by a teacher that reads edges, such as gcn.",
+        ),
+    ] = None,
     epochs: options.Epochs = None,
     references: options.References = None,
     seed: options.Seed = None,
@@ -141,7 +148,7 @@ def train(
     out: options.Out = None,
     fresh: options.Fresh = False,
     json: options.Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Train a model on the graph and its subgraphs, so that their votes agree.
 
     Writes a run folder with the weights; certify it with agnncert certify FOLDER. An interrupted command continues
@@ -149,8 +156,8 @@ def train(
     """
     wanted = read_settings(
         TrainSettings, "train", settings, set_ or (), data=data, model=model, division=division, groups=groups,
-        empty=empty, prior=prior, trusted=trusted, size=size, epochs=epochs, references=references, seed=seed,
-        root=root,
+        empty=empty, prior=prior, trusted=trusted, size=size, teach=teach, epochs=epochs, references=references,
+        seed=seed, root=root,
     )  # fmt: skip
     from agnncert.cli.train_step import train_run
 

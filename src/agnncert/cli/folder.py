@@ -1,7 +1,6 @@
 """``RunFolder``: everything that one run leaves behind, each file written whole or not at all.
 
-Also what is stored there: settings as TOML, the environment (versions and kind of machine, nothing that names it), and
-the model card.
+Also what is stored there: settings as TOML, and the environment (versions and kind of machine, nothing that names it).
 """
 
 import csv
@@ -10,10 +9,8 @@ import json
 import logging
 import os
 import platform
-import re
 import shutil
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -23,10 +20,9 @@ from typing import Any
 
 from agnncert import __version__
 from agnncert.cli import Stopped
-from agnncert.cli.model_index import card_head
 from agnncert.cli.settings import read_toml
 from agnncert.errors import AgnncertError, SettingsError
-from agnncert.report.tables import csv_cell, laid_out
+from agnncert.report.tables import csv_cell
 from agnncert.storage import parse_json, visible, write_atomic
 
 log = logging.getLogger(__name__)
@@ -181,34 +177,49 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / "log.txt").is_symlink():  # it may lead to any file of the user
             raise SettingsError(f"{self.path / 'log.txt'} is a link, and nothing is written through links: remove it.")
-        handler = logging.FileHandler(self.path / "log.txt", encoding="utf-8")
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-        library = logging.getLogger("agnncert")
-        level = library.level
-        library.addHandler(handler)
-        library.setLevel(logging.INFO)
         try:
-            yield
+            with _logging_to(self.path / "log.txt"):
+                yield
         except KeyboardInterrupt:
-            for draft in self.path.glob("*.part"):
-                draft.unlink(missing_ok=True)
-            log.info("interrupted", extra=_FILE_ONLY)
-            kept = [*self.path.glob("*.checkpoint"), *(f for f in (self.weights, self.certificate) if f.exists())]
-            message = f"what was finished is in {self.path}; the same command continues from there."
-            early = "nothing was finished yet; the same command starts from the beginning."
-            raise Stopped(message if kept else early) from None
-        except Exception as error:
-            log.error("%s: %s", type(error).__name__, error, extra=_FILE_ONLY)
-            if is_new and isinstance(error, AgnncertError):
-                handler.close()
+            raise self._stopped() from None
+        except AgnncertError:
+            if is_new:
                 self.clear()
                 with suppress(OSError):  # it is kept if someone else has put something there
                     self.path.rmdir()
             raise
-        finally:
-            library.removeHandler(handler)
-            library.setLevel(level)
-            handler.close()
+
+    def _stopped(self) -> Stopped:
+        """Removes drafts of files and returns the error that says how an interrupted command continues."""
+        for draft in self.path.glob("*.part"):
+            draft.unlink(missing_ok=True)
+        finished = [file for file in (self.weights, self.certificate) if file.exists()]
+        if finished or any(self.path.glob("*.checkpoint")):
+            return Stopped(f"what was finished is in {self.path}; the same command continues from there.")
+        return Stopped("nothing was finished yet; the same command starts from the beginning.")
+
+
+@contextmanager
+def _logging_to(file: Path) -> Iterator[None]:
+    """Writes what the library logs into a file, and at its end why the command stopped, if it did."""
+    handler = logging.FileHandler(file, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    library = logging.getLogger("agnncert")
+    level = library.level
+    library.addHandler(handler)
+    library.setLevel(logging.INFO)
+    try:
+        yield
+    except KeyboardInterrupt:
+        log.info("interrupted", extra=_FILE_ONLY)
+        raise
+    except Exception as error:
+        log.error("%s: %s", type(error).__name__, error, extra=_FILE_ONLY)
+        raise
+    finally:
+        library.removeHandler(handler)
+        library.setLevel(level)
+        handler.close()
 
 
 def open_run(
@@ -271,127 +282,3 @@ def environment() -> dict[str, Any]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-
-
-_CARD = """\
-# Model card: {title}
-
-## Intended use
-
-To classify {targets} of graphs like the one below. The certified label is the one that the defence gives
-(`ac.certify(model, data, defence).label`), not the output of one pass over the whole graph.
-
-{issued}
-
-## Model and threshold
-
-{made}
-
-## Data and split
-
-{data}
-
-{fitted}All figures below are of the test part, unless another part was certified.
-
-## Figures
-
-{results}
-
-{proved}
-
-## Not covered
-
-{open}
-
-## Until when
-
-{until} The figures are about the data and the model above. Certify again when either has changed, and measure again
-when the shares of the classes change.
-
-## How to make and check it
-
-{commands}
-    agnncert verify .
-"""
-_ALWAYS_OPEN = (
-    "That a label is correct: a certified label stays the same.",
-    "Attacks on the training data.",
-    "Data whose features are prepared in another way, or whose nodes have other ids.",
-)
-
-
-_NOT_STATED = "not stated (`agnncert issue` states it)"
-
-
-def card_text(
-    folder: RunFolder,
-    proved: Sequence[str] = (),
-    by_class: str = "",
-    not_proved: Sequence[str] = _ALWAYS_OPEN,
-    issued: Mapping[str, str] | None = None,
-) -> str:
-    """The model card of a run, in Markdown.
-
-    Args:
-        folder: The run, whose settings, data and results are shown.
-        proved: Sentences about what is proved.
-        by_class: Figures of each class, with and without attack, as a table in text.
-        not_proved: Sentences about what is not.
-        issued: Who issues it, for which system and until when, as far as stated.
-    """
-    stated = issued or {}
-    settings, data, choice = folder.settings, folder.data, folder.read_json(CHOICE)
-    made = {**settings.get("certify", {}), **settings.get("train", {})}
-    chosen: dict[str, Any] = next((one for one in choice.get("candidates", []) if one.get("chosen")), {})
-    voting_rule = chosen or made
-    parts = {
-        "model": made.get("model"), **made.get("set", {}), "division": made.get("division"),
-        "size that is trained for": made.get("size"), "settings of the defence": made.get("defence"),
-        "subgraphs": made.get("groups"), "vote chosen for size": choice.get("size"),
-        "what decides": chosen.get("decides"), "certified with": chosen.get("division"),
-        "empty subgraphs cast": voting_rule.get("empty"),
-        "threshold (votes given in advance)": voting_rule.get("prior", "none"),
-        "classes weighted equally in training": made.get("balance_classes"), "seed": made.get("seed", 0),
-        "weights": folder.weights.name,
-    }  # fmt: skip
-    results = {
-        row["measure"]: f"{100 * row['value']:.1f} %" if "accuracy" in row["measure"] else f"{row['value']:g}"
-        for row in folder.rows()
-        if row["size"] is None and " of class " not in row["measure"]
-    }
-    names = ("name", "task", "graphs", "nodes", "edges", "features", "classes", "class_names", "split", "split_by_time",
-             "repeated_edges", "trusted", "encoding", "digest")  # fmt: skip
-    figures = [
-        *(f"{_plain(line)}\n" for text in proved for line in text.split("\n")),
-        textwrap.indent(by_class, "    "),
-    ]
-    card = _CARD.format(
-        title=f"{_plain(made.get('model', 'model'))} on {_plain(data.get('name', 'data'))}", made=_table(parts),
-        data=_table({name.replace("_", " "): data.get(name) for name in names}), results=_table(results),
-        proved="\n".join(figures) if proved else "Nothing is certified yet.", targets=f"{data.get('task', 'node')}s",
-        fitted="The model was fitted on the training part and chosen on validation. " if "train" in settings else "",
-        open="\n".join(f"- {_plain(sentence)}" for sentence in not_proved),
-        commands="\n".join(f"    agnncert {step} --settings settings.toml" for step in settings),
-        issued=_table({
-            "system that it is for": stated.get("system", _NOT_STATED), "approved by": stated.get("by", _NOT_STATED),
-        }),
-        until=f"Valid until {stated['until']}." if "until" in stated else f"Valid until: {_NOT_STATED}.",
-    )  # fmt: skip
-    head = card_head(str(made.get("model", "model")), data, folder.rows())
-    return head + re.sub(r"\n{3,}", "\n\n", card)
-
-
-def _table(values: dict[str, Any]) -> str:
-    rows = [[_plain(name), _plain(value)] for name, value in values.items() if value is not None]
-    return laid_out("markdown", ["", ""], rows, "ll") if rows else "Nothing yet."
-
-
-def _plain(value: Any) -> str:
-    """Text on one line that Markdown takes for text: names come from the user's data."""
-    if isinstance(value, bool | int):
-        value = "yes" if value is True else "no" if value is False else f"{value:,}"
-    if isinstance(value, dict):
-        value = ", ".join(f"{key} {_plain(entry)}" for key, entry in value.items())
-    if isinstance(value, list):
-        value = ", ".join(map(str, value))
-    return " ".join(str(value).replace("`", "'").replace("<", "&lt;").split())

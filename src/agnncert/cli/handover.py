@@ -14,7 +14,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from agnncert.certificates.file import read_contents, write_contents
-from agnncert.cli.folder import RunFolder, card_text, find_run
+from agnncert.cli.folder import RunFolder, find_run
+from agnncert.cli.model_card import Proved, card_text
 from agnncert.cli.report_step import report_certificate
 from agnncert.cli.settings import DefenceSettings
 from agnncert.errors import CertificateError
@@ -76,8 +77,8 @@ def issue_files(
     if whole and (folder := find_run(file)) is not None:
         said = report_certificate(certificate, copy, folder, write=False)
         files["model_card"] = out / "MODEL_CARD.md"
-        card = card_text(folder, said.sentences[:2], said.table, certificate.claim.not_proved, certificate.issued)
-        write_atomic(files["model_card"], card)
+        proved = Proved(said.sentences[:2], said.table, certificate.claim.not_proved, certificate.issued)
+        write_atomic(files["model_card"], card_text(folder, proved))
     return files
 
 

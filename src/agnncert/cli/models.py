@@ -14,11 +14,12 @@ from agnncert.cli.defences import defence_class, defence_from_settings, usual_mo
 from agnncert.cli.folder import find_run
 from agnncert.cli.settings import CertifySettings, DefenceSettings, ModelSettings
 from agnncert.cli.user_code import is_module_spec, user_model
+from agnncert.datasets.taught import with_taught_rows
 from agnncert.defence import Defence
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import MODELS, build_model
-from agnncert.models.io import load_model, pretrained, pretrained_settings
+from agnncert.models.io import load_description, load_model, pretrained, pretrained_settings
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,20 @@ def model_with_weights(settings: DefenceSettings, data: Any, weights: str | os.P
     """Returns the model that settings name, as its defence trains it, with the weights of a file."""
     defence = defence_from_settings(settings, infer_task(data), data)
     model = fresh_model(settings, data, type(defence))
-    return load_weights(defence.untrained(model, data, settings.seed), weights)
+    record = _training_record(weights)
+    if "teaching" not in record:
+        return load_weights(defence.untrained(model, data, settings.seed), weights)
+    taught = load_weights(defence.untrained(model, with_taught_rows(data), settings.seed), weights)
+    taught.training_record = record  # type: ignore[assignment]
+    return taught
+
+
+def _training_record(weights: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the record of training beside a file with weights; empty if there is none."""
+    if not Path(weights).with_suffix(".json").is_file():
+        return {}
+    record = load_description(weights)["provenance"].get("training", {})
+    return record if isinstance(record, dict) else {}
 
 
 def trained_model(settings: DefenceSettings, data: Any) -> Any:

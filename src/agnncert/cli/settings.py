@@ -145,13 +145,27 @@ class TrainSettings(DefenceSettings):
     size: int | None = None  # size to train for (objective="certified"), or at which the best weights are kept
     against: str | None = None  # what that size counts with objective="certified": "any" change, or "structure"
     references: bool = True  # whether to train the models to compare with: undefended, and without edges
+    teach: str | None = None  # model of a teacher that labels the training graph: a built-in one
+    teachers: int | None = None  # models that the teacher consists of
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_size(self.size, self.against)
+        self._check_teacher()
         if self.against is not None and self.fit.get("objective") != "certified":
             raise SettingsError(f'against={self.against} belongs to objective="certified".')
         checked(self.fit_arguments(), "node")
+
+    def _check_teacher(self) -> None:
+        if self.teach is None and self.teachers is not None:
+            raise SettingsError(f"teachers={self.teachers} belongs to --teach: name the model of the teacher.")
+        if self.teachers is not None and self.teachers < 1:
+            raise SettingsError(f"teachers={self.teachers}: expected a whole number from 1 on.")
+        if self.teach is not None and self.fit.get("protocol") == "transductive":
+            raise SettingsError(
+                '--teach and protocol="transductive": test nodes would be seen in training, and what a student has '
+                "memorised about them is no robustness. Leave the protocol out."
+            )
 
     @property
     def trained_size(self) -> int | None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.data import copy_tables, describe, load_data, targets_of
 from agnncert.cli.defences import defence_class, make_defence, usual_model
-from agnncert.cli.folder import RunFolder, card_text, open_run
+from agnncert.cli.folder import RunFolder, open_run
+from agnncert.cli.model_card import card_text
 from agnncert.cli.models import NO_MODEL, fresh_model
 from agnncert.cli.report_step import FALSE_POSITIVES, RECALL
 from agnncert.cli.settings import FIT, TrainSettings
@@ -23,6 +25,7 @@ from agnncert.progress import OnProgress
 from agnncert.proving.measures import measured, own_or_any
 from agnncert.recipes import usual_arguments
 from agnncert.study import UNDEFENDED, Prediction, Study, accuracy, advice_if_worse, fit_model, predict
+from agnncert.teaching import MEMBERS, teach
 from agnncert.training.settings import SETTINGS, usual_objective
 
 log = logging.getLogger(__name__)
@@ -88,23 +91,53 @@ def train_run(
         if rows and folder.weights.is_file():
             log.info("%s has been trained already (--fresh trains it again)", folder)
             return Trained(folder, complete, {row["measure"]: row["value"] for row in rows})
-        study = replace(_study(complete, canonical_data, defence), voting_rule=voting_rule)
-        log.info("training %s for at most %d epochs", complete.model, complete.fit["epochs"])
-        model, record = _fit(study, folder, "model", "training", on_progress)
-        _log_outcome(record)
-        save_model(model, folder.weights, {"data": about, "settings": table, "training": record})
-        values = _values(study, model, record)
-        if complete.references:
-            references = _train_references(complete, settings, study, folder, model, on_progress)
-            values |= _values_of_references(references)
-            _log_advice(record, references, model)
-        values["accuracy, majority class"] = accuracy(study, study.majority)
-        known = {name: value for name, value in values.items() if value is not None}
-        origin = row_origin(complete, study, about)
-        folder.put_rows("train", [{**origin, "measure": name, "value": value} for name, value in known.items()])
+        run = _Run(folder, settings, complete, canonical_data, about, on_progress)
+        measured_values = _train(run, defence, voting_rule)
         folder.forget_checkpoints()
         folder.write("MODEL_CARD.md", card_text(folder))
-    return Trained(folder, complete, known)
+    return Trained(folder, complete, measured_values)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a run trains on, and where it leaves what it trained.
+
+    Attributes:
+        folder: The run folder.
+        asked: The settings as they were given.
+        settings: The settings with nothing left open.
+        data: The data, with given labels alone.
+        about: The description of the data.
+        on_progress: Called after every epoch.
+    """
+
+    folder: RunFolder
+    asked: TrainSettings
+    settings: TrainSettings
+    data: CanonicalData
+    about: dict[str, Any]
+    on_progress: OnProgress | None
+
+
+def _train(run: _Run, defence: Defence | None, voting_rule: VotingRule | None) -> dict[str, float]:
+    """Trains the model of a run and its references, stores them, and returns what was measured, by name."""
+    settings = run.settings
+    training_data = run.data if settings.teach is None else _taught(run)
+    study = replace(_study(settings, training_data, defence), voting_rule=voting_rule)
+    log.info("training %s for at most %d epochs", settings.model, settings.fit["epochs"])
+    model, record = _fit(run, study, "model", "training")
+    _log_outcome(record)
+    save_model(model, run.folder.weights, {"data": run.about, "settings": settings.table(), "training": record})
+    values = _values(study, model, record)
+    if settings.references:
+        references = _train_references(run, study, model)
+        values |= _values_of_references(references)
+        _log_advice(record, references, model)
+    values["accuracy, majority class"] = accuracy(study, study.majority)
+    known = {name: value for name, value in values.items() if value is not None}
+    origin = row_origin(settings, study, run.about)
+    run.folder.put_rows("train", [{**origin, "measure": name, "value": value} for name, value in known.items()])
+    return known
 
 
 def _resolved(settings: TrainSettings, canonical_data: CanonicalData) -> TrainSettings:
@@ -114,9 +147,33 @@ def _resolved(settings: TrainSettings, canonical_data: CanonicalData) -> TrainSe
     model_args, fit_args = usual_arguments(settings.data, canonical_data.data, name, objective, settings.division)
     usual = {key: SETTINGS[key].default for key in FIT}
     usual |= {"objective": usual_objective(canonical_data.task), **fit_args}
+    if settings.teach is not None:
+        usual["protocol"] = "held-out"
     if is_module_spec(name) or name == NO_MODEL:
         model_args = {}
     return replace(settings, model=name, fit={**usual, **settings.fit}, set={**model_args, **settings.set})
+
+
+def _taught(run: _Run) -> CanonicalData:
+    """Returns the data with the labels of a teacher, which is trained from checkpoints if there are some."""
+    settings = run.settings
+    assert settings.teach is not None
+    log.info("training a teacher, %s, that reads edges and labels the training graph", settings.teach)
+    taught = teach(
+        run.data.data,
+        settings.teach,
+        members=settings.teachers or MEMBERS,
+        protocol=settings.fit["protocol"],
+        seed=settings.seed,
+        checkpoint=run.folder.checkpoint("teacher"),
+        progress=run.on_progress,
+    )
+    log.info(
+        "the teacher is right for %.1f %% of the validation nodes and has labelled %s nodes",
+        100 * taught.teaching.accuracy,
+        f"{taught.teaching.num_taught:,}",
+    )
+    return CanonicalData.of(taught)
 
 
 def _study(settings: TrainSettings, canonical_data: CanonicalData, defence: Defence | None) -> Study:
@@ -136,14 +193,13 @@ def _study(settings: TrainSettings, canonical_data: CanonicalData, defence: Defe
     )
 
 
-def _fit(
-    study: Study, folder: RunFolder, name: str, what: str, on_progress: OnProgress | None
-) -> tuple[Any, dict[str, Any]]:
+def _fit(run: _Run, study: Study, name: str, what: str) -> tuple[Any, dict[str, Any]]:
     """Returns a trained model and the record of its training, from a checkpoint with this name if there is one."""
     model = study.new_model()
-    file = folder.checkpoint(name)
+    file = run.folder.checkpoint(name)
     if file.is_file():
         log.info("going on where an earlier call stopped (%s)", file)
+    on_progress = run.on_progress
     report = None if on_progress is None else lambda step: on_progress(replace(step, what=what))
     return fit_model(study, model, study.defence, file, report)
 
@@ -160,6 +216,7 @@ def _values(study: Study, model: Any, record: dict[str, Any]) -> dict[str, float
     measure = record.get("measure")
     score_name = record.get("score_name", f"validation {_WORDS.get(measure, measure)} of the vote")
     return {
+        "validation accuracy of the teacher": record.get("teaching", {}).get("accuracy"),
         score_name: record.get("score"),
         "accuracy on the whole graph": accuracy(study, predict(study, model).label),
         "epochs": record.get("epochs_run"),
@@ -167,35 +224,29 @@ def _values(study: Study, model: Any, record: dict[str, Any]) -> dict[str, float
     }
 
 
-def _train_references(
-    settings: TrainSettings,
-    asked: TrainSettings,
-    study: Study,
-    folder: RunFolder,
-    trained: Any,
-    on_progress: OnProgress | None,
-) -> list[_Reference]:
+def _train_references(run: _Run, study: Study, trained: Any) -> list[_Reference]:
     """Trains an undefended model and one without edges, to compare with.
 
+    The undefended model learns from given labels alone, and the one without edges from the same as the trained model.
     A defence that makes a model of its own has a part that reads no edges, which is not trained again. The undefended
-    model beside it is a graph neural network with its own recipe, and with what was ``asked`` for.
+    model beside it is a graph neural network with its own recipe, and with what was asked for.
     """
-    data = study.ready
+    settings = run.settings
     shape = {} if is_module_spec(settings.model or "") else settings.set
     undefended_settings = settings
     if study.defence.makes_model:
-        gnn = replace(asked, model="gcn", division=None, defence={}, set=asked.set if shape else {})
-        undefended_settings = _resolved(gnn, data)
-    plain = _study(undefended_settings, data, None)
-    undefended, _ = _fit(plain, folder, "undefended", "training an undefended model", on_progress)
+        gnn = replace(run.asked, model="gcn", division=None, defence={}, set=run.asked.set if shape else {})
+        undefended_settings = _resolved(gnn, run.data)
+    plain = _study(undefended_settings, run.data, None)
+    undefended, _ = _fit(run, plain, "undefended", "training an undefended model")
     references = [_Reference("undefended", plain, undefended)]
     if study.defence.makes_model:
         without_edges = study.defence.without_edges(trained)
         if without_edges is not None:
             references.append(_Reference("no edges", plain, without_edges))
         return references
-    no_edges = _study(replace(settings, model="mlp", set=shape), data, None)
-    mlp, record = _fit(no_edges, folder, "graph_free", "training a model without edges", on_progress)
+    no_edges = _study(replace(settings, model="mlp", set=shape), study.ready, None)
+    mlp, record = _fit(run, no_edges, "graph_free", "training a model without edges")
     return [*references, _Reference("no edges", no_edges, mlp, record["score"])]
 
 

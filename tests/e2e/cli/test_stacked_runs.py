@@ -252,9 +252,9 @@ def test_a_recipe_for_stacked_votes_is_not_that_of_the_undefended_model(agnncert
     monkeypatch.setitem(settings._DESIGNED, ("digits-knn", "stacked"), own)
     fit, seen = train_step._fit, {}
 
-    def note(study, folder, name, *rest):
+    def note(run, study, name, what):
         seen[name] = study.new_model().config["hidden_channels"], study.fit_args["epochs"]
-        return fit(study, folder, name, *rest)
+        return fit(run, study, name, what)
 
     monkeypatch.setattr(train_step, "_fit", note)
     monkeypatch.setitem(settings._RECIPES, "digits-knn", {"model": {"hidden_channels": 9}, "fit": {"epochs": 4}})

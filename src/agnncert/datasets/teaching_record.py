@@ -1,0 +1,79 @@
+"""``Teaching``: how the labels of taught data came about. Imports no torch."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from agnncert.errors import SettingsError
+
+NOTE_BEGINS = "Training data are trusted: a teacher"
+
+
+@dataclass(frozen=True)
+class Teaching:
+    """How the labels of taught data came about. ``data.teaching`` holds it, and ``fit`` puts it into the record.
+
+    Attributes:
+        teacher: Name of the teacher's model, such as "gcn".
+        weights: SHA-256 of each model that the teacher consists of.
+        settings: Settings of its training; empty if it was trained by the caller.
+        protocol: Whether validation nodes were hidden from it: "held-out", or "inductive" if they were not.
+        data: Digest of the data before teaching (``dataset_digest``).
+        num_edges: Pairs of the training graph that the teacher could read.
+        num_given: Training nodes with a label of their own.
+        taught_by_class: Taught nodes of each class.
+        accuracy: Share of validation nodes that the teacher gets right.
+        accuracy_without_edges: The same of as many models that read no edge; ``None`` if the teacher is such a model.
+        seconds: How long the teacher was trained.
+    """
+
+    teacher: str
+    weights: tuple[str, ...]
+    settings: Mapping[str, Any]
+    protocol: str
+    data: str
+    num_edges: int
+    num_given: int
+    taught_by_class: tuple[int, ...]
+    accuracy: float
+    accuracy_without_edges: float | None = None
+    seconds: float = 0.0
+
+    @property
+    def num_taught(self) -> int:
+        """Nodes that the teacher labelled."""
+        return sum(self.taught_by_class)
+
+    @property
+    def note(self) -> str:
+        """What a claim says about it."""
+        models = "1 model" if len(self.weights) == 1 else f"{len(self.weights)} models"
+        return (
+            f"{NOTE_BEGINS} ({self.teacher}, {models}) read {self.num_edges:,} edges of the training graph and "
+            f"labelled {self.num_taught:,} of its nodes, and the certified model learnt from these labels beside "
+            f"{self.num_given:,} given ones. Whoever changed that graph before training is not covered."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns this record in JSON's terms. :meth:`from_json` is the way back."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Returns the record that :meth:`to_json` described.
+
+        Raises:
+            SettingsError: A field is missing or unknown.
+        """
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+        }
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise SettingsError(f"the record of teaching makes no sense: {error}.") from error
+
+
+def is_teaching_note(note: str) -> bool:
+    """Returns whether a note of a claim speaks about a teacher."""
+    return note.startswith(NOTE_BEGINS)
