@@ -81,7 +81,7 @@ def test_what_is_possible_for_classifiers_of_node_types_stands_below_the_table(g
     histogram = row_of(found, "sums of node features")
     assert found.ceiling[0] >= histogram["certified"][0]
     assert found.ceiling[1] < found.ceiling[0]
-    assert histogram["certified"][1] == 0.0
+    assert histogram["certified"][1] is None
     told = "At most this % is possible for any classifier that reads how many nodes of each type"
     assert told in str(found)
     assert f"{100 * found.ceiling[1]:.1f} at 2" in str(found)
@@ -196,7 +196,7 @@ def test_nodes_are_compared_with_the_best_model_without_edges(nodes):
     assert name in row["settings"]
     assert row["accuracy"] == pytest.approx(test)
     features = ac.compare(nodes, [ac.NodeCentric(5)], against="features", sizes=SIZES, own_features=True, **QUICK)
-    assert row_of(features, "prediction without edges")["certified"][1:] == [0.0] * 3  # it reads the target's own
+    assert row_of(features, "prediction without edges")["certified"][1:] == [None] * 3  # it reads the target's own
 
 
 def test_a_defence_may_bring_its_vote_and_its_row_says_which(nodes):
@@ -237,7 +237,7 @@ def test_what_is_below_the_majority_class_is_starred_and_said(designed):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"defences": [(ac.NodeCentric(5), 3)]}, "pair of a division and its VotingRule"),
+        ({"defences": [(ac.NodeCentric(5), 3)]}, "tuple of a defence with its VotingRule, its model, or both"),
         ({"defences": [ac.baselines.BiRS()], "voting_rule": ac.VotingRule(prior=2)}, "adds up no votes"),
         ({"defences": [(ac.NodeCentric(5), ac.VotingRule(prior=[1, 2]))]}, "2 numbers: expected one for each of 3"),
         ({"defences": [(ac.GatedNodeCentric(5), ac.VotingRule(prior=2))]}, "own features"),

@@ -194,6 +194,13 @@ class Evidence(ABC):
         not hold, no larger one does.
         """
 
+    def covers(self, budget: Budget) -> bool:
+        """Returns whether anything is proved about such attacks. If not, :meth:`holds` is False for every target.
+
+        Tables show a dash instead of a share where nothing is proved. Defaults to True, so that they show the share.
+        """
+        return True
+
     @abstractmethod
     def possible(self, at: Budget | float) -> BoolArray:
         """Returns which classes an attack can make win, and perhaps some more, shape ``[n, C]``.
@@ -473,6 +480,12 @@ class VoteEvidence(VoteRecord, Evidence):
         attack = Amounts.of(budget)
         return self._in_blocks(lambda counts, facts: self._withstands(counts, attack, facts), np.bool_)
 
+    def covers(self, budget: Budget) -> bool:
+        """Returns whether the theorem says something about such attacks, for one target at least."""
+        attack = Amounts.of(budget)
+        covered = self._in_blocks(lambda counts, facts: self._covered(attack, facts), np.bool_)
+        return bool(covered.any()) or not self.num_targets
+
     def _withstands(self, counts: Counts, attack: Amounts, facts: Facts) -> BoolArray:
         if self._per_neighbour:
             return withstands_touches(counts, self._touches(attack, facts), facts)
@@ -554,8 +567,13 @@ class VoteEvidence(VoteRecord, Evidence):
 
     def _covers(self, attack: Amounts, facts: Facts) -> bool:
         """Returns whether something is proved about an attack, for all targets of a block."""
-        covered = self._touches(attack, facts).covered if self._per_neighbour else self._limits(attack, facts).covered
-        return bool(covered.all())
+        return bool(self._covered(attack, facts).all())
+
+    def _covered(self, attack: Amounts, facts: Facts) -> BoolArray:
+        """Returns about which targets of a block something is proved."""
+        if self._per_neighbour:
+            return self._touches(attack, facts).covered
+        return self._limits(attack, facts).covered
 
     def max_certified(self, field: str, rest: Budget) -> FloatArray:
         """Returns the largest amount of ``field`` that each target is certified against on top of ``rest``, ``[n]``."""

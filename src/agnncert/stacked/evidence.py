@@ -533,6 +533,10 @@ class StackedEvidence(StackedRecord, Evidence):
             answer[part] = self._stays_ahead(leads, attack).all(axis=1)
         return answer
 
+    def covers(self, budget: Budget) -> bool:
+        """Returns whether anything is proved: everything is covered but changed features of the target itself."""
+        return not budget.target_features
+
     def possible(self, at: Budget | float) -> BoolArray:
         """Returns which classes may win under an attack, shape ``[n, C]``. All may if the target's features may change.
 

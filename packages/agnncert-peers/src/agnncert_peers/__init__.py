@@ -13,7 +13,8 @@ they vote over random changes of the graph, called noise, and their certificates
   counts of noisy predictions to what is certified; no torch
 - ``recheck``: draws the samples of a certificate again; ``recount_samples``: derives its statements a second time;
   ``sample_claim``: its words
-- ``compared``: ``compare``; ``threat``: kinds of attack; ``runner``: one defence from training to its row;
+- ``compared``: ``compare``; ``entries``: what it runs; ``comparison``: the rows as tables and figures; ``bar``: how far
+  it is; ``threat``: kinds of attack; ``runner``: one defence from training to its row;
   ``control_rows``: the rows of the controls; ``exact``: what an undefended model withstands
 - ``testing``: ``check_division``, for authors of divisions, with ``random_attacks``; ``size_control``: a control by the
   size of graphs alone

@@ -1,5 +1,5 @@
-from .compared import Comparison as Comparison
 from .compared import compare as compare
+from .comparison import Comparison as Comparison
 from .deletions import BiRS as BiRS
 from .exact import exact_robustness as exact_robustness
 from .flips import RS as RS

@@ -30,7 +30,7 @@ from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.theorems import largest_amount
 from agnncert_peers.bounds import ClassBounds
-from agnncert_peers.noise import NO_GRAPH, ROUNDING, Noise, check_probability, goes_beyond
+from agnncert_peers.noise import NO_GRAPH, ROUNDING, Noise, check_probability
 
 TESTS = ("B2", "B1", "sharp", "legacy-unsound")
 
@@ -70,9 +70,13 @@ class DeletionNoise(Noise):
         largest = largest_amount(lambda rho: self.withstands(rho, self.edges_per_injected, bounds), len(bounds.label))
         return np.minimum(largest, 2.0**31).astype(np.int64)
 
+    def covered_fields(self) -> tuple[str, ...]:
+        """Returns the fields of a budget about which something is proved: injected nodes."""
+        return ("inject_nodes", "edges_per_injected")
+
     def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
         """Tells whether each target keeps its label against ``budget``; nothing but injected nodes is covered."""
-        if goes_beyond(budget, "inject_nodes", "edges_per_injected"):
+        if not self.covers(budget):
             return np.zeros(len(bounds.label), dtype=bool)
         rho = np.full(len(bounds.label), float(budget.inject_nodes))
         return self.withstands(rho, budget.edges_per_injected, bounds)

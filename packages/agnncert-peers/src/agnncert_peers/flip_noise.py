@@ -15,7 +15,7 @@ from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.theorems import largest_amount
 from agnncert_peers.bounds import LARGEST_FLIPS, ClassBounds, Regions, flip_regions, joint_regions
-from agnncert_peers.noise import Noise, check_probability, goes_beyond
+from agnncert_peers.noise import Noise, check_probability
 
 PLACES = ("graph", "target row")
 
@@ -116,21 +116,26 @@ class FlipNoise(Noise):
 
         return largest_amount(withstands, len(bounds.label))
 
+    def covered_fields(self) -> tuple[str, ...]:
+        """Returns the fields of a budget about which something is proved; of edges only if all pairs are noisy."""
+        covered: tuple[str, ...] = ()
+        if self.on_edges and self.where == "graph":
+            covered += ("add_edges", "delete_edges")
+        if self.on_features:
+            covered += ("change_features", "target_features")
+        return covered
+
     def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
         """Tells whether each target keeps its label against ``budget``.
 
         A node whose features change arbitrarily counts as ``num_features`` flipped entries, in any mix:
         features stay binary, because the defence accepts no others.
         """
-        covered: list[str] = []
-        if self.on_edges and self.where == "graph":
-            covered += ["add_edges", "delete_edges"]
         entries: float = 0
         if self.on_features:
-            covered += ["change_features", "target_features"]
             entries = (budget.change_features + budget.target_features) * self.num_features
         too_many = max(budget.add_edges, budget.delete_edges, entries) > LARGEST_FLIPS
-        if too_many or goes_beyond(budget, *covered):
+        if too_many or not self.covers(budget):
             return np.zeros(len(bounds.label), dtype=bool)
         add_edges = int(budget.add_edges)
         delete_edges = int(budget.delete_edges)

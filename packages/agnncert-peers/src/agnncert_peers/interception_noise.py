@@ -25,7 +25,7 @@ from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError
 from agnncert.proving.theorems import largest_amount
 from agnncert_peers.bounds import ClassBounds
-from agnncert_peers.noise import NO_GRAPH, ROUNDING, Noise, check_probability, goes_beyond
+from agnncert_peers.noise import NO_GRAPH, ROUNDING, Noise, check_probability
 
 MOST_HOPS = 16
 
@@ -100,12 +100,15 @@ class InterceptionNoise(Noise):
         largest = largest_amount(lambda nodes: self.withstands(nodes, False, bounds), len(bounds.label))
         return np.minimum(largest, 2.0**31).astype(np.int64)
 
+    def covered_fields(self) -> tuple[str, ...]:
+        """Returns the fields of a budget about which something is proved: features, the target's own without skip."""
+        if self.skip:
+            return ("change_features",)
+        return ("change_features", "target_features")
+
     def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
         """Tells whether each target keeps its label against ``budget``; nothing but changed features is covered."""
-        covered = ["change_features"]
-        if not self.skip:
-            covered.append("target_features")
-        if goes_beyond(budget, *covered):
+        if not self.covers(budget):
             return np.zeros(len(bounds.label), dtype=bool)
         nodes = np.full(len(bounds.label), float(budget.change_features))
         return self.withstands(nodes, budget.target_features, bounds)

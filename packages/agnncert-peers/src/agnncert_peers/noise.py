@@ -42,6 +42,14 @@ class Noise(ABC):
         """Returns the largest size, in this unit, that each target is certified against; -1 if it abstains."""
 
     @abstractmethod
+    def covered_fields(self) -> tuple[str, ...]:
+        """Returns the fields of a budget about which something is proved."""
+
+    def covers(self, budget: Budget) -> bool:
+        """Tells whether anything is proved about such attacks."""
+        return not goes_beyond(budget, *self.covered_fields())
+
+    @abstractmethod
     def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
         """Tells whether each target keeps its label against ``budget``; False where nothing is proved."""
 

@@ -268,7 +268,9 @@ def row_of(
         withstood = threat.withstood(outcome.certificate, sizes)
     else:
         withstood = threat.withstood_without_certificate(outcome.defence, study.task, len(label))
+    covered = [_is_covered(outcome, threat, size, withstood) for size in sizes]
     possible = list(possible_labels(study, outcome, threat, sizes, withstood))
+    columns = measured_columns([measured(of_size, study.truth) for of_size in possible])
     chosen = outcome.certificate is not None and (study.voting_rule is not None or design_size is not None)
     return {
         "defence": name,
@@ -281,7 +283,8 @@ def row_of(
         "converged": outcome.converged,
         "envelope": False,
         "accuracy": measures_of(study, label, np.ones(len(label), dtype=bool)).accuracy,
-        **measured_columns([measured(of_size, study.truth) for of_size in possible]),
+        **{column: _where_covered(values, covered) for column, values in columns.items()},
+        "not_covered": "" if all(covered) else f"nothing is proved about {threat.unit}",
         "set_size": [float(of_size.sum(axis=1).mean()) for of_size in possible],
         "forward_passes": outcome.passes,
         "seconds_training": outcome.seconds_training,
@@ -289,6 +292,20 @@ def row_of(
         "seconds_forward": outcome.seconds_forward,
         "cost_in_forwards": outcome.seconds_certification / (outcome.seconds_forward or 1.0),
     }
+
+
+def _is_covered(outcome: Outcome, threat: Threat, size: int, withstood: FloatArray) -> bool:
+    """Tells whether anything is proved about attacks of a size; size 0 is no attack."""
+    if size == 0:
+        return True
+    if outcome.certificate is None:
+        return bool((withstood > 0).any())
+    return threat.is_covered(outcome.certificate, size)
+
+
+def _where_covered(values: Sequence[Any], covered: Sequence[bool]) -> list[Any]:
+    """Returns the value at each size, ``None`` where nothing is proved."""
+    return [value if is_covered else None for value, is_covered in zip(values, covered, strict=True)]
 
 
 def possible_labels(

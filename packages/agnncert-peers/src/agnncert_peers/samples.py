@@ -128,6 +128,10 @@ class SampleEvidence(Evidence):
         """Tells whether each target keeps its label against ``budget``, shape ``[n]``."""
         return self.noise.holds(budget, self.bounds)
 
+    def covers(self, budget: Budget) -> bool:
+        """Tells whether the noise proves anything about such attacks."""
+        return self.noise.covers(budget)
+
     def possible(self, at: Budget | float) -> BoolArray:
         """Tells which classes may become the most probable one under an attack, shape ``[n, classes]``. It is a bound.
 

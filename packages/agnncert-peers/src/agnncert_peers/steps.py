@@ -17,7 +17,8 @@ from agnncert.errors import SettingsError
 from agnncert.graphs.task import infer_task
 from agnncert.progress import OnProgress
 from agnncert.training.settings import checked
-from agnncert_peers.compared import Comparison, compare
+from agnncert_peers.compared import compare
+from agnncert_peers.comparison import Comparison
 from agnncert_peers.defences import defence_named
 from agnncert_peers.threat import Threat
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agnncert.certificates.budget import Budget
+from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.votes import FloatArray
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.certificate import Certificate
@@ -91,6 +91,15 @@ class Threat:
             largest[alive] = size
         return largest
 
+    def is_covered(self, certificate: Certificate, size: int) -> bool:
+        """Tells whether a certificate proves anything about attacks of a size.
+
+        A target must hold against every combination, so nothing is proved if one of them is not covered. Which kinds of
+        changes a combination has decides that, so one of each is asked about.
+        """
+        kinds = {_changed_fields(budget): budget for budget in self.budgets(size)}
+        return all(certificate.evidence.covers(budget) for budget in kinds.values())
+
     @property
     def against(self) -> Against:
         """The argument ``against`` of ``choose_voting_rule``: "structure" if features do not change."""
@@ -109,3 +118,8 @@ class Threat:
         """
         free = model in (GRAPH_FREE, NO_EDGES, CROSS_FITTED, HISTOGRAM) and self.leaves_graph_free(task)
         return np.full(num_targets, math.inf if model == MAJORITY or free else 0.0)
+
+
+def _changed_fields(budget: Budget) -> tuple[str, ...]:
+    """Returns the names of the changes that a budget allows."""
+    return tuple(name for name in (*COUNTS, "target_features") if getattr(budget, name))
