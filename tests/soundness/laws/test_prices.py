@@ -11,6 +11,7 @@ import pytest
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.file import read_contents
 from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.proving.prices import _cheapest_mix, _Movable
 from agnncert.stacked.evidence import Leads, StackedEvidence, Touched
 from agnncert.stacked.record import STEPS
 from agnncert.verifier import recount_prices
@@ -61,6 +62,64 @@ def test_the_verifier_finds_the_same_price(theorem, tmp_path):
             assert (of_label <= exactly)[sure].all()  # what it costs to beat the label, and perhaps others as well
             assert (of_label >= stated)[proof.label_and_radius()[0] != wanted].all()
     assert telling
+
+
+@pytest.mark.parametrize("num_groups", [1, 2, 3])
+@pytest.mark.parametrize("theorem", ["edge-centric/node", "node-centric/node", "gated/node", "node-centric/graph"])
+def test_the_verifier_finds_the_same_price_where_all_votes_may_have_to_move(theorem, num_groups, tmp_path):
+    """With few groups and a prior, often no number of votes suffices, and no vote may be counted twice."""
+    numbers, without_end = np.random.default_rng(11), 0
+    own = 1 if theorem == "gated/node" else math.inf
+    for prices in (
+        Prices(add_edges=2, target_features=own),
+        Prices(inject_nodes=3, target_features=own, delete_edges=1),
+    ):
+        for _ in range(4):
+            vote = random_vote(numbers, theorem, 2)
+            proof = random_evidence(numbers, theorem, 40, num_groups=num_groups, num_classes=2, voting_rule=vote)
+            certificate_of(proof).save(tmp_path / "a.cert", [])
+            again = recount_prices.cheapest(read_contents(tmp_path / "a.cert"), prices, tries=100)
+            assert proof.cheapest(prices).tolist() == again.tolist()
+            without_end += int(np.isinf(again).sum())
+    assert without_end
+
+
+def cheapest_mix_by_trying(votes, strong: float, weak: float, already_moved: int, least: int) -> float:
+    """Tries every number of strong changes, and every number of votes that move."""
+    lacking, weak_for_label, weak_others, strong_for_label, strong_others = votes
+    best = math.inf
+    for number in range(least, 25):
+        of_label = weak_for_label + min(number, strong_for_label)
+        of_others = weak_others + min(number, strong_others)
+        enough = [moved for moved in range(of_others + 1) if moved + min(moved, of_label) >= lacking]
+        if enough:
+            weakly = max(enough[0] - number - already_moved, 0)
+            best = min(best, (strong * number if number else 0) + (weak * weakly if weakly else 0))
+    return best
+
+
+def test_the_cheapest_mix_of_changes_is_among_the_few_that_are_tried():
+    """Votes for the label are among those not for the rival. Prices that are whole or not, nothing or infinite."""
+    rng, finite = random.Random(3), 0
+    for _ in range(8_000):
+        weak_for_label, strong_for_label = rng.randrange(6), rng.randrange(6)
+        votes = (
+            rng.randrange(1, 15), weak_for_label, weak_for_label + rng.randrange(5), strong_for_label,
+            strong_for_label + rng.randrange(5),
+        )  # fmt: skip
+        strong, weak = rng.choice([0, 1, 2, 3.5, 7, math.inf]), rng.choice([0, 1, 2, 5, math.inf])
+        already, least = rng.randrange(votes[2] + 1), rng.randrange(2)
+        arrays = _Movable(*(np.array([float(number)]) for number in votes))
+        stated = float(_cheapest_mix(arrays, strong, weak, np.array([float(already)]), least)[0])
+        assert stated == cheapest_mix_by_trying(votes, strong, weak, already, least), (
+            votes,
+            strong,
+            weak,
+            already,
+            least,
+        )
+        finite += math.isfinite(stated)
+    assert finite > 3_000
 
 
 def repeated(evidence: StackedEvidence, count: int) -> StackedEvidence:

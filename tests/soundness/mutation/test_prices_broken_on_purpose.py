@@ -3,6 +3,7 @@
 import pytest
 
 from agnncert.proving import prices
+from tests.soundness.laws import test_prices as laws
 from tests.support.cheapest import check_prices
 from tests.support.mutations import plant_text
 
@@ -41,3 +42,25 @@ def test_a_law_notices(monkeypatch, mistake, theorem, old, new):
     plant_text(monkeypatch, prices, old, new)
     with pytest.raises((AssertionError, IndexError)):
         check_prices(theorem, rounds=150)
+
+
+def few_groups(folder):
+    for num_groups in (1, 2, 3):
+        laws.test_the_verifier_finds_the_same_price_where_all_votes_may_have_to_move("gated/node", num_groups, folder)
+
+
+def mixes(folder):
+    laws.test_the_cheapest_mix_of_changes_is_among_the_few_that_are_tried()
+
+
+FEW_VOTES = [
+    ("the own vote of the target counts twice", few_groups, "0 * votes[UNREACHED]", "votes[UNREACHED]"),
+    ("a bend is forgotten", mixes, "half_alone = (alone - already_moved) / 2", "half_alone = alone / 2"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "law", "old", "new"), FEW_VOTES, ids=[one[0] for one in FEW_VOTES])
+def test_a_law_of_few_votes_notices(monkeypatch, tmp_path, mistake, law, old, new):
+    plant_text(monkeypatch, prices, old, new)
+    with pytest.raises(AssertionError):
+        law(tmp_path)
