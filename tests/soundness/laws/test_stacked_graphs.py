@@ -20,6 +20,7 @@ NODES, KINDS, CLASSES = 4, 3, 3
 PAIRS = list(itertools.combinations(range(NODES), 2))
 RULES = {
     "sum": StackedVotes(),
+    "refined": StackedVotes(refine=True),
     "gated": StackedVotes(gated=True),
     "mean": StackedVotes(combine="mean"),
     "two levels": StackedVotes(levels=2),
@@ -217,7 +218,13 @@ def score_by_hand(model, data, target):
     if model.defence.combine == "mean":
         kappa = model.pseudo.exp()
         total, divisor = total + kappa * torch.softmax(model.pseudo_votes, dim=0), kappa + len(free)
-    fixed = model.prior(own[target : target + 1])[0] + model.trusted_scale.exp() * sum(safe, torch.zeros(CLASSES))
+    fixed = (
+        model.constant
+        + model.own_scale.exp() * own[target]
+        + model.trusted_scale.exp() * sum(safe, torch.zeros(CLASSES))
+    )
+    if model.own_net is not None:
+        fixed = fixed + model.own_net(own[target : target + 1])[0]
     return fixed + model.gate(own[target : target + 1])[0] * total / divisor, len(free)
 
 

@@ -14,6 +14,7 @@ from torch_geometric.nn import GCNConv
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import rounding as guard
+from agnncert.engine import rounding_noise
 from agnncert.engine.adapter import bind
 from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.features import SparseRows
@@ -325,3 +326,13 @@ def test_widths_of_the_example_are_sparse_until_strangers_come():
     assert data.x.size(1) == WIDTH
     assert union_of_subgraphs(canonical(data), EdgeCentric(3)).sparse is not None
     assert union_of_subgraphs(canonical(with_dense_strangers(data)), EdgeCentric(3)).sparse is None
+
+
+def test_a_table_wider_than_the_cache_is_perturbed_row_by_row_in_the_same_way(monkeypatch):
+    table = torch.linspace(0.1, 5.0, 60).view(6, 10)
+    noise = RoundingNoise(1e-3, 1)
+    at_once = noise.perturb_table(table)
+    for numbers in (1, 9, 10, 25):
+        monkeypatch.setattr(rounding_noise, "NUMBERS_IN_CACHE", numbers)
+        assert torch.equal(noise.perturb_table(table), at_once)
+    assert (at_once != table).any(dim=1).all()

@@ -301,3 +301,16 @@ def test_votes_name_their_voting_rule_and_columns():
     assert cert.voting_rule == proof.voting_rule == VotingRule("abstain", prior=2)
     assert list(cert.count_columns()) == ["votes_0", "votes_1", "votes_2"]
     assert np.array_equal(cert.count_columns()["votes_1"], cert.counts[:, 1])
+
+
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_a_step_that_is_an_edge_or_a_neighbour_is_one_against_which_a_radius_holds(theorem):
+    """The curve of what is possible at most counts neighbours of a target, so it belongs to these theorems alone."""
+    proof = random_evidence(np.random.default_rng(5), theorem, 60, unstable=0)
+    counted = {"edge-centric/node", "node-centric/node", "per-neighbour/node", "per-pair/node", "gnncert-e/node"}
+    assert proof.counts_neighbours == (theorem in counted)
+    if proof.counts_neighbours:
+        _, radius = proof.label_and_radius()
+        for size in range(4):
+            assert proof.holds(Budget(add_edges=size))[radius >= size].all()
+            assert not proof.holds(Budget(target_features=True)).any()

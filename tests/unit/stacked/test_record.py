@@ -132,3 +132,16 @@ def test_more_neighbours_than_can_be_counted_exactly_are_refused():
     record(**lists)  # a sum is far from the limit
     with pytest.raises(CertificateError, match="too many neighbours"):
         record(**lists, pseudo=LARGEST_SCORE, pseudo_votes=(0, 0))
+
+
+def test_the_pseudo_count_is_part_of_what_is_counted_exactly():
+    """Four times the score times the divisor of 2**32 + 2**30 stays within 2**61, or is one step beyond."""
+    nobody = {
+        "gate": np.zeros((1, 2), dtype=np.int64), "gated": True, "which": np.zeros(0, dtype=np.int64), "indptr": np.array([0, 0]),
+        "targets_per_node": np.zeros(0, dtype=np.int32), "table": np.zeros((0, 2), dtype=np.int32),
+        "pseudo": 2**30, "pseudo_votes": (0, 0),
+    }  # fmt: skip
+    largest = 2**59 // (5 * 2**30) - 2  # without the slack of score and gate
+    record(**nobody, prior=np.array([[largest, 0]]))
+    with pytest.raises(CertificateError, match="too many neighbours"):
+        record(**nobody, prior=np.array([[largest + 1, 0]]))
