@@ -6,8 +6,9 @@ Rows go to experiments/benchmarks/results/taught.jsonl as they come. A run that 
 stopped, and ``--page`` prints the tables. Test labels are read after everything is chosen. Whatever is compared while
 settings are looked for is the accuracy on validation nodes, in the graph without test nodes.
 
-``--methods`` picks some of the rows, and ``--transductive`` makes the one row that must not be believed: there, test
-nodes are taught.
+``--methods`` picks some of the rows. ``--transductive`` makes the one row that must not be believed: there, test nodes
+are taught. ``--poisoned`` makes rows of students whose training graph was changed before the teacher read it. ``--fill``
+puts the tables into docs/tutorials/few-labels.md.
 """
 
 import argparse
@@ -41,15 +42,30 @@ METHODS = {
 }
 FIRST = (UNDEFENDED, MLP, "stacked 1", "stacked 3")
 TRANSDUCTIVE = "test nodes taught too: not to be believed"
+POISONED = (0.0, 0.1, 0.25, 0.5)  # edges between classes that are added to the training graph, per edge that it has
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "few-labels.md"
+WORDS = {
+    UNDEFENDED: "undefended GCN, nothing proved",
+    MLP: "models without edges",
+    "stacked 1": "stacked votes, made for 1",
+    "stacked 3": "stacked votes, made for 3",
+    "stacked 1, two levels": "stacked votes, two levels, made for 1",
+    "agnncert-n 300": "AGNNCert-N, 300 groups",
+    "agnncert-n 30": "AGNNCert-N, 30 groups",
+    "agnncert-e 300": "AGNNCert-E, 300 groups",
+    "per neighbour": "one subgraph per neighbour",
+}
 
 
 class Bench:
     """One dataset and seed: what is trained once and used by several rows."""
 
-    def __init__(self, name: str, seed: int, root: str) -> None:
+    def __init__(self, name: str, seed: int, root: str, poisoned: float = 0.0) -> None:
         self.name = name
         self.seed = seed
         self.data = ac.load_dataset(name, root=root, seed=seed, split=FEW)
+        if poisoned:
+            self.data = with_wrong_edges(self.data, poisoned, seed)
         self.without_test = ac.inductive_view(self.data)
         self._versions: dict[str, Any] = {GIVEN: self.data}
         self._own: dict[tuple[str, int], torch.nn.Module] = {}
@@ -215,6 +231,33 @@ def transductive(name: str, seed: int, root: str, done: set[str]) -> None:
     })  # fmt: skip
 
 
+def with_wrong_edges(data: Any, share: float, seed: int) -> Any:
+    """Returns the graph with edges added between training or unlabelled nodes of different classes."""
+    seen = (~(data.test_mask | data.val_mask)).numpy()
+    src, dst = data.edge_index.numpy()
+    number = round(share * (seen[src] & seen[dst]).sum() / 2)
+    random = np.random.default_rng(seed)
+    nodes = np.flatnonzero(seen)
+    pairs = random.choice(nodes, size=(2, 4 * number + 100))
+    pairs = pairs[:, (data.y.numpy()[pairs[0]] != data.y.numpy()[pairs[1]])][:, :number]
+    added = torch.from_numpy(np.concatenate([pairs, pairs[::-1]], axis=1))
+    changed = data.clone()
+    changed.edge_index = torch.cat([data.edge_index, added], dim=1)
+    return changed
+
+
+def poison(name: str, seed: int, root: str, done: set[str]) -> None:
+    """Makes the rows of students without edges whose teacher read wrong edges; test and validation nodes have none."""
+    for share in POISONED:
+        labels = f"{TAUGHT}, {100 * share:.0f} % wrong edges"
+        key = key_of(name, seed, MLP, labels)
+        if key in done:
+            continue
+        bench = Bench(name, seed, root, share)
+        row = make_row(bench, MLP, TAUGHT)
+        append({"key": key, "dataset": name, "seed": seed, "method": MLP, "labels": labels, **row})
+
+
 def key_of(name: str, seed: int, method: str, labels: str) -> str:
     """Returns what tells a row from all others."""
     return json.dumps([name, seed, method, labels])
@@ -245,7 +288,8 @@ def page(threat: str = "added edges") -> str:
                     f"{100 * row['student']:.1f} (teacher {100 * row['teacher']:.1f}, agree {100 * row['agree']:.1f})"
                 )
                 lines.append(f"| {row['method']} | {TRANSDUCTIVE} | seed {row['seed']} | {shown} |")
-        groups = dict.fromkeys((row["method"], row["labels"]) for row in here if row["labels"] != TRANSDUCTIVE)
+        plain = (GIVEN, TAUGHT, SELF_TAUGHT)
+        groups = dict.fromkeys((row["method"], row["labels"]) for row in here if row["labels"] in plain)
         for method, labels in groups:
             same = [row for row in here if (row["method"], row["labels"]) == (method, labels)]
             if method == UNDEFENDED:
@@ -259,6 +303,71 @@ def page(threat: str = "added edges") -> str:
     return "\n".join(lines)
 
 
+def table_of(name: str) -> str:
+    """Returns the Markdown table of a dataset for the tutorial: certified accuracy in % against added edges."""
+    shown = (0, 1, 2, 3, 5, 10)
+    lines = [f"| | labels | splits | {' | '.join(map(str, shown))} | range at 1 |", "|---|---|---:" + "|---:" * 7 + "|"]
+    rows = [row for row in stored() if row["dataset"] == name]
+    for method in WORDS:
+        for labels in (GIVEN, SELF_TAUGHT, TAUGHT):
+            same = [row for row in rows if (row["method"], row["labels"]) == (method, labels)]
+            if not same:
+                continue
+            if method == UNDEFENDED:
+                at_one = 100 * np.array([np.mean(row["test"]) for row in same])
+                cells = [f"{at_one.mean():.1f}", *[""] * 5]
+            else:
+                table = 100 * np.array([row["test"]["added edges"] for row in same])
+                at_one = table[:, 1]
+                cells = [f"{value:.1f}" for value in table.mean(axis=0)]
+            spread = f"{at_one.min():.1f} to {at_one.max():.1f}"
+            lines.append(f"| {WORDS[method]} | {labels} | {len(same)} | {' | '.join(cells)} | {spread} |")
+    return "\n".join(lines)
+
+
+def poisoned_table(name: str = "cora-ml") -> str:
+    """Returns the Markdown table of students whose training graph was changed, with the accuracy on test nodes."""
+    lines = ["| wrong edges added, per edge | taught labels right | student, test nodes |", "|---:|---:|---:|"]
+    for share in POISONED:
+        labels = f"{TAUGHT}, {100 * share:.0f} % wrong edges"
+        for row in stored():
+            if (row["dataset"], row["labels"]) == (name, labels):
+                right = f"{100 * row['taught labels right']:.1f} %"
+                lines.append(f"| {100 * share:.0f} % | {right} | {100 * row['test']['added edges'][0]:.1f} % |")
+    return "\n".join(lines)
+
+
+def warning() -> str:
+    """Returns the sentence about the figures that must not be believed."""
+    parts = []
+    for row in stored():
+        if row["labels"] != TRANSDUCTIVE:
+            continue
+        honest = [
+            other["test"]["added edges"][0]
+            for other in stored()
+            if (other["dataset"], other["seed"], other["method"], other["labels"])
+            == (row["dataset"], row["seed"], MLP, TAUGHT)
+        ]
+        parts.append(
+            f"{row['dataset']} (seed {row['seed']}) {100 * row['student']:.1f} % instead of {100 * honest[0]:.1f} %, where "
+            f"the teacher without an attack has {100 * row['teacher']:.1f} % and the student repeats "
+            f"{100 * row['agree']:.1f} % of its answers"
+        )
+    return f"With test nodes among the taught ones: {'; '.join(parts)}."
+
+
+def filled(text: str) -> str:
+    """Returns a page with all tables as the rows give them."""
+    parts = {name: table_of(name) for name in OWN} | {"poisoned": poisoned_table(), "warning": warning()}
+    for name, part in parts.items():
+        begin, end = f"<!-- taught: {name} -->", "<!-- end -->"
+        if begin in text:
+            head, rest = text.split(begin, 1)
+            text = f"{head}{begin}\n{part}\n{end}{rest.split(end, 1)[1]}"
+    return text
+
+
 def main() -> None:
     """Makes rows, or prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -267,18 +376,25 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[50, 51, 52, 53, 54])
     parser.add_argument("--methods", nargs="+", default=list(FIRST), choices=[UNDEFENDED, MLP, *METHODS])
     parser.add_argument("--transductive", action="store_true")
+    parser.add_argument("--poisoned", action="store_true")
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--fill", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.page:
         for threat in ("added edges", "edges", "structure", "any"):
             print(page(threat))
         return
+    if options.fill:
+        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        return
     for name in options.datasets:
         for seed in options.seeds:
             done = {row["key"] for row in stored()}
             if options.transductive:
                 transductive(name, seed, options.root, done)
+            elif options.poisoned:
+                poison(name, seed, options.root, done)
             else:
                 run(name, seed, options.root, options.methods, done)
 

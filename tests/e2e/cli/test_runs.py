@@ -35,7 +35,7 @@ def test_a_run_leaves_all_its_traces_in_one_folder(agnncert, certified) -> None:
 
 def test_the_model_card_tells_what_the_folder_knows(agnncert, certified) -> None:
     card, known = (certified / "MODEL_CARD.md").read_text(), json.loads((certified / "data.json").read_text())
-    assert card.startswith("# Model card: gcn on tables")
+    assert "# Model card: gcn on tables" in card
     assert known["digest"] in card
     assert "accuracy of the vote" in card
     assert "seconds of training" in card  # of both steps

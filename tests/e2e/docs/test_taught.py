@@ -1,0 +1,34 @@
+"""The tables of the tutorial about few labels are what the committed rows give."""
+
+import json
+
+from experiments.benchmarks import taught
+
+
+def test_the_tables_are_what_the_committed_rows_give():
+    text = taught.PAGE.read_text(encoding="utf-8")
+    assert taught.filled(text) == text
+    assert text.count("<!-- taught: ") == 6
+
+
+def test_a_changed_row_is_noticed(monkeypatch):
+    text = taught.PAGE.read_text(encoding="utf-8")
+    rows = json.loads(json.dumps(taught.stored()))
+    next(row for row in rows if row["method"] == taught.MLP)["test"]["added edges"][0] = 0.111
+    monkeypatch.setattr(taught, "stored", lambda: rows)
+    assert taught.filled(text) != text
+
+
+def test_every_split_is_fresh_and_no_row_is_there_twice():
+    rows = taught.stored()
+    assert len({row["key"] for row in rows}) == len(rows)
+    looked_at_before = {0, 1, 2, *range(10, 15), *range(30, 33)}
+    assert not {row["seed"] for row in rows} & looked_at_before
+
+
+def test_more_edges_never_certify_more():
+    for row in taught.stored():
+        if row["method"] == taught.UNDEFENDED or row["labels"] == taught.TRANSDUCTIVE:
+            continue
+        for curve in row["test"].values():
+            assert curve == sorted(curve, reverse=True)
