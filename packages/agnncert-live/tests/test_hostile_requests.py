@@ -177,11 +177,9 @@ def test_copies_of_edges_in_one_batch_are_bounded() -> None:
     service.live.apply(
         [Event("add_edge", f"user-{u}", f"user-{v}") for u in range(30) for v in range(u)], skip_bad=True
     )
-    many = [Event("change_edge", f"user-{u}", f"user-{v}", 1_000) for u in range(30) for v in range(u)]
-    begin = time.perf_counter()
+    many = [Event("change_edge", f"user-{u}", f"user-{v}", 900) for u in range(30) for v in range(u)]
     done = service.live.apply(many, skip_bad=True)
-    assert time.perf_counter() - begin < 20
-    assert 0 < done.events < 200
+    assert done.events == 50_000 // 1_800  # 900 copies in both directions
     assert "arcs" in done.refused[0].reason
     assert service.live.num_edges < 300_000
 

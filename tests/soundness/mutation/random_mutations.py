@@ -72,7 +72,19 @@ OF_STACKED = (
 )  # fmt: skip
 OF_LIVE = tuple(
     f"packages/agnncert-live/tests/test_{name}.py"
-    for name in ("subgraphs", "reach", "rows", "events", "spent", "graph", "stacked", "tries", "live_broken_on_purpose")
+    for name in (
+        "subgraphs",
+        "reach",
+        "rows",
+        "events",
+        "spent",
+        "graph",
+        "stacked",
+        "tries",
+        "live_broken_on_purpose",
+        "long_sums",
+        "hostile_requests",
+    )
 )
 OF_RECOMPUTATION = (
     *OF_FILES, "tests/unit/test_recompute.py", "tests/soundness/mutation/test_structure_broken_on_purpose.py",
