@@ -49,6 +49,8 @@ class Claim:
         library_version: Version of the library that made it.
         locality: How it is known that the model looks along edges only: by ``"construction"`` or by ``"test"``. It is
             empty if nothing of the kind is assumed.
+        rounding: How votes were decided: ``"float32"`` and ``"float64"`` by a proved bound on rounding, in that type
+            first; ``"watched"`` by evaluating each twice. It is empty in files that were made before this was stated.
     """
 
     task: str
@@ -68,6 +70,7 @@ class Claim:
     notes: tuple[str, ...] = ()
     library_version: str = ""
     locality: str = ""
+    rounding: str = ""
 
     def __str__(self) -> str:
         lines = [f"One step of the radius: {self.unit}."]
@@ -85,7 +88,10 @@ class Claim:
 
     def to_json(self) -> dict[str, Any]:
         """Returns this claim in JSON's terms. :meth:`from_json` is the way back."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        stored = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        if not self.rounding:  # files did not state it at first, and are written as they were
+            del stored["rounding"]
+        return stored
 
     @classmethod
     def from_json(cls, stored: Any) -> "Claim":
@@ -97,6 +103,7 @@ class Claim:
         expected = sorted(field.name for field in fields(cls))
         if not isinstance(stored, dict):
             raise CertificateError(f"the claim is a {type(stored).__name__}: expected the fields {expected}.")
+        stored = {"rounding": "", **stored}
         if sorted(stored) != expected:
             raise CertificateError(f"the claim has the fields {sorted(stored)}: expected {expected}.")
         for name, value in stored.items():
@@ -116,6 +123,15 @@ LOCALITY = {
 }
 
 
+# How votes were decided -> what the assumption about rounding goes on to say.
+ROUNDING = {
+    "": "",
+    "float32": "in float32 where the lead exceeds twice a proved bound on rounding, else in float64 with its own bound",
+    "float64": "in float64 where the lead exceeds twice a proved bound on rounding",
+    "watched": " Votes that may depend on a sum over more than 1,000 edges or nodes are counted for the rival, too.",
+}
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -129,6 +145,7 @@ _FITS: dict[str, Any] = {
     "guarantee": lambda v: v in ("deterministic", "probabilistic"),
     "ids": lambda v: v in ("node_id", "row"),
     "locality": lambda v: isinstance(v, str) and v in LOCALITY,
+    "rounding": lambda v: isinstance(v, str) and v in ROUNDING,
     "num_groups": lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0,
     "tolerance": lambda v: _is_number(v) and 0 <= v < float("inf"),
     "alpha": lambda v: v is None or (_is_number(v) and 0 < v < 1),
@@ -145,6 +162,7 @@ def make_claim(
     tolerance: float = 0.0,
     digests: Mapping[str, str] | None = None,
     locality: str = "",
+    rounding: str = "",
     notes: tuple[str, ...] = (),
 ) -> Claim:
     """Returns the claim that belongs to votes.
@@ -156,13 +174,14 @@ def make_claim(
         digests: SHA-256 by name, none by default. That of ``"model"`` is quoted in the assumptions.
         locality: How it is known that the model looks along edges only. It is left out where the theorem does not
             assume this.
+        rounding: How votes were decided. Empty by default.
         notes: Further remarks, stored as they are.
     """
     digests = dict(digests or {})
     facts = THEOREMS[record.theorem]
     if not facts.division.whole_graph:
         locality = ""
-    words = _Words(facts, record, tolerance, digests, locality)
+    words = _Words(facts, record, tolerance, digests, locality, rounding)
     return Claim(
         task=facts.task,
         method=facts.division.method,
@@ -179,6 +198,7 @@ def make_claim(
         notes=notes,
         library_version=__version__,
         locality=locality,
+        rounding=rounding,
     )
 
 
@@ -191,7 +211,14 @@ def expected_claim(claim: Claim, record: VoteRecord) -> Claim:
     mismatch = theorem_mismatch(record.theorem, claim.division, record.votes.num_groups, record.parameters)
     if mismatch:
         raise CertificateError(mismatch)
-    return make_claim(record, claim.division, tolerance=claim.tolerance, digests=claim.digests, locality=claim.locality)
+    return make_claim(
+        record,
+        claim.division,
+        tolerance=claim.tolerance,
+        digests=claim.digests,
+        locality=claim.locality,
+        rounding=claim.rounding,
+    )
 
 
 # Fields of a budget -> what one unit of them is.
@@ -225,6 +252,7 @@ class _Words:
     tolerance: float
     digests: Mapping[str, str]
     locality: str
+    rounding: str = ""
 
     @property
     def target_features(self) -> bool:
@@ -281,15 +309,31 @@ class _Words:
 
     def about_rounding(self) -> Iterator[str]:
         """Yields how exactly predictions are assumed to be repeated."""
-        if self.tolerance > 0:
+        if self.rounding in ("float32", "float64"):
+            yield from self.about_bounded_rounding()
+        elif self.tolerance > 0:
             yield (
                 "Recomputing a subgraph on any machine, or the part around the target in any attacked graph, changes "
                 f"no logit by more than {self.tolerance:g} times the largest logit, or four times the change observed "
                 "under random rounding perturbation, whichever is larger. Votes whose two largest logits are closer "
-                "than twice that are counted for the rival."
+                f"than twice that are counted for the rival.{ROUNDING[self.rounding]}"
             )
         else:
             yield "Evaluating the same subgraph again gives the same vote, on any machine and in any attacked graph."
+
+    def about_bounded_rounding(self) -> Iterator[str]:
+        """Yields what a vote is where rounding is bounded, and what is assumed of machines."""
+        yield (
+            "A vote is the class of the largest logit in exact arithmetic on the given weights, features and edge "
+            f"values. It was decided {ROUNDING[self.rounding]}. Votes that are not decided so, or whose two largest "
+            f"logits are closer than {2 * self.tolerance:g} times the largest, are counted for the rival. Whoever "
+            "evaluates the model in another way, or less exactly, may read other votes where logits are close."
+        )
+        yield (
+            "The machine that decided them rounds each sum, product, quotient and root to a nearest number (or takes "
+            "less than the smallest normal number for zero) and exp, tanh and erf to within 4 units of rounding, and "
+            "computes products of matrices as sums of products, in any order."
+        )
 
     def about_voting_rule(self) -> Iterator[str]:
         """Yields how votes are added up, unless that is as usual."""

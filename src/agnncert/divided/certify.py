@@ -4,14 +4,14 @@ import hashlib
 import logging
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from agnncert.auditing.model_audit import audited
+from agnncert.auditing.model_audit import AuditReport, audited
 from agnncert.certificates.claim import make_claim
 from agnncert.certificates.votes import Votes
 from agnncert.certificates.voting_rule import VotingRule
@@ -20,6 +20,7 @@ from agnncert.divisions.base import Division
 from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.checkpoint import StoredRanges
 from agnncert.engine.edges_by_group import EdgesByGroup
+from agnncert.engine.exact_votes import rounding_of
 from agnncert.engine.reach import ReachTable
 from agnncert.engine.spot_check import spot_check
 from agnncert.engine.structure import pair_facts
@@ -64,13 +65,13 @@ def certify_division(
     report.require_fit(division.edges_only, one_at_a_time=engine == "naive")
     tolerance = report.tolerance_from(options.tolerance)
     # The model is bound after the audit, which names a layer that makes this fail.
-    bound_model = bind(model, chosen.graph, chosen.task, audited_model)
+    bound_model = bind_audited(model, chosen, report, audited_model)
     theorem = division.theorem(chosen.task)
     complete_rule = (voting_rule or VotingRule()).under(theorem, bound_model.num_classes)
     edges_by_group = EdgesByGroup(chosen.graph, division, chosen.positions) if division.has_disjoint_union else None
     stored = None
     if options.checkpoint is not None:
-        stored = StoredRanges(Path(options.checkpoint), _identity(chosen, division, model, tolerance))
+        stored = StoredRanges(Path(options.checkpoint), _identity(chosen, division, bound_model, tolerance))
     report_progress = _progress(options, chosen, division)
     execution = Execution(memory_limit, report_progress, options.workers, stored, canonical_data.entries)
     log.info("computing the votes of %d targets with %s", len(chosen.positions), division)
@@ -87,12 +88,35 @@ def certify_division(
     if engine == "fast":
         _spot_check(votes, bound_model, chosen, division, edges_by_group)
     del edges_by_group  # as large as a quarter of the edges
-    computed = ComputedVotes(votes, reach, tolerance, report.locality, unchanged_digest(model, settings_before))
+    computed = ComputedVotes(
+        votes,
+        reach,
+        tolerance,
+        report.locality,
+        model_digest=unchanged_digest(model, settings_before),
+        rounding=bound_model.rounding,
+    )
     certificate = assemble(chosen, division, computed, complete_rule)
     if execution.stored is not None:
         execution.stored.clear()
     log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
     return certificate
+
+
+def bind_audited(
+    model: Any, chosen: Targets, report: AuditReport, audited_model: ModelAdapter | None = None
+) -> ModelAdapter:
+    """Binds an audited model to the graph of some targets, with rounding bounded if all its layers are known.
+
+    Args:
+        model: The module.
+        chosen: The targets and their graph.
+        report: What the audit says.
+        audited_model: The model as the audit called it, if it did.
+    """
+    bound_model = bind(model, chosen.graph, chosen.task, audited_model)
+    is_known = report.locality == "construction"
+    return replace(bound_model, rounding=rounding_of(bound_model, chosen.graph, is_known))
 
 
 def _progress(options: CertifyOptions, chosen: Targets, division: Division) -> ReportProgress | None:
@@ -128,6 +152,7 @@ class ComputedVotes:
         tolerance: How far two computations of a logit may lie apart.
         locality: How it is known that the model looks along edges only.
         model_digest: sha256 of the model.
+        rounding: How votes were decided (``exact_votes``).
     """
 
     votes: Votes
@@ -135,6 +160,7 @@ class ComputedVotes:
     tolerance: float
     locality: str
     model_digest: str
+    rounding: str = "watched"
 
 
 def assemble(chosen: Targets, division: Division, computed: ComputedVotes, voting_rule: VotingRule) -> Certificate:
@@ -158,17 +184,25 @@ def assemble(chosen: Targets, division: Division, computed: ComputedVotes, votin
     )
     name = str(division)
     digests = {**chosen.digests, "model": computed.model_digest, "division": hashlib.sha256(name.encode()).hexdigest()}
-    claim = make_claim(evidence, name, tolerance=computed.tolerance, digests=digests, locality=computed.locality)
+    claim = make_claim(
+        evidence,
+        name,
+        tolerance=computed.tolerance,
+        digests=digests,
+        locality=computed.locality,
+        rounding=computed.rounding,
+    )
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
 
-def _identity(chosen: Targets, division: Division, model: Any, tolerance: float) -> dict[str, Any]:
+def _identity(chosen: Targets, division: Division, bound_model: ModelAdapter, tolerance: float) -> dict[str, Any]:
     """Returns everything that votes depend on: votes of another identity must not be mixed with them."""
     rows = np.ascontiguousarray(chosen.rows, dtype=np.int64)
     return {
         "graph": chosen.digest,
         "targets": hashlib.sha256(rows.tobytes()).hexdigest(),
-        "model": model_digest(model),
+        "model": model_digest(bound_model.model),
+        "rounding": bound_model.rounding,
         "division": str(division),
         "tolerance": tolerance,
         "library": versions(),

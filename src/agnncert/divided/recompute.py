@@ -23,8 +23,9 @@ from agnncert.certificates.file import Contents
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import ABSTAIN, VoteRecord, Votes, apply_voting_rule
 from agnncert.defence import Engine, Findings, RecomputeOptions
+from agnncert.divided.certify import bind_audited
 from agnncert.divisions.base import Division
-from agnncert.engine.adapter import ModelAdapter, bind
+from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.spot_check import choose_votes, spot_check_pairs
 from agnncert.engine.structure import structure
 from agnncert.engine.votes import Execution, compute_votes
@@ -33,6 +34,7 @@ from agnncert.progress import ReportProgress, follow
 
 log = logging.getLogger(__name__)
 
+BOUNDED = ("float32", "float64")  # ways of deciding votes that a proved bound supports
 _STRENGTH = {"": 0, "test": 1, "construction": 2}  # of the ways in which it is known that a model is local
 
 
@@ -72,9 +74,8 @@ def recompute_division(
     report, audited_model = audited(model, data.data, division, data.task)
     findings.wrong += _wrong_model(contents, report, division.edges_only)
     if not findings.wrong:
-        run = _Run(
-            contents, record, data, chosen, division, report, bind(model, chosen.graph, chosen.task, audited_model)
-        )
+        bound_model = bind_audited(model, chosen, report, audited_model)
+        run = _Run(contents, record, data, chosen, division, report, bound_model)
         _compare_votes(findings, run, options)
     return findings
 
@@ -110,6 +111,14 @@ def _compare_votes(findings: Findings, run: _Run, options: RecomputeOptions) -> 
         findings.not_checked.append(
             "that the model is local by construction: its layers, or this release of PyTorch Geometric, are not among "
             "what was read; here it withstood the tests"
+        )
+    if claim.rounding not in BOUNDED:
+        # The votes were watched, and are again: a bound would call other votes unstable.
+        run = replace(run, bound_model=replace(run.bound_model, rounding="watched"))
+    elif run.bound_model.rounding not in BOUNDED:
+        findings.not_checked.append(
+            "that votes are those of exact arithmetic: here no bound on the rounding of the model is known; flags were "
+            "compared with those of votes that are evaluated twice"
         )
     report_progress = None
     if options.progress is not None:
@@ -363,7 +372,8 @@ def _wrong_votes(
             if invented.any():
                 yield f"{invented.sum():,} votes are not as close to a tie, or as far from one, as their flags say"
         for label in np.unique(votes[votes != ours]).tolist():
-            against = counted(again(replace(call, model=_Against(call.model, label), num_classes=2), rounding))
+            rival = replace(call, model=_Against(call.model, label), num_classes=2, rounding="watched")
+            against = counted(again(rival, rounding))
             beaten = (votes == label) & (against[name] == 0) & against[flag]
             if beaten.any():
                 yield f"{beaten.sum():,} votes close to a tie are for class {label}, which does not come close"

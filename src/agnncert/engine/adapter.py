@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -40,6 +40,8 @@ class ModelAdapter:
         takes_batch_size: Graph task: whether the model takes ``batch_size``, the number of graphs.
         device: Where the model is.
         copy_inputs: ``False`` if inputs were made for one call, and nobody looks at them afterwards.
+        rounding: How votes are decided (``exact_votes``): ``"watched"`` unless rounding is bounded.
+        bounded: What ``exact_votes`` has derived from the model, by type.
     """
 
     model: Callable[..., Any]
@@ -51,6 +53,8 @@ class ModelAdapter:
     takes_batch_size: bool = False
     device: torch.device = MAIN_MEMORY
     copy_inputs: bool = True
+    rounding: Literal["float32", "float64", "watched"] = "watched"
+    bounded: dict[torch.dtype, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _noisy: "dict[RoundingNoise, ModelAdapter]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(

@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from agnncert.engine.bounded_rows import BoundedRows, project_rows
+from agnncert.engine.error_bounds import Precision
 from agnncert.engine.rounding_noise import RoundingNoise, random_signs
 from agnncert.engine.stand_in import ABOUT_SHAPE_AND_TYPE, StandIn, on_copies
 from agnncert.graphs.entries import Entries
@@ -41,6 +43,22 @@ class Projection(NamedTuple):
     transposed: bool
     product: Tensor
     leaf: Tensor
+
+
+class BoundedProjection(NamedTuple):
+    """A product of the feature matrix with a weight, with bounds on its errors.
+
+    Attributes:
+        weight: The weight. As long as it is kept here, no other tensor can get its ``id()``.
+        is_output: Whether errors are measured in the maximum norm.
+        precision: What it was rounded to.
+        rows: The product and its bounds.
+    """
+
+    weight: Tensor
+    is_output: bool
+    precision: Precision
+    rows: BoundedRows
 
 
 class Features:
@@ -77,6 +95,7 @@ class Features:
         self._noisy: dict[RoundingNoise, Features] = {}
         self._with_blank: Features | None = None
         self._projections: dict[tuple[int, int, bool], Projection] = {}
+        self._bounded: dict[tuple[int, bool, torch.dtype], BoundedProjection] = {}
 
     def rows(self, index: Tensor, blank: Tensor | None = None) -> Tensor:
         """Returns a stand-in for ``x[index]``, with rows of zeros where ``blank``."""
@@ -140,6 +159,23 @@ class Features:
         if self.most_kept is not None:
             return self.x.size(0) * width * self.x.element_size() <= self.most_kept
         return self.noise is None or self.x.size(0) <= MOST_NOISY_ROWS_KEPT
+
+    def bounded_projection(self, index: Tensor, weight: Tensor, is_output: bool, precision: Precision) -> BoundedRows:
+        """Returns rows of ``x @ weight.t()`` with bounds on their errors; it is computed once per weight, in float64.
+
+        Args:
+            index: Which rows.
+            weight: The weight.
+            is_output: Whether errors are measured in the maximum norm.
+            precision: What products are rounded to.
+        """
+        if not self._keeps(weight.size(0)):
+            return project_rows(self.x.index_select(0, index), None, weight, is_output, precision)
+        key = (id(weight), is_output, precision.dtype)
+        if key not in self._bounded:
+            rows = project_rows(self.x, None if self.sparse is None else self.sparse.rows, weight, is_output, precision)
+            self._bounded[key] = BoundedProjection(weight, is_output, precision, rows)
+        return self._bounded[key].rows.select(index)
 
     def finish_backward(self) -> None:
         """Sends the gradients collected at the projections on to the weights."""

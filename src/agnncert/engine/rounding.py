@@ -1,4 +1,7 @@
-"""The guard against rounding: every vote is computed twice, and must lead by more than the second time moves it.
+"""The guard against rounding: votes are the same however they are computed, or they are unstable.
+
+Where the layers of a model are known, a bound on rounding decides (``exact_votes``). The votes of all other models are
+*watched*: every vote is computed twice, and must lead by more than the second time moves it.
 
 How far rounding moves a score depends on the very numbers that are added: entries of 1e8 that cancel leave an error of
 several units behind, whatever was measured on other rows. So the error is not bounded once for all rows but observed at
@@ -21,6 +24,7 @@ from torch_geometric.inspector import Inspector
 
 from agnncert.certificates.votes import BoolArray
 from agnncert.engine.adapter import ModelAdapter
+from agnncert.engine.exact_votes import UNSTABLE, decide, row_scale
 from agnncert.engine.features import Features, LazyRows
 from agnncert.engine.long_sums import rows_with_long_sums
 from agnncert.engine.rounding_noise import NUMBERS_IN_CACHE, RoundingNoise, is_code
@@ -77,6 +81,9 @@ def predict(
     """
     if tolerance is None:
         return stable_predictions(bound_model(x, edge_index, values, batch), 0.0)
+    if bound_model.rounding != "watched":
+        vote, by = decide(bound_model, tolerance, x, edge_index, values, batch)
+        return Predictions(vote.numpy().astype(np.int16), (by != UNSTABLE).numpy())
     logits, deviation = logits_and_deviation(bound_model, x, edge_index, values, batch)
     return stable_predictions(logits, tolerance, SAFETY * deviation, bound_model.strictness)
 
@@ -144,11 +151,6 @@ def row_blocks(logits: Tensor) -> Iterator[slice]:
     """Yields all rows in blocks that stay in the processor's cache."""
     step = max(1, NUMBERS_IN_CACHE // max(1, logits.size(1)))
     return (slice(first, first + step) for first in range(0, logits.size(0), step))
-
-
-def row_scale(logits: Tensor) -> Tensor:
-    """Returns the size of the numbers in each row, at least 1: errors of rounding are in proportion to it."""
-    return logits.abs().amax(dim=1).clamp(min=1.0)
 
 
 class ModelInputs(NamedTuple):

@@ -20,6 +20,7 @@ from agnncert.engine.rounding import Predictions
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 
+UNITS_OF_ROUNDING = 32  # by which the logits of a module may always be moved
 VOTES_OF_GRAPHS = 48  # votes that are checked in the graph task
 LISTED_VOTES = 24  # listed votes that are checked in the node task, if a few subgraphs have so many
 UNLISTED_TARGETS = 256  # targets that are checked in each of these subgraphs, whether or not they have an edge there
@@ -32,7 +33,7 @@ class SpotCheck(NamedTuple):
     """What came of computing votes again.
 
     Attributes:
-        differing: Positions of the pairs whose vote differs although it is stable.
+        differing: Positions of the pairs whose vote differs although it is stable, both times if rounding is bounded.
         vote: What each pair votes now.
     """
 
@@ -100,12 +101,20 @@ def spot_check_pairs(
         rows: Rows of the targets.
         edges_by_group: The graph's edges by group, if they have been found before.
     """
+    # Votes of known models are evaluated in a way of our own. Here the module itself is called, and watched: where its
+    # sums are close to a tie or long, it may vote otherwise than exact arithmetic does.
+    is_bounded = bound_model.rounding != "watched"
+    tolerance = UNITS_OF_ROUNDING * torch.finfo(bound_model.dtype).eps if is_bounded else None
+    bound_model = replace(bound_model, rounding="watched")
     if graph.task == "graph":
-        vote = _votes_of_graphs(bound_model, graph, division, pairs)
+        again = _votes_of_graphs(bound_model, graph, division, pairs, tolerance)
     else:
-        vote = _votes_of_nodes(bound_model, graph, division, rows, pairs, edges_by_group)
+        again = _votes_of_nodes(bound_model, graph, division, rows, pairs, edges_by_group, tolerance=tolerance)
     before = _votes_of_pairs(votes, pairs)
-    return SpotCheck(np.flatnonzero((before.vote != vote) & before.stable), vote)
+    differs = (before.vote != again.vote) & before.stable
+    if is_bounded:
+        differs &= again.stable
+    return SpotCheck(np.flatnonzero(differs), again.vote)
 
 
 def choose_votes(votes: Votes, number: float, random: np.random.Generator, per_neighbour: bool = False) -> IntArray:
@@ -234,17 +243,19 @@ def _votes_of_pairs(votes: Votes, pairs: IntArray) -> Predictions:
 
 
 def _votes_of_graphs(
-    bound_model: ModelAdapter, graph: CanonicalGraph, division: Division, pairs: IntArray
-) -> npt.NDArray[np.int16]:
+    bound_model: ModelAdapter, graph: CanonicalGraph, division: Division, pairs: IntArray, tolerance: float | None
+) -> Predictions:
     """Computes the votes of pairs of the graph task, graph by graph."""
     num_groups = division.num_groups_in(graph)
-    vote = np.empty(len(pairs), dtype=np.int16)
+    again = Predictions(np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool))
     for target in np.unique(pairs[:, 0]).tolist():
         is_its = pairs[:, 0] == target
         groups = pairs[is_its, 1]
-        votes = graph_votes(bound_model, one_graph(graph, target), division, None, num_groups, set(groups.tolist()))
-        vote[is_its] = votes.vote[groups]
-    return vote
+        wanted = set(groups.tolist())
+        votes = graph_votes(bound_model, one_graph(graph, target), division, tolerance, num_groups, wanted)
+        again.vote[is_its] = votes.vote[groups]
+        again.stable[is_its] = votes.stable[groups]
+    return again
 
 
 def _votes_of_nodes(
@@ -254,28 +265,35 @@ def _votes_of_nodes(
     rows: IntArray,
     pairs: IntArray,
     edges_by_group: EdgesByGroup | None,
-) -> npt.NDArray[np.int16]:
+    *,
+    tolerance: float | None,
+) -> Predictions:
     """Computes the votes of pairs of the node task, subgraph by subgraph."""
     indices = np.unique(pairs[:, 1]).tolist()
     groups = division.groups(graph) if edges_by_group is None else edges_by_group.groups_of(indices)
-    vote = np.empty(len(pairs), dtype=np.int16)
+    again = Predictions(np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool))
     for index in indices:
         is_its = pairs[:, 1] == index
         subgraph = division.subgraph(graph, groups, index)
         targets = torch.from_numpy(rows[pairs[is_its, 0]])
         if division.has_disjoint_union:
-            vote[is_its] = _votes_near(bound_model, subgraph, targets)
+            votes = _votes_near(bound_model, subgraph, targets, tolerance)
         else:  # the model of such a division may mix all nodes, so no node is left out
-            vote[is_its] = votes_in(bound_model, subgraph, None).vote[targets.numpy()]
-    return vote
+            of_all = votes_in(bound_model, subgraph, tolerance)
+            votes = Predictions(of_all.vote[targets.numpy()], of_all.stable[targets.numpy()])
+        again.vote[is_its] = votes.vote
+        again.stable[is_its] = votes.stable
+    return again
 
 
-def _votes_near(bound_model: ModelAdapter, subgraph: CanonicalGraph, targets: Tensor) -> npt.NDArray[np.int16]:
+def _votes_near(
+    bound_model: ModelAdapter, subgraph: CanonicalGraph, targets: Tensor, tolerance: float | None
+) -> Predictions:
     """Computes the votes of some nodes in a subgraph without the nodes that matter to none of them."""
     is_kept = torch.zeros(len(subgraph.x), dtype=torch.bool)
     is_kept[targets] = True
     is_kept[subgraph.edge_index.flatten().long()] = True
     kept = subgraph.with_nodes(is_kept.nonzero().view(-1), torch.arange(subgraph.num_edges))
-    position = torch.cumsum(is_kept, 0)[targets] - 1
-    votes = votes_in(replace(bound_model, copy_inputs=False), kept, None)
-    return np.asarray(votes.vote[position.numpy()])
+    position = (torch.cumsum(is_kept, 0)[targets] - 1).numpy()
+    votes = votes_in(replace(bound_model, copy_inputs=False), kept, tolerance)
+    return Predictions(votes.vote[position], votes.stable[position])

@@ -15,7 +15,6 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import Defence
 from agnncert.divided import certify as divided_certify
 from agnncert.divided.defence import Divided
-from agnncert.engine.adapter import bind
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.reach import ReachTable
 from agnncert.engine.structure import structure
@@ -57,7 +56,7 @@ class DividedCore(Core[NodeVotes]):
         self.division: Any = defence.division
         self.locality: Locality = report.locality
         self.tolerance: float = report.tolerance if beginning.tolerance is None else beginning.tolerance
-        bound_model = bind(self.model, beginning.chosen.graph, self.task)
+        bound_model = divided_certify.bind_audited(self.model, beginning.chosen, report)
         theorem = self.division.theorem(self.task)
         voting_rule = defence.voting_rule or VotingRule()
         self.voting_rule = voting_rule.under(theorem, bound_model.num_classes)
@@ -203,7 +202,13 @@ class DividedCore(Core[NodeVotes]):
     def decision(self, target: int) -> Decision:
         """Returns what is proved about one target."""
         evidence = self.counter.evidence(np.array([target]), with_reach=True)
-        claim = make_claim(evidence, str(self.division), tolerance=self.tolerance, locality=self.locality)
+        claim = make_claim(
+            evidence,
+            str(self.division),
+            tolerance=self.tolerance,
+            locality=self.locality,
+            rounding=self.engine.bound_model.rounding,
+        )
         truth = self.truth_of(target)
         certificate = Certificate(
             claim,
@@ -225,7 +230,8 @@ class DividedCore(Core[NodeVotes]):
         votes = self.counter.votes(self.order(), groups, self.largest_radius()).votes
         reach = self._reach_table(chosen, votes)
         digest = model_digest(self.model)
-        computed = divided_certify.ComputedVotes(votes, reach, self.tolerance, self.locality, digest)
+        rounding = self.engine.bound_model.rounding
+        computed = divided_certify.ComputedVotes(votes, reach, self.tolerance, self.locality, digest, rounding)
         return divided_certify.assemble(chosen, self.division, computed, self.voting_rule)
 
     def _reach_table(self, chosen: Targets, votes: Votes) -> ReachTable:

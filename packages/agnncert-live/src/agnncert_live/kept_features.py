@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from agnncert.engine.bounded_rows import project_rows
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.rounding_noise import RoundingNoise
 
@@ -52,14 +53,17 @@ class KeptFeatures(Features):
                     product = torch.cat([product, product.new_zeros(missing, product.size(1))])
                 product[rows] = changed._linear(weight, projection.bias)
                 features._projections[key] = projection._replace(product=product, leaf=product)
+            for bounded_key, bounded in list(features._bounded.items()):
+                new = project_rows(changed.x, None, bounded.weight, bounded.is_output, bounded.precision)
+                features._bounded[bounded_key] = bounded._replace(rows=bounded.rows.renewed(rows, new, len(x)))
 
     def num_kept(self) -> int:
         """Returns how many numbers are kept in addition to the matrix."""
-        return sum(
-            projection.product.numel()
-            for features in self._all_noises()
-            for projection in features._projections.values()
-        )
+        products = [
+            projection.product for features in self._all_noises() for projection in features._projections.values()
+        ]
+        products += [bounded.rows.values for bounded in self._bounded.values()]
+        return sum(product.numel() for product in products)
 
     def _all_noises(self) -> list[Features]:
         return [self, *self._noisy.values()]

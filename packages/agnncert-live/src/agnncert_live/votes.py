@@ -23,7 +23,7 @@ from torch import Tensor
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.long_sums import MOST_FEATURES, MOST_MESSAGES
-from agnncert.engine.rounding import DOUBT, SAFETY, logits_and_deviation
+from agnncert.engine.rounding import DOUBT, SAFETY, logits_and_deviation, predict
 from agnncert.engine.union import CHUNK_ROWS
 from agnncert_live.kept_features import KeptFeatures
 from agnncert_live.reach import Reach
@@ -186,6 +186,11 @@ class VoteEngine:
         self._kept: KeptFeatures | None = None
         self._position = np.zeros(0, dtype=np.int64)  # of each copy in the part that was cut out last
 
+    @property
+    def _is_watched(self) -> bool:
+        """Whether rounding is watched. Where it is bounded, the length of sums is part of the bound."""
+        return self.bound_model.rounding == "watched"
+
     def affected(self, is_target: Array) -> Array:
         """Returns the copies of targets whose votes the present batch may alter; graph task: whole subgraphs."""
         store = self.store
@@ -195,7 +200,7 @@ class VoteEngine:
             return self._copies_of_subgraphs(np.concatenate([ends, renewed]))
         if self.reach.hops is None:
             changed = np.concatenate([ends, renewed])
-        elif self._long.update():
+        elif self._is_watched and self._long.update():
             return self._target_copies(self.reach.component(np.concatenate([ends, renewed])), is_target)
         else:
             # A copy that is new has no vote yet, also if nothing arrives there.
@@ -269,7 +274,7 @@ class VoteEngine:
     def _without_long_sums(self, votes: ComputedVotes) -> ComputedVotes:
         """Marks votes as not stable that may depend on a sum of too many terms, wherever in their component it is."""
         long_copies = self._long.copies()
-        if self.reach.hops is None or not len(long_copies):
+        if self.reach.hops is None or not self._is_watched or not len(long_copies):
             return votes
         is_reached = np.zeros(self.store.union.num_copies, dtype=bool)
         is_reached[self.reach.component(long_copies)] = True
@@ -411,6 +416,10 @@ class VoteEngine:
         values = {name: torch.from_numpy(columns[name][part.arcs]) for name in self.bound_model.edge_inputs}
         batch = None if subgraph is None else torch.from_numpy(subgraph.astype(np.int64))
         edge_index = torch.from_numpy(part.ends)
+        if not self._is_watched:
+            # A bound decides, whatever the order of sums: no noise takes part.
+            vote, stable = predict(self.bound_model, self.tolerance, x, edge_index, values, batch)
+            return ComputedVotes(np.arange(len(vote)), vote, stable, np.zeros(len(vote), dtype=bool))
         logits, deviation = logits_and_deviation(self.bound_model, x, edge_index, values, batch)
         return self._predictions(logits, deviation)
 

@@ -1,0 +1,104 @@
+"""``BoundedRows``: rows that were computed, with bounds on their errors; and products of features, in float64."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from agnncert.engine.error_bounds import DOUBLE, UP, Bounds, Precision, after_linear, after_rounding
+from agnncert.engine.operator_norms import weight_norms
+
+ROWS_AT_A_TIME = 2**14  # rows that are turned into float64 together
+
+
+@dataclass(frozen=True)
+class BoundedRows:
+    """Rows of a layer.
+
+    Attributes:
+        values: What was computed, shape ``[num_rows, width]``.
+        bounds: Bounds on the size and on the error of each row.
+    """
+
+    values: Tensor
+    bounds: Bounds
+
+    @property
+    def width(self) -> int:
+        """Number of entries of a row."""
+        return self.values.size(1)
+
+    def select(self, index: Tensor) -> "BoundedRows":
+        """Returns some of the rows."""
+        size, error = self.bounds
+        return BoundedRows(
+            self.values.index_select(0, index), Bounds(size.index_select(0, index), error.index_select(0, index))
+        )
+
+    def renewed(self, index: Tensor, rows: "BoundedRows", num_rows: int) -> "BoundedRows":
+        """Returns the same with some rows replaced, and more rows at the end if there are to be more.
+
+        Args:
+            index: Which rows are replaced.
+            rows: What by.
+            num_rows: How many rows there are then, at least as many as now.
+        """
+        more = num_rows - len(self.values)
+        values = torch.cat([self.values, self.values.new_zeros(more, self.width)])
+        values[index] = rows.values
+        size = torch.cat([self.bounds.size, self.bounds.size.new_zeros(more)])
+        size[index] = rows.bounds.size
+        error = torch.cat([self.bounds.error, self.bounds.error.new_zeros(more)])
+        error[index] = rows.bounds.error
+        return BoundedRows(values, Bounds(size, error))
+
+
+def exact_rows(x: Tensor, precision: Precision) -> BoundedRows:
+    """Returns rows that are given, not computed; a subnormal entry may still be taken for zero."""
+    size = x.double().norm(dim=1) * UP
+    lost = math.sqrt(x.size(1)) * precision.tiny
+    return BoundedRows(x.to(precision.dtype), Bounds(size, torch.full_like(size, lost)))
+
+
+def project_rows(
+    x: Tensor, compressed: Tensor | None, weight: Tensor, is_output: bool, precision: Precision
+) -> BoundedRows:
+    """Returns ``x @ weight.t()``, computed in float64 and rounded once, with bounds.
+
+    Args:
+        x: Features, shape ``[num_rows, num_features]``.
+        compressed: The same in compressed rows, if they are sparse.
+        weight: The weight.
+        is_output: Whether errors are measured in the maximum norm.
+        precision: What products are rounded to.
+    """
+    norms = weight_norms(weight, is_output)
+    factor = weight.detach().double().t().contiguous()
+    if compressed is None:
+        blocks = [_product(block, factor) for block in torch.split(x, ROWS_AT_A_TIME)]
+        product, length, terms = (torch.cat(parts) for parts in zip(*blocks, strict=True))
+    else:
+        product, length, terms = _sparse_product(compressed, factor)
+    lost = math.sqrt(x.size(1)) * precision.tiny
+    bounds = after_linear(Bounds(length * UP, torch.full_like(length, lost)), terms, norms, DOUBLE)
+    seen = product.abs().amax(dim=1) if is_output else product.norm(dim=1)
+    bounds = Bounds(torch.minimum(bounds.size, (seen + bounds.error) * UP + 2.0**-500), bounds.error)
+    if precision is DOUBLE:
+        return BoundedRows(product, bounds)
+    return BoundedRows(product.to(precision.dtype), after_rounding(bounds, norms.outputs, precision))
+
+
+def _product(block: Tensor, factor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the product of some rows with a matrix, their norms, and how many of their entries are not zero."""
+    rows = block.double()
+    return rows @ factor, rows.norm(dim=1), (block != 0).sum(dim=1)
+
+
+def _sparse_product(compressed: Tensor, factor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the same as :func:`_product` for compressed rows."""
+    rows = compressed.double()
+    terms = torch.diff(compressed.crow_indices())
+    owner = torch.repeat_interleave(torch.arange(len(terms)), terms)
+    squares = torch.zeros(len(terms), dtype=torch.float64).index_add_(0, owner, rows.values().square())
+    return rows @ factor, squares.sqrt(), terms
