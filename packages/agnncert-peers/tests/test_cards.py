@@ -235,7 +235,7 @@ def test_the_command_counts_and_refuses(cards, capsys):
 
 def test_targets_and_true_classes_are_compared_with_the_dataset(cards, tmp_path):
     assert {verdict.status for verdict in check_folder(cards, root=tmp_path)} == {"derived again"}
-    rewrite(card_of(cards, "edges"), lambda stored: stored.update(split=""))
+    rewrite(card_of(cards, "edges"), lambda stored: stored.update(split="", protocol="30 %"))
     wrong = check_card(card_of(cards, "edges"), root=tmp_path).wrong
     assert any("another digest" in reason for reason in wrong)
     assert any("not those of the test part" in reason for reason in wrong)

@@ -125,7 +125,7 @@ def check_card(file: str | Path, root: str | Path | None = None, known: Known | 
             reasons = list(_differences(card, run, evidence))
             if root is not None and not reasons:
                 reasons = _against_dataset(card, run, evidence, root, known)
-        except (AgnncertError, OSError, KeyError, TypeError, ValueError) as error:
+        except (AgnncertError, OSError, KeyError, TypeError, ValueError, ArithmeticError) as error:
             reasons = [str(error)]
         wrong += [f"seed {run.seed}: {reason}" for reason in reasons]
         if not reasons:
@@ -146,6 +146,9 @@ def _wrong_means(card: Card) -> list[str]:
     seeds = [run.seed for run in card.runs]
     if seeds != sorted(set(seeds)):
         wrong.append("seeds must ascend, each once")
+    digests = [run.sha256 for run in card.runs if run.sha256 is not None]
+    if len(set(digests)) < len(digests):
+        wrong.append("two seeds name the same evidence, which is one run")
     for size, claimed, mean in zip(card.sizes, card.claimed, mean_of(card.runs), strict=True):
         if abs(claimed - mean) > 1.5 * 10**-DIGITS:
             wrong.append(f"at size {size} {claimed} is claimed, but the mean of its seeds is {mean:.5f}")
@@ -171,6 +174,8 @@ def _differences(card: Card, run: Run, evidence: Evidence) -> Iterator[str]:
     """Yields what a run claims that its evidence does not say."""
     if evidence.guarantee != card.guarantee:
         yield f'the guarantee is "{evidence.guarantee}", the card says "{card.guarantee}"'
+    if evidence.contents is not None and card.settings not in evidence.names:
+        yield f'the settings are not those of the certificate, "{evidence.names[0]}"'
     if len(evidence.target) != run.targets:
         yield f"there are {len(evidence.target)} targets, the card says {run.targets}"
     for size, claimed in zip(card.sizes, run.certified, strict=True):

@@ -80,6 +80,8 @@ def cards(
             typer.echo(f"{verdict.file.name}: {verdict.status}: {reason}")
     words = ", ".join(f"{number:,} {status}" for status, number in counted.items() if number)
     typer.echo(f"{sum(counted.values()):,} cards: {words}. {numbers:,} numbers are as their certificates prove.")
+    if root is None:
+        typer.echo("Targets and true classes were not compared with the datasets: pass --root.")
     if counted["wrong"]:
         raise typer.Exit(REFUTED)
     if counted["not derived again"] and not partial:

@@ -6,6 +6,7 @@ import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,14 @@ class Evidence:
     label: IntArray
     guarantee: str
     contents: Contents | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the certificate calls its defence with its settings; empty for labels alone."""
+        if self.contents is None:
+            return ()
+        claim = self.contents.claim
+        return (claim.division or claim.method, *claim.notes)
 
     def holds(self, budget: Budget) -> BoolArray:
         """Tells which targets hold against a budget, shape ``[n]``.
@@ -89,14 +98,29 @@ def read_evidence(file: Path, sha256: str, kind: str) -> Evidence:
 
 
 def _read_labels(name: str, content: bytes) -> Evidence:
-    stored = parse_json(content)
-    target = np.array(stored["target"], dtype=np.int64)
-    label = np.array(stored["label"], dtype=np.int64)
-    truth = np.array(stored["truth"], dtype=np.int64)
+    try:
+        stored = parse_json(content)
+    except (ValueError, RecursionError) as error:
+        raise CertificateError(f"{name} holds no labels: {error}.") from error
+    if not isinstance(stored, dict) or set(stored) != {"target", "label", "truth"}:
+        raise CertificateError(f"{name} holds no labels: expected lists called target, label and truth.")
+    target = _whole_numbers(name, stored["target"])
+    label = _whole_numbers(name, stored["label"])
+    truth = _whole_numbers(name, stored["truth"])
     one_each = len(target) == len(label) == len(truth) == len(np.unique(target))
     if not one_each or not len(target):
         raise CertificateError(f"{name} has not one label and one true class for each target.")
+    if (truth < 0).any():
+        raise CertificateError(f"{name} has no true class for some targets.")
     return Evidence(target, truth, label, "none")
+
+
+def _whole_numbers(name: str, values: Any) -> IntArray:
+    """Returns a list of whole numbers as an array; nothing is rounded."""
+    are_whole = isinstance(values, list) and all(type(value) is int and abs(value) < 2**63 for value in values)
+    if not are_whole:
+        raise CertificateError(f"{name} holds something else than lists of whole numbers.")
+    return np.array(values, dtype=np.int64)
 
 
 def _read_certificate(name: str, content: bytes) -> Evidence:
@@ -106,6 +130,8 @@ def _read_certificate(name: str, content: bytes) -> Evidence:
         contents, wrong = check_file(plain)
     if wrong:
         raise CertificateError(f"{name} is refused: {'; '.join(wrong)[:400]}.")
+    if "unsound" in contents.claim.method:
+        raise CertificateError(f"{name} is of {contents.claim.method}: nothing that it states is proved.")
     truth = contents.arrays.get("truth")
     if truth is None or (truth < 0).any():
         raise CertificateError(f"{name} has no true class for some targets.")

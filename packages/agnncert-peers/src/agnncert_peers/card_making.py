@@ -13,7 +13,7 @@ from agnncert.errors import SettingsError
 from agnncert.proving.certificate import load_certificate
 from agnncert.storage import parse_json
 from agnncert_peers.card_evidence import Evidence, pack, read_evidence
-from agnncert_peers.cards import DIGITS, FORMAT, THREATS, Card, Run, budgets_of, mean_of, read_card
+from agnncert_peers.cards import DIGITS, FORMAT, THREATS, Card, Run, budgets_of, check_protocol, mean_of, read_card
 
 if TYPE_CHECKING:
     from agnncert.cli.folder import RunFolder
@@ -87,7 +87,14 @@ def make_cards(
         sizes: Sizes of the attack.
         kind: ``"certificate"`` or ``"labels"``.
         largest: Packed evidence of more bytes is not kept beside the cards: they name its digest only.
+
+    Raises:
+        SettingsError: The split is not that of the protocol.
+        CertificateError: The evidence does not hold, or is of a test that is unsound.
     """
+    wrong_split = check_protocol(about.protocol, about.split)
+    if wrong_split:
+        raise SettingsError(wrong_split)
     folder = Path(folder)
     sha256 = hashlib.sha256(content).hexdigest()
     ending = "cert" if kind == "certificate" else "json"
@@ -129,10 +136,7 @@ def make_cards(
 
 def _settings_of(evidence: Evidence) -> str:
     """Returns the settings of a defence as its certificate names them."""
-    if evidence.contents is None:
-        return ""
-    claim = evidence.contents.claim
-    return claim.division or claim.method
+    return evidence.names[0] if evidence.names else ""
 
 
 def _read(content: bytes, sha256: str, kind: str) -> Evidence:

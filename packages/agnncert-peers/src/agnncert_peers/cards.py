@@ -7,6 +7,9 @@ correct labels that hold against the threat's budgets, and compares the counts w
 """
 
 import json
+import math
+import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +41,14 @@ PROTOCOLS = {
     "20 per class": "20 training and 20 validation nodes of each class; validation and test nodes unseen in training",
     "30 %": "30 % of the nodes to train, 10 % to validate, 60 % to test; all nodes seen in training, without labels",
 }
+
+
+# The split of each protocol, as ``load_dataset`` names it. A protocol in other words may have any.
+_SPLITS = {"20 per class": "20-per-class", "30 %": ""}
+GUARANTEES = ("deterministic", "probabilistic", "none")
+EVIDENCE = ("certificate", "labels")
+LARGEST_SEED = 2**63 - 1
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def budgets_of(threat: str, size: int) -> list[Budget]:
@@ -186,9 +197,9 @@ def read_card(file: str | Path) -> Card:
         if not isinstance(run, dict):
             raise CertificateError(f"{path}: a run is no object.")
         _require_fields(path, "a run", run, _RUN_KINDS)
-        if run["file"] is not None and run["sha256"] is None:
-            raise CertificateError(f"{path}: a run names a file without its digest, so any file would do.")
+        _require_run(path, run)
     _require_numbers(path, fields)
+    _require_words(path, fields)
     fields["sizes"] = tuple(fields["sizes"])
     fields["claimed"] = tuple(fields["claimed"])
     fields["runs"] = tuple(Run(**{**run, "certified": tuple(run["certified"])}) for run in fields["runs"])
@@ -203,6 +214,52 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CertificateError(f"{path} is no JSON: {error}.") from error
     return stored if isinstance(stored, dict) else {}
+
+
+def _require_run(path: Path, run: Mapping[str, Any]) -> None:
+    """Refuses a run that no card can have, whether its evidence is here or not."""
+    sha256 = run["sha256"]
+    if run["file"] is not None and sha256 is None:
+        raise CertificateError(f"{path}: a run names a file without its digest, so any file would do.")
+    if sha256 is not None and not _SHA256.fullmatch(sha256):
+        raise CertificateError(
+            f"{path}: the sha256 of a run is {reprlib.repr(sha256)}: expected 64 hexadecimal digits."
+        )
+    if run["evidence"] not in EVIDENCE:
+        raise CertificateError(
+            f"{path}: the evidence of a run is {reprlib.repr(run['evidence'])}: expected {EVIDENCE}."
+        )
+    if not 0 <= run["seed"] <= LARGEST_SEED:
+        raise CertificateError(
+            f"{path}: the seed of a run is {reprlib.repr(run['seed'])}: expected 0 to {LARGEST_SEED}."
+        )
+    if run["targets"] < 1:
+        raise CertificateError(f"{path}: a run has {reprlib.repr(run['targets'])} targets: expected at least one.")
+    for name, value in run["seconds"].items():
+        is_number = type(value) in (int, float) and 0 <= value < math.inf and value <= LARGEST_SEED
+        if not is_number:
+            raise CertificateError(f"{path}: the seconds of {reprlib.repr(name)} are {reprlib.repr(value)}, no number.")
+
+
+def _require_words(path: Path, fields: Mapping[str, Any]) -> None:
+    """Refuses words that say something else than what is checked."""
+    if fields["guarantee"] not in GUARANTEES:
+        raise CertificateError(
+            f"{path}: the guarantee is {reprlib.repr(fields['guarantee'])}: expected one of {GUARANTEES}."
+        )
+    if fields["rederived"] != HOW:
+        raise CertificateError(f'{path}: "rederived" does not say how numbers are derived again: "{HOW}".')
+    wrong_split = check_protocol(fields["protocol"], fields["split"])
+    if wrong_split:
+        raise CertificateError(f"{path}: {wrong_split}")
+
+
+def check_protocol(protocol: str, split: str) -> str:
+    """Says that a split is not that of a protocol; empty if it is, or if the protocol is stated in other words."""
+    expected = _SPLITS.get(protocol, split)
+    if split == expected:
+        return ""
+    return f'the protocol "{protocol}" has the split "{expected}", not "{split}".'
 
 
 def _require_numbers(path: Path, fields: Mapping[str, Any]) -> None:
