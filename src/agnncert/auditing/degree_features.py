@@ -34,6 +34,33 @@ def inspect_features(data: object) -> Iterator[Finding]:
             reported.add(column)
             why = f"follows the {what} of each node, so whoever adds an edge changes it"
             yield Finding("data.x", f"column {column}", why, "Leave the column out; edges can vote instead.")
+    for column in _one_hot_columns(x, edge_index):
+        if column not in reported:
+            reported.add(column)
+            why = "says how many edges each node has (one-hot degree), so whoever adds an edge changes it"
+            yield Finding("data.x", f"column {column}", why, "Leave the column out; edges can vote instead.")
+
+
+def _one_hot_columns(x: Tensor, edge_index: Tensor) -> Iterator[int]:
+    """Yields the first column that has one value at all nodes of one degree, and another one at all others.
+
+    The degree must be that of several nodes, and several degrees must be. One column is enough to name the encoding.
+    """
+    for degree in (torch.bincount(end.cpu(), minlength=len(x)) for end in edge_index):
+        sizes = torch.bincount(degree)
+        frequent = (sizes >= LEAST_DISTINCT).nonzero().view(-1)
+        if len(frequent) < LEAST_DISTINCT:
+            continue
+        for value in frequent.tolist():
+            inside = (degree == value).nonzero().view(-1)
+            outside = (degree != value).nonzero().view(-1)
+            few = x[inside[:SAMPLED]], x[outside[:: max(1, len(outside) // SAMPLED)]]
+            differs = (few[0] == few[0][0]).all(dim=0) & (few[1] == few[1][0]).all(dim=0) & (few[0][0] != few[1][0])
+            for column in differs.nonzero().view(-1).tolist():
+                values = x[:, column]
+                if bool((values[inside] == few[0][0, column]).all() and (values[outside] == few[1][0, column]).all()):
+                    yield column
+                    return
 
 
 def _values_to_sum(data: object, num_edges: int) -> Iterator[tuple[str, Tensor]]:

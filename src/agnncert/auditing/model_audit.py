@@ -6,6 +6,7 @@ graph (``probes``). Probes can refute a model; they do not prove it fit. That is
 that were read (``known_layers``).
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from agnncert.auditing.degree_features import inspect_features
+from agnncert.auditing.edge_features import inspect_edge_features, reason_not_inspected
 from agnncert.auditing.findings import ALL_ATTACKS, Finding
 from agnncert.auditing.inspection import inspect_layers
 from agnncert.auditing.known_layers import by_construction
@@ -27,6 +29,7 @@ from agnncert.graphs.graph import Task
 from agnncert.graphs.task import infer_task
 from agnncert.notebook import framed, paragraph, table
 
+log = logging.getLogger(__name__)
 Locality = Literal["construction", "test"]
 UNITS_OF_ROUNDING = 32  # that ``certify`` always allows between two ways of computing the same logits
 
@@ -169,7 +172,10 @@ def audited(
     Returns:
         The report, and the model as it was called, or ``None`` if no probe could call it.
     """
-    findings = [*inspect_layers(model, task, division), *inspect_features(data)]
+    findings = [*inspect_layers(model, task, division), *inspect_features(data), *inspect_edge_features(data)]
+    skipped = reason_not_inspected(data)
+    if skipped is not None:
+        log.warning("whether features were computed from edges was not looked at: %s", skipped)
     is_known = not findings and by_construction(model)
     deviation = 0.0
     dtype = torch.float32

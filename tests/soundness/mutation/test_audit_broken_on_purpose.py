@@ -7,7 +7,16 @@ import torch
 import torch_geometric.nn as pyg
 from torch_geometric.nn.conv import gcn_conv
 
-from agnncert.auditing import constructed_graphs, known_layers, original_code, probe_changes, probes, state, user_graphs
+from agnncert.auditing import (
+    constructed_graphs,
+    edge_features,
+    known_layers,
+    original_code,
+    probe_changes,
+    probes,
+    state,
+    user_graphs,
+)
 from agnncert.auditing import model_audit as auditing
 from agnncert.auditing.evaluation import Probe
 from agnncert.auditing.model_audit import audit
@@ -17,6 +26,7 @@ from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from tests.support.blind_deceivers import MEMORY, STRUCTURE, VALUES, WEIGHTS, of_structure, of_values
+from tests.support.computed_columns import COMPUTED, left_by_a_transform
 from tests.support.deceivers import REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees, gcn_norm
 from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
 from tests.support.mutations import Planted
@@ -323,3 +333,37 @@ def test_a_broken_list_would_trust_what_nobody_read(monkeypatch, mistake, tamper
     assert not known_layers.by_construction(model)
     mistake(monkeypatch)
     assert known_layers.by_construction(model)
+
+
+def blind_to_sums(patch):
+    patch.setattr(edge_features, "SUSPICIOUS", 2)
+
+
+def blind_to_equations(patch):
+    patch.setattr(edge_features, "SOLVED", 2)
+
+
+def blind_to_counts(patch):
+    patch.setattr(edge_features, "CORRELATED", 2)
+
+
+def blind_to_names(patch):
+    patch.setattr(edge_features, "LEFT_BY_TRANSFORMS", ())
+
+
+COMPUTED_FROM_EDGES = [
+    (blind_to_sums, "means over neighbours"),
+    (blind_to_equations, "Laplacian eigenvectors"),
+    (blind_to_equations, "PageRank"),
+    (blind_to_counts, "clustering coefficients"),
+    (blind_to_counts, "returns of a random walk"),
+    (blind_to_names, "what a transform left"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "name"), COMPUTED_FROM_EDGES, ids=lambda part: getattr(part, "__name__", part))
+def test_a_broken_inspection_lets_a_computed_column_through(monkeypatch, mistake, name):
+    data = left_by_a_transform() if name not in COMPUTED else COMPUTED[name][0]()
+    assert list(edge_features.inspect_edge_features(data))
+    mistake(monkeypatch)
+    assert not list(edge_features.inspect_edge_features(data))
