@@ -56,7 +56,9 @@ def measure(name: str, root: str, repeats: int) -> list[dict[str, object]]:
     rows = []
     for division in (ac.EdgeCentric, ac.NodeCentric):
         measured = node_votes if name in NODE else graph_votes
-        rows.append({"dataset": name, **measured(model, data, division(300 if name in NODE else 30), repeats)})
+        load = os.getloadavg()[0]  # of the last minute: what else ran when this began
+        row = measured(model, data, division(300 if name in NODE else 30), repeats)
+        rows.append({"dataset": name, "load": load, **row})
     return rows
 
 
@@ -70,17 +72,36 @@ def fast_votes(call, layout, no_edge=None):  # type: ignore[no-untyped-def]
     fast.union_votes(call, layout, features, 1e-6)
 
 
+def bound(model, graph, task):  # type: ignore[no-untyped-def]
+    """The model as ``certify`` calls it: the built-in ones are made of known layers, whose rounding is bounded."""
+    from dataclasses import replace
+
+    from agnncert.engine.adapter import bind
+    from agnncert.engine.exact_votes import rounding_of
+
+    adapter = bind(model, graph, task)
+    return replace(adapter, rounding=rounding_of(adapter, graph, is_known=True))
+
+
+def pairs_of(graph) -> int:  # type: ignore[no-untyped-def]
+    """Number of pairs of nodes that are joined, each counted once however many edges join them; without loops."""
+    import torch
+
+    low = torch.minimum(graph.edge_index[0], graph.edge_index[1]).long()
+    high = torch.maximum(graph.edge_index[0], graph.edge_index[1]).long()
+    return len(torch.unique((low * graph.num_nodes + high)[low != high]))
+
+
 def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
     import numpy as np
     import torch
 
     from agnncert.engine import naive
-    from agnncert.engine.adapter import bind
     from agnncert.engine.union import union_of_subgraphs
     from agnncert.graphs.canonical import canonical
 
     graph = canonical(data)
-    call = bind(model, graph, "node")
+    call = bound(model, graph, "node")
     everyone = np.arange(graph.num_nodes)
     with torch.no_grad():
         plain = best_of(repeats, lambda: model(graph.x, graph.edge_index))
@@ -95,7 +116,7 @@ def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
     whole = end_to_end(model, data, division, repeats)
     training = node_training(model, graph, data, division, repeats)
     return {
-        "division": str(division), "copies": len(layout.union.subgraph_index), "seconds_division": divided, "seconds_plain": plain,
+        "division": str(division), "pairs": pairs_of(graph), "copies": len(layout.union.subgraph_index), "seconds_division": divided, "seconds_plain": plain,
         "seconds_fast": quick, "seconds_naive": slow, "naive_sampled": f"{len(sample)} of {division.num_groups} subgraphs",
         "fast_in_plain_forwards": quick / plain, "naive_over_fast": slow / quick, "peak_gib": memory, **whole, **training,
     }  # fmt: skip
@@ -161,13 +182,12 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
     from torch_geometric.loader import DataLoader
 
     from agnncert.engine import naive
-    from agnncert.engine.adapter import bind
     from agnncert.engine.union import union_of_subgraphs
     from agnncert.graphs.canonical import canonical_set
     from agnncert.graphs.graph import one_graph
 
     joined = canonical_set(graphs)
-    call = bind(model, joined, "graph")
+    call = bound(model, joined, "graph")
     batches = list(DataLoader(list(graphs), batch_size=64))
     with torch.no_grad():
         plain = best_of(repeats, lambda: [model(b.x, b.edge_index, b.batch) for b in batches])
@@ -180,7 +200,7 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
         one = best_of(2, lambda: [naive.graph_votes(call, g, division, 1e-6, division.num_groups) for g in alone])
     slow = one * len(graphs) / len(sample)
     return {
-        "division": str(division), "copies": len(layout.union.subgraph_index), "seconds_division": divided, "seconds_plain": plain,
+        "division": str(division), "pairs": pairs_of(joined), "copies": len(layout.union.subgraph_index), "seconds_division": divided, "seconds_plain": plain,
         "seconds_fast": quick, "seconds_naive": slow, "naive_sampled": f"{len(sample)} of {len(graphs)} graphs",
         "fast_in_plain_forwards": quick / plain, "naive_over_fast": slow / quick, "peak_gib": memory,
     }  # fmt: skip
@@ -191,7 +211,7 @@ def table(rows: list[dict[str, object]]) -> str:
         return format(row[key], form) if key in row else "–"
 
     columns = [
-        ("dataset", "dataset", ""), ("division", "division", ""), ("division s", "seconds_division", ".3f"),
+        ("dataset", "dataset", ""), ("pairs", "pairs", ","), ("division", "division", ""), ("load", "load", ".1f"), ("division s", "seconds_division", ".3f"),
         ("plain s", "seconds_plain", ".4f"), ("fast s", "seconds_fast", ".4f"), ("naive s", "seconds_naive", ".2f"),
         ("fast / plain", "fast_in_plain_forwards", ".2f"),
         ("certify end to end in plain forwards", "certify_in_plain_forwards", ".2f"), ("naive / fast", "naive_over_fast", ".0f"),
