@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from agnncert.datasets.splits import dataset_digest, inductive_view
-from agnncert.datasets.taught import teaching_of
+from agnncert.datasets.taught import teaching_of, unlabelled_nodes
 from agnncert.datasets.teaching_record import Teaching
 from agnncert.engine.adapter import bind
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
@@ -115,6 +115,11 @@ def teach(
     return _with_labels(data, predicted, taught_mask, teaching)
 
 
+def usual_epochs(data: Data) -> int:
+    """Returns for how many epochs a teacher is trained by default."""
+    return EPOCHS_OF_MANY_NODES if int(data.num_nodes or 0) >= MANY_NODES else EPOCHS
+
+
 @dataclass(frozen=True)
 class _Teacher:
     """The models that teach."""
@@ -152,9 +157,8 @@ class _Lesson:
     def arguments(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns arguments of ``build_model`` and ``fit`` for a model on this data."""
         model_args, fit_args = usual_arguments(getattr(self.data, "name", None), self.data, name)
-        epochs = EPOCHS_OF_MANY_NODES if self.data.num_nodes >= MANY_NODES else EPOCHS
-        fit_args |= {"lr": 0.01, "epochs": epochs, "evaluate_every": 5, "patience": None, **self.settings}
-        return model_args, fit_args
+        of_teachers = {"lr": 0.01, "epochs": usual_epochs(self.data), "evaluate_every": 5, "patience": None}
+        return model_args, {**fit_args, **of_teachers, **self.settings}
 
     def train(self, pupils: Sequence[_Pupil]) -> list[nn.Module]:
         """Trains models one after another, each from a checkpoint of its own if there is one."""
@@ -211,7 +215,7 @@ def _unlabelled(data: Data) -> Tensor:
     Raises:
         DatasetError: There are none.
     """
-    unlabelled: Tensor = ~(data.train_mask.bool() | data.val_mask.bool() | data.test_mask.bool())
+    unlabelled = unlabelled_nodes(data)
     if not bool(unlabelled.any()):
         raise DatasetError(
             "every node is a training, validation or test node, so there is nobody to teach: a teacher labels nodes "

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.datasets.splits import MASKS
 from agnncert.datasets.teaching_record import Teaching
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.targets import CanonicalData, target_rows
@@ -74,6 +75,28 @@ def teaching_of_model(model: Any) -> Teaching | None:
         if isinstance(record, Mapping) and "teaching" in record:
             return Teaching.from_json(record["teaching"])
     return None
+
+
+def unlabelled_nodes(data: Data) -> Tensor:
+    """Returns a mask of the nodes that are in no part: training may see them, and nobody has labelled them."""
+    unlabelled: Tensor = ~(data.train_mask.bool() | data.val_mask.bool() | data.test_mask.bool())
+    return unlabelled
+
+
+def can_be_taught(data: Data, targets: Any = None) -> bool:
+    """Returns whether a teacher has anybody to label, without labelling a target.
+
+    Args:
+        data: A graph for node classification.
+        targets: Mask or row numbers of the nodes that are to be classified later. Defaults to the test nodes.
+    """
+    if teaching_of(data) is not None or any(getattr(data, name, None) is None for name in MASKS):
+        return False
+    if not bool(data.test_mask.any()):
+        return False
+    unlabelled = unlabelled_nodes(data)
+    rows = target_rows(data.test_mask if targets is None else targets, int(data.num_nodes))
+    return bool(unlabelled.any()) and not bool(unlabelled[rows].any())
 
 
 def with_taught_rows(data: Data) -> Data:

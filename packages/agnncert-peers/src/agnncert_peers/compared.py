@@ -16,6 +16,7 @@ import numpy as np
 
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.load import load_dataset
+from agnncert.datasets.taught import can_be_taught
 from agnncert.defence import GraphData, TargetChoice
 from agnncert.engine.arguments import require_kinds
 from agnncert.errors import SettingsError, did_you_mean
@@ -33,7 +34,7 @@ from agnncert_peers.entries import Choice, Entry, Listed, list_defences, make_en
 from agnncert_peers.exact import exact_robustness
 from agnncert_peers.runner import Outcome, Row, key_of, make_study, row_of, run
 from agnncert_peers.size_control import SIZE_ONLY, SizedGraphs
-from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, Threat
+from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, TAUGHT_BY, Threat
 
 log = logging.getLogger(__name__)
 
@@ -332,6 +333,8 @@ def _usual_controls(study: Study) -> list[Entry]:
     names = [UNDEFENDED, GRAPH_FREE]
     if study.task == "node" and _enough_to_fold(study):
         names.append(CROSS_FITTED)
+        if can_be_taught(study.data, study.targets):
+            names += TAUGHT_BY
     names.append(MAJORITY)
     return [Entry(name, replace(study, defence=name), control=True) for name in names]
 

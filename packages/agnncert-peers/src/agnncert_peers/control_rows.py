@@ -37,7 +37,7 @@ from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED, Study, measures_of,
 from agnncert.training.rule_search import VoteTable, best_class_prior, joined, window
 from agnncert_peers.runner import Outcome, Row, measured_columns, row_of, run, vote_in_words
 from agnncert_peers.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
-from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, HISTOGRAM, NO_EDGES, Threat
+from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, HISTOGRAM, NO_EDGES, TAUGHT_BY, Threat
 
 FOLDS = 5  # of cross-validation
 TREES = 200  # in a forest
@@ -55,6 +55,10 @@ ABOUT: dict[str, dict[Task, str]] = {
     MAJORITY: dict.fromkeys(("node", "graph"), "a constant: nothing can alter it"),
     NO_EDGES: {"node": _OWN},
     CROSS_FITTED: {"node": _OWN},
+    **{
+        name: {"node": f"learnt from labels that a teacher, {teacher}, gave the training graph, and {_OWN}"}
+        for name, teacher in TAUGHT_BY.items()
+    },
     HISTOGRAM: {
         "graph": "reads sums of the features of all nodes and no edges: edges cannot alter it, and about changes of "
         "nodes nothing is proved"

@@ -38,7 +38,8 @@ from agnncert.study import (
     part_rows,
     predict,
 )
-from agnncert_peers.threat import CROSS_FITTED, Threat
+from agnncert.teaching import EPOCHS, teach, usual_epochs
+from agnncert_peers.threat import CROSS_FITTED, TAUGHT_BY, Threat
 
 Row = dict[str, Any]
 
@@ -157,6 +158,8 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
     training = None if stem is None else stem.with_suffix(".training")
     if study.defence == CROSS_FITTED:
         return _run_cross_fitted(study, training, progress)
+    if study.defence in TAUGHT_BY:
+        return _run_taught(study, training, progress)
     if isinstance(study.defence, str):
         return _run_reference(study, training, progress)
     model = study.new_model(study.defence.base_model)
@@ -216,6 +219,24 @@ def _run_cross_fitted(study: Study, training: Path | None, progress: OnProgress 
     guarantee = "deterministic: reads no edges"
     seconds = record["seconds"]
     return Outcome(CROSS_FITTED, guarantee, alone.label, None, len(model.own), seconds, alone.seconds, alone.seconds)
+
+
+def _run_taught(study: Study, training: Path | None, progress: OnProgress | None) -> Outcome:
+    """Trains the same models as the cross-fitted control, on given labels and those of a teacher.
+
+    The teacher is trained for as many epochs as all models here, but for no more than usual.
+    """
+    name = str(study.defence)
+    checkpoint = None if training is None else training.with_name(f"{training.stem}-0{training.suffix}")
+    epochs = min(usual_epochs(study.data), study.fit_args.get("epochs", EPOCHS))
+    taught = teach(
+        study.data, TAUGHT_BY[name], seed=study.seed, epochs=epochs, checkpoint=checkpoint, progress=progress
+    )
+    fit_args = {**study.fit_args, "protocol": taught.teaching.protocol}
+    with_teacher = replace(study, ready=CanonicalData.of(taught), fit_args=fit_args)
+    outcome = _run_cross_fitted(with_teacher, training, progress)
+    seconds = outcome.seconds_training + taught.teaching.seconds
+    return replace(outcome, defence=name, seconds_training=seconds)
 
 
 def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from agnncert.training.settings import Against
 NO_EDGES = "prediction without edges"
 BAG_OF_NODES = "bag of nodes, voting"
 CROSS_FITTED = "graph-free, cross-fitted"
+TAUGHT_BY = {"graph-free, taught by gcn": "gcn", "graph-free, taught by mlp": "mlp"}  # by the model of the teacher
 HISTOGRAM = "sums of node features"
 
 KINDS = ("edges", "injection", "features", "edges and features")
@@ -116,7 +117,8 @@ class Threat:
 
         A model without edges does not depend on edges and other nodes.
         """
-        free = model in (GRAPH_FREE, NO_EDGES, CROSS_FITTED, HISTOGRAM) and self.leaves_graph_free(task)
+        reads_no_edges = model in (GRAPH_FREE, NO_EDGES, CROSS_FITTED, HISTOGRAM, *TAUGHT_BY)
+        free = reads_no_edges and self.leaves_graph_free(task)
         return np.full(num_targets, math.inf if model == MAJORITY or free else 0.0)
 
 
