@@ -43,6 +43,8 @@ from .models.wrappers import Fallback as Fallback
 from .models.wrappers import Scaling as Scaling
 from .proving.certificate import Certificate as Certificate
 from .proving.certificate import load_certificate as load_certificate
+from .proving.difference import Difference as Difference
+from .proving.difference import diff as diff
 from .recipes import Recipe as Recipe
 from .recipes import recipe as recipe
 from .report.figures import save_figures as save_figures

@@ -43,10 +43,11 @@ def names_in_data(data: Any, num_classes: int) -> tuple[str, ...]:
     A warning in the log says why names are left out.
 
     Args:
-        data: A graph, a list of graphs, or anything else.
+        data: A graph, a list of graphs, either of them in canonical form, or anything else.
         num_classes: How many classes there are.
     """
-    names = getattr(data, "class_names", None)
+    as_given = getattr(data, "data", data)  # of data in canonical form
+    names = getattr(as_given, "class_names", None)
     if names is None or isinstance(names, str) or not isinstance(names, Iterable):
         return ()
     printable = [visible(str(name)) for name in names]

@@ -508,6 +508,60 @@ def report(
 
 
 @app.command()
+def diff(
+    old: Annotated[Path, typer.Argument(help="The earlier run folder or certificate.")],
+    new: Annotated[Path, typer.Argument(help="The later one.")],
+    size: Annotated[
+        int, typer.Option(metavar="M", help="The perturbation size at which labels count as certified.")
+    ] = 1,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIELD=N", help="A budget instead of a size: inject_nodes=2. May be repeated."),
+    ] = None,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            metavar="label,lost,gained,new,gone",
+            help="Which changes end with status 1, with commas between them, or nothing.",
+        ),
+    ] = "label,lost",
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page too.")] = None,
+    json: options.Json = False,
+) -> None:  # fmt: skip
+    """Say what changed between two runs: labels, certificates at a budget, new and gone targets, and why.
+
+    Exit status: 0 no change that --fail-on names, 1 there is one.
+    """
+    from agnncert.certificates.budget import Budget
+    from agnncert.cli.diff_step import diff_runs, failing
+    from agnncert.cli.report_step import unlimited
+    from agnncert.cli.settings import pairs
+
+    at = Budget().but(**unlimited(pairs("budget", budget))) if budget else size
+    compared = diff_runs(old, new, at, page)
+    reasons = failing(compared.difference, fail_on)
+    outcome = {"old": old, "new": new, "page": page, "failing": reasons, **compared.difference.to_json()}
+    Screen(json).result(outcome, compared.text)
+    raise typer.Exit(1 if reasons else 0)
+
+
+@app.command()
+def export(
+    run: CertificateFile,
+    to: Annotated[str, typer.Option(metavar="csv | json | parquet", help="The format.")] = "csv",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write.", show_default="beside the certificate")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Write one row per target: id, class, score, margin, radius, structure radius, and the run they come from."""
+    from agnncert.cli.export_step import export_certificate
+
+    exported = export_certificate(_certificate_in(run), to, out)
+    Screen(json).result(asdict(exported), f"{exported.rows:,} rows: {exported.file}")
+
+
+@app.command()
 def log(
     run: Annotated[Path, typer.Argument(help="The folder of a certified run.", metavar="RUN")],
     to: Annotated[str, typer.Option(help="What to log to: mlflow.")] = "mlflow",

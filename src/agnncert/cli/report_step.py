@@ -120,7 +120,7 @@ def about_budget(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     Raises:
         CertificateError: Prover and verifier do not agree.
     """
-    certificate, budget = load_certificate(file), Budget().but(**_unlimited(given))
+    certificate, budget = load_certificate(file), Budget().but(**unlimited(given))
     possible, n = certificate.possible(budget), certificate.num_targets
     if not np.array_equal(possible, checker_of(certificate.evidence.kind).possible(read_contents(file), budget)):
         raise CertificateError(f"{file}: the possible labels that were derived do not stand a second count.")
@@ -147,7 +147,7 @@ def about_prices(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     certificate = load_certificate(file)
     if unknown := [name for name in given if name not in Prices.__dataclass_fields__ or name == "total"]:
         raise BudgetError(f'unknown price "{unknown[0]}": {did_you_mean(unknown[0], Prices.__dataclass_fields__)}')
-    prices, costs = Prices(**_unlimited(given)), dict[str, Any]()
+    prices, costs = Prices(**unlimited(given)), dict[str, Any]()
     lines = [f"{prices}: every attack costs at least as much"]
     for k in (None, *range(certificate.counts.shape[1])):
         others = np.ones(certificate.num_targets, dtype=bool) if k is None else certificate.label != k
@@ -163,7 +163,8 @@ def about_prices(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return {"prices": costs, "class_names": certificate.class_names}, "\n".join(lines)
 
 
-def _unlimited(given: Mapping[str, Any]) -> dict[str, Any]:
+def unlimited(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns amounts with infinity for the word ``inf``."""
     return {name: math.inf if value == "inf" else value for name, value in given.items()}
 
 

@@ -582,7 +582,7 @@ class Certificate:
         return plot_certificate(self, ax, **style)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Returns a pandas table, one row per target: label, radius, what is known about it, and its votes.
+        """Returns a pandas table, one row per target, with its id as index and :meth:`columns` as columns.
 
         Raises:
             MissingPackage: pandas is not installed.
@@ -591,17 +591,41 @@ class Certificate:
             import pandas as pd
         except ModuleNotFoundError as error:
             raise missing(error.name, "to_pandas") from None
-        columns: dict[str, Any] = {"label": self.label, "radius": self.radius}
+        columns: dict[str, Any] = self.columns()
         if self.truth is not None:
             truth = pd.array(np.where(self.labelled, self.truth, 0), dtype="Int64")
             truth[~self.labelled] = pd.NA
             columns["truth"] = truth
-        if self.degree is not None:
-            columns["degree"] = self.degree
+        return pd.DataFrame(columns, index=pd.Index(self.target, name="target"))
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns what is known about each target as columns of a table, by name, each of shape ``[n]``.
+
+        ``label`` is the number of the class and ``class_name`` its name, if classes have names. ``score`` is what the
+        label has, and ``margin`` by how much it leads: with a threshold, how far the target is from it. Both are in
+        votes. Then come ``radius`` and ``structure_radius``, ``truth`` (negative where it is unknown), ``degree`` and
+        ``new_neighbours`` as far as there are any, and the votes for each class.
+        """
+        votes = self.count_columns()
+        table = np.stack([np.asarray(column) for column in votes.values()], axis=1)
+        everyone = np.arange(self.num_targets)
+        score = table[everyone, self.label]
+        others = table.astype(np.float64)
+        others[everyone, self.label] = -np.inf
+        columns: dict[str, npt.NDArray[Any]] = {"label": self.label}
+        if self.class_names:
+            columns["class_name"] = np.array(self.class_names, dtype=object)[self.label]
+        columns |= {
+            "score": score,
+            "margin": score - others.max(axis=1, initial=-np.inf),
+            "radius": self.radius,
+            "structure_radius": self.structure_radius,
+        }
+        known = {"truth": self.truth, "degree": self.degree}
+        columns |= {name: values for name, values in known.items() if values is not None}
         if (self.new_neighbours >= 0).any():
             columns["new_neighbours"] = self.new_neighbours
-        columns |= self.count_columns()
-        return pd.DataFrame(columns, index=pd.Index(self.target, name="target"))
+        return columns | votes
 
     def count_columns(self) -> dict[str, npt.NDArray[Any]]:
         """Returns the votes for each class, by name of a column. With stacked votes these are the scores, in votes."""

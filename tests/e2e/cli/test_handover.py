@@ -44,6 +44,18 @@ def test_a_certificate_states_who_issued_it_for_what_and_until_when(agnncert, is
     assert "who issued the file: verify a signature of it" in verdict.not_checked
 
 
+def test_classes_have_their_names_in_the_file_and_in_what_commands_say(agnncert, issued, certified) -> None:
+    assert ac.load_certificate(issued / "certificate.cert").class_names == ("cat", "dog")
+    assert "Classes: 0 is cat, 1 is dog." in agnncert("show", issued / "certificate.cert").out
+    asked = agnncert("show", issued / "certificate.cert", "--budget", "add_edges=1").out
+    assert "cannot get the label “dog”." in asked
+    assert " cat" in agnncert("verify", issued / "certificate.cert").out
+    statement = read(issued, "certificate.statement.json")
+    assert statement["predicate"]["configuration"][0]["annotations"]["class_names"] == ["cat", "dog"]
+    names = json.loads(agnncert("show", certified, "--json").out)["class_names"]
+    assert names == ["cat", "dog"]
+
+
 def test_what_is_stated_cannot_be_changed_unnoticed(issued) -> None:
     file = issued / "certificate.cert"
     file.write_bytes(file.read_bytes().replace(b"2999-12-31", b"2998-12-31"))
@@ -111,7 +123,8 @@ def test_the_redacted_form_has_curves_and_names_no_target(issued) -> None:
     assert form["certificate_sha256"] == hashlib.sha256((issued / "certificate.cert").read_bytes()).hexdigest()
     for size, share in form["curves"]["all"]:
         assert share == pytest.approx(certificate.measures(size).accuracy)
-    for size, share in form["curves"]["recall of class 1"]:
+    assert form["class_names"] == ["cat", "dog"]
+    for size, share in form["curves"]["recall of class 1 (dog)"]:
         assert share == pytest.approx(certificate.measures(size).recall[1])
 
 

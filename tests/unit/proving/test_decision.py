@@ -63,7 +63,15 @@ def test_a_certificate_counts_and_lists_its_targets(cert):
 def test_a_table_has_a_row_for_each_target(cert):
     frame = cert.to_pandas()
     assert frame.index.tolist() == NAMES
-    assert list(frame.columns)[:5] == ["label", "radius", "truth", "degree", "new_neighbours"]
+    assert list(frame.columns)[:8] == [
+        "label", "score", "margin", "radius", "structure_radius", "truth", "degree", "new_neighbours",
+    ]  # fmt: skip
+    ordered = np.sort(cert.counts, axis=1)
+    assert frame["score"].tolist() == cert.counts[np.arange(30), cert.label].tolist()
+    assert (frame["margin"] == ordered[:, -1] - ordered[:, -2]).all()
+    assert "class_name" not in frame
+    named = cert.with_class_names(["a", "b", "c"]).to_pandas()
+    assert named["class_name"].tolist() == ["abc"[k] for k in cert.label]
     assert frame.loc["user-007", "radius"] == cert.radius[7]
     assert frame["truth"].isna().tolist() == [k == 4 for k in range(30)]
     assert frame.filter(like="votes_").to_numpy().tolist() == cert.counts.tolist()

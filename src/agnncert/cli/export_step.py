@@ -1,0 +1,124 @@
+"""The step that exports: ``export_certificate`` writes one row per target, for other programs."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agnncert.cli.folder import find_run
+from agnncert.cli.settings import require_one_of
+from agnncert.errors import missing
+from agnncert.proving.certificate import Certificate, load_certificate
+from agnncert.report.tables import csv_cell
+from agnncert.storage import read_sealed, write_atomic
+
+FORMATS = ("csv", "json", "parquet")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What ``export_certificate`` returns.
+
+    Attributes:
+        file: The file that was written.
+        rows: Its rows, one for each target.
+        columns: The names of its columns.
+        run: What identifies the run: the name of its folder, or that of the certificate file.
+        certificate: SHA-256 of the certificate file, as it states it.
+    """
+
+    file: Path
+    rows: int
+    columns: tuple[str, ...]
+    run: str
+    certificate: str
+
+
+def export_certificate(file: Path, to: str, out: Path | None = None) -> Exported:
+    """Writes one row per target: its id, :meth:`Certificate.columns`, and the run and certificate that it comes from.
+
+    Args:
+        file: The certificate.
+        to: "csv", "json" (one object per target) or "parquet", which needs pandas and pyarrow.
+        out: Where to write. Defaults to a file of that kind beside the certificate.
+
+    Raises:
+        SettingsError: There is no such format.
+        MissingPackage: Parquet needs a package that is not installed.
+    """
+    require_one_of("format", to, FORMATS)
+    certificate = load_certificate(file)
+    run = find_run(file)
+    name = file.stem if run is None else run.path.resolve().name
+    table = _table(certificate, name, _digest_of(file))
+    out = out or file.with_name(f"targets.{to}")
+    if to == "csv":
+        write_atomic(out, _as_csv(table))
+    elif to == "json":
+        write_atomic(out, _as_json(table))
+    else:
+        _write_parquet(table, out)
+    return Exported(out, certificate.num_targets, tuple(table), name, _digest_of(file))
+
+
+def _digest_of(file: Path) -> str:
+    from agnncert.certificates.file import FORMAT, VERSION
+
+    header, _ = read_sealed(file, FORMAT, VERSION)
+    return str(header["file_sha256"])
+
+
+def _table(certificate: Certificate, run: str, digest: str) -> dict[str, list[Any]]:
+    """Returns the columns of the table, as plain values. What is unknown or unlimited is None or infinite."""
+    table: dict[str, list[Any]] = {"id": certificate.target.tolist()}
+    for name, values in certificate.columns().items():
+        table[name] = values.tolist()
+    if certificate.truth is not None:
+        table["truth"] = [k if k >= 0 else None for k in certificate.truth.tolist()]
+    table["run"] = [run] * certificate.num_targets
+    table["certificate_sha256"] = [digest] * certificate.num_targets
+    return table
+
+
+def _rows(table: dict[str, list[Any]]) -> Iterator[tuple[Any, ...]]:
+    return zip(*table.values(), strict=True)
+
+
+def _as_csv(table: dict[str, list[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table)
+    for row in _rows(table):
+        writer.writerow(["" if cell is None else csv_cell(cell) for cell in row])
+    return text.getvalue()
+
+
+def _as_json(table: dict[str, list[Any]]) -> str:
+    """Returns a list of objects. JSON has no infinity, so it is spelled ``"inf"``."""
+    objects = [{name: _json_value(value) for name, value in zip(table, row, strict=True)} for row in _rows(table)]
+    return json.dumps(objects, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _write_parquet(table: dict[str, list[Any]], out: Path) -> None:
+    try:
+        import pandas as pd
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "--to parquet") from None
+    frame = pd.DataFrame(table)
+    mixed = not all(isinstance(target, int) and abs(target) < np.iinfo(np.int64).max for target in table["id"])
+    if mixed:  # a column of a parquet file has one type
+        frame["id"] = [str(target) for target in table["id"]]
+    frame.to_parquet(out, index=False)
