@@ -53,7 +53,7 @@ def test_import_agnncert_and_its_errors_load_no_torch() -> None:
 
 
 PUBLIC = (
-    "AgnncertError AuditReport Budget Certificate Claim Comparison Defence Division EdgeCentric Fallback "
+    "AgnncertError AuditReport Budget Certificate Claim Comparison Defence Difference Division diff EdgeCentric Fallback "
     "GatedNodeCentric GraphSet HeteroModel NodeCentric OperatingPoint PerEdge PerNeighbour Perturbation Prices Ray Recipe ReportContext "
     "Scaling StackedVotes "
     "Verdict VotingRule attack attacks audit baselines build_model build_report certify choose_threshold "
