@@ -29,9 +29,9 @@ def random_event(data: Any, rng: random.Random, graph: int | None = None, kinds:
         value = [rng.gauss(0, 1) for _ in range(data.x.size(1))]
     if kind == "add_node":
         u = rng.choice([rng.randrange(10**6), f"n{rng.randrange(100)}", str(rng.randrange(5)), rng.choice(ids)])
-    if kind == "change_edge" or (kind == "add_edge" and "edge_weight" in data):
+    if kind == "change_edge" or (kind in ("add_edge", "record_edge") and "edge_weight" in data):
         value = rng.random() if "edge_weight" in data else rng.choice([1, 2, 3])
-    directed = kind == "add_edge" and rng.random() < 0.3
+    directed = kind in ("add_edge", "change_edge", "record_edge") and rng.random() < 0.3
     return agnncert_live.Event(kind, u, v if kind.endswith("edge") else None, value, directed, graph)
 
 

@@ -1,5 +1,9 @@
 """A live graph with stacked votes says, after every event, what certifying again would say."""
 
+import os
+import signal
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
@@ -10,8 +14,9 @@ from agnncert.errors import GraphError, IdError, ModelContractError
 from agnncert.graphs.targets import prepared
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
-from agnncert_live import Event, LiveStackedVotes
+from agnncert_live import Event, JournalError, LiveGraph
 from tests.soundness.laws.test_stacked_graphs import CLASSES, KINDS, RULES, random_model
+from tests.support.live import assert_current
 
 NODES = 12
 SEEDS = {"two levels": 2}  # of models whose labels flip; 4 for the others
@@ -50,7 +55,7 @@ def random_event(live, rng, values):
 def test_after_every_event_answers_are_those_of_certifying_again(theorem):
     model, rng = random_model(RULES[theorem], SEEDS.get(theorem, 4)), np.random.default_rng(7)
     values = int(RULES[theorem].edge_values) + int(RULES[theorem].trusted is not None)
-    live = LiveStackedVotes(model, sample(values))
+    live = LiveGraph(model, sample(values), model.defence)
     applied = flipped = 0
     for _ in range(90):
         before = dict(zip(live.targets.tolist(), live.label.tolist(), strict=True))
@@ -79,7 +84,7 @@ def test_after_every_event_answers_are_those_of_certifying_again(theorem):
 
 def test_a_batch_with_a_bad_event_changes_nothing():
     model = random_model(RULES["sum"], 3)
-    live = LiveStackedVotes(model, sample(0))
+    live = LiveGraph(model, sample(0), model.defence)
     before, graph = (live.label.tolist(), live.radius.tolist()), live.data()
     with pytest.raises(GraphError, match="event 2"):
         live.apply(
@@ -87,8 +92,8 @@ def test_a_batch_with_a_bad_event_changes_nothing():
         )
     assert (live.label.tolist(), live.radius.tolist()) == before
     assert torch.equal(live.data().edge_index, graph.edge_index)
-    assert live["n3"]["label"] == before[0][3]
-    with pytest.raises(IdError, match="no node"):
+    assert live["n3"].label == before[0][3]
+    with pytest.raises(IdError, match="no target"):
         live["x"]
 
 
@@ -110,7 +115,7 @@ def test_an_event_that_names_a_graph_is_refused():
 
 def test_the_certificate_verifies_and_another_model_is_refused(tmp_path):
     model = random_model(RULES["sum"], 3)
-    live = LiveStackedVotes(model, sample(0))
+    live = LiveGraph(model, sample(0), model.defence)
     live.apply([Event("add_node", "x", value=[1.0, 0, 0]), Event("add_edge", "x", "n0")])
     certificate = live.certificate()
     certificate.save(tmp_path / "a.cert")
@@ -120,3 +125,113 @@ def test_the_certificate_verifies_and_another_model_is_refused(tmp_path):
         model.vote_scale.add_(1.0)
     with pytest.raises(ModelContractError, match="begin a new one"):
         live.certificate()
+
+
+@pytest.mark.parametrize("theorem", RULES)
+def test_with_journal_restarts_and_rollbacks_it_is_what_certify_says(theorem, tmp_path):
+    model, rng = random_model(RULES[theorem], SEEDS.get(theorem, 4)), np.random.default_rng(11)
+    values = int(RULES[theorem].edge_values) + int(RULES[theorem].trusted is not None)
+
+    def opened():
+        return LiveGraph(model, sample(values), model.defence, journal=tmp_path / "j", snapshot_every=9)
+
+    live = opened()
+    reference = live.reference()
+    for step in range(24):
+        bad = Event("delete_node", "nobody")
+        before = live.label.tolist(), live.radius.tolist()
+        with pytest.raises((GraphError, IdError)):
+            live.apply([random_event(live, rng, values), bad])
+        assert (live.label.tolist(), live.radius.tolist()) == before
+        batch = [random_event(live, rng, values) for _ in range(3)]
+        done = live.apply(batch, id=f"batch {step}", skip_bad=True)
+        assert live.apply(batch, id=f"batch {step}").number == done.number
+        assert_current(live)
+        if step % 6 == 5:
+            live.close()
+            live = opened()
+            assert live.apply([], id=f"batch {step}").repeated
+            assert live.follows(reference)
+            assert_current(live)
+    live.close()
+
+
+@pytest.mark.parametrize("theorem", RULES)
+def test_what_a_reference_still_proves_is_true(theorem, tmp_path):
+    """A label that the reference is said to prove is what it was; that many are proved, and some are not."""
+    model, rng = random_model(RULES[theorem], SEEDS.get(theorem, 4)), np.random.default_rng(5)
+    values = int(RULES[theorem].edge_values) + int(RULES[theorem].trusted is not None)
+    proved = Counter()
+    for start in range(3):
+        live = LiveGraph(model, sample(values, seed=start), model.defence)
+        reference = live.reference()
+        for _ in range(12):
+            live.apply([random_event(live, rng, values)], skip_bad=True)
+            for target in live.targets.tolist():
+                if target not in reference.position:
+                    continue
+                spent = live.spent(target, reference)
+                proved[spent.within] += 1
+                proved.update(spent.proved_by)
+                assert spent.label[1] == live[target].label
+                if spent.within:
+                    assert spent.label[0] == spent.label[1]
+    assert proved[True] > 15
+    assert proved[False] > 20
+    assert proved["budget"] > 0
+
+
+def test_a_threshold_is_kept_through_events_and_a_restart(tmp_path):
+    data = sample(0)
+    data.y = torch.arange(NODES) % 2
+    data.val_mask = torch.ones(NODES, dtype=torch.bool)
+    torch.manual_seed(0)
+    data.train_mask = data.val_mask
+    model = ac.fit(ac.build_model("mlp", data), data, ac.StackedVotes(epochs=5), epochs=5)
+    point = ac.choose_threshold(model, data, model.defence, false_positive_rate=0.3, positive=1)
+    live = LiveGraph(point.model, data, point, journal=tmp_path / "j")
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        live.apply(random_event(live, rng, 0), skip_bad=True)
+        assert_current(live)
+    live.close()
+    with LiveGraph(point.model, None, point, journal=tmp_path / "j") as again:
+        assert_current(again)
+    with pytest.raises(JournalError, match="model"):
+        LiveGraph(model, data, model.defence, journal=tmp_path / "j")
+
+
+def _acknowledge(path, pipe):
+    """Applies batches until it is killed, and says after each that it is acknowledged."""
+    model, rng = random_model(RULES["mean of edge values"], 4), np.random.default_rng(3)
+    live = LiveGraph(model, sample(1), model.defence, journal=path, snapshot_every=20)
+    for number in range(10_000):
+        batch = [random_event(live, rng, 1) for _ in range(5)]
+        live.apply(batch, id=f"batch {number}", skip_bad=True)
+        os.write(pipe, b".")
+
+
+@pytest.mark.parametrize("acknowledged", [1, 7, 40])
+def test_killed_under_load_every_acknowledged_batch_is_there(tmp_path, acknowledged):
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            _acknowledge(tmp_path / "j", write)
+        finally:
+            os._exit(1)
+    os.close(write)
+    seen = 0
+    while seen < acknowledged:
+        seen += len(os.read(read, 1))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    while rest := os.read(read, 1000):
+        seen += len(rest)
+    os.close(read)
+    model = random_model(RULES["mean of edge values"], 4)
+    with LiveGraph(model, sample(1), model.defence, journal=tmp_path / "j") as live:
+        for number in range(seen):
+            assert live.apply([], id=f"batch {number}").repeated
+        assert_current(live)

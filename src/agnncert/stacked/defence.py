@@ -176,7 +176,7 @@ class StackedVotes(StackedSettings, Defence):
         return cls(**settings)
 
     def live(self, model: Any, data: Any, **settings: Any) -> Any:
-        """Returns an ``agnncert_live.LiveStackedVotes``; ``settings`` are its further arguments."""
+        """Returns an ``agnncert_live.LiveGraph``; ``settings`` are its further arguments."""
         make = addon("agnncert.live", self.kind, "agnncert_live", "a live graph")
         return make(self, model, data, **settings)
 

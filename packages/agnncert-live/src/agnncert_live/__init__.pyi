@@ -4,7 +4,6 @@ from .events import Event as Event
 from .graph import LiveGraph as LiveGraph
 from .journal import JournalError as JournalError
 from .spent import Spent as Spent
-from .stacked import LiveStackedVotes as LiveStackedVotes
 from .streams import DeadLetter as DeadLetter
 from .streams import Neo4jChanges as Neo4jChanges
 from .streams import consume as consume

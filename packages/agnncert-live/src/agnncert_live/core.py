@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from torch_geometric.data import Data
 
 from agnncert.certificates.ids import Id
 from agnncert.defence import Defence, Model
@@ -209,6 +210,10 @@ class Core(ABC, Generic[Computed]):
     def largest_radius(self) -> int:
         """Returns the number at which radii are cut."""
 
+    def structure_radius(self) -> Array | None:
+        """Returns how many edges and nodes may be added or deleted, if the defence has a radius for these alone."""
+        return None
+
     @abstractmethod
     def decision(self, target: int) -> Decision:
         """Returns what is proved about one target."""
@@ -373,7 +378,10 @@ class Core(ABC, Generic[Computed]):
 
     def data(self) -> GraphData:
         """Returns the graph (or graphs) as it is."""
-        return data_of(self.store, self.task, self.y, self._given, self.rows)
+        data = data_of(self.store, self.task, self.y, self._given, self.rows)
+        if isinstance(data, Data):
+            self.store.rules.describe(data)
+        return data
 
 
 def as_array(numbers: Iterable[int]) -> Array:

@@ -12,8 +12,11 @@ from agnncert.certificates.ids import Id, encode_id
 from agnncert.errors import GraphError, did_you_mean
 from agnncert.graphs.perturbation import Perturbation, as_numbers
 
-KINDS = ("add_edge", "delete_edge", "change_edge", "add_node", "delete_node", "change_features")
-_KINDS_OF_EDGES = KINDS[:3]
+KINDS = ("add_edge", "delete_edge", "change_edge", "record_edge", "add_node", "delete_node", "change_features")
+_KINDS_OF_EDGES = KINDS[:4]
+_WITH_DIRECTION = ("add_edge", "change_edge", "record_edge")
+_WITHOUT_VALUE = ("delete_edge", "delete_node")
+_NEED_VALUE = ("change_edge", "add_node", "change_features")
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,19 @@ class Event:
     """One change. ``Event.from_json`` and ``to_json`` are its form in streams and journals.
 
     Attributes:
-        kind: ``"add_edge"``, ``"delete_edge"``, ``"change_edge"``, ``"add_node"``, ``"delete_node"`` or
-            ``"change_features"``.
+        kind: ``"add_edge"``, ``"delete_edge"``, ``"change_edge"``, ``"record_edge"``, ``"add_node"``,
+            ``"delete_node"`` or ``"change_features"``. ``record_edge`` is one more row of a table of edges, such as a
+            payment: the edge is added or, if it is there, its values are combined with the new ones as in training.
         node: Id of the node, or of one end of the edge.
         other: Id of the other end.
-        value: ``add_edge`` and ``change_edge``: its weight or attribute row (1 when not given), or, on a graph with
-            neither, ``change_edge``'s number of copies. ``add_node`` and ``change_features``: the feature row.
-        directed: ``add_edge``: only ``node -> other`` instead of both directions.
+        value: ``add_edge``, ``change_edge`` and ``record_edge``: its weight or attribute row (1 when not given), or, on
+            a graph with neither, ``change_edge``'s number of copies. ``add_node`` and ``change_features``: the feature
+            row. On a graph whose rows hold both directions, the values of one direction are those of
+            ``node -> other``, and a whole row is the one of ``node -> other``.
+        directed: ``add_edge``, ``change_edge`` and ``record_edge``: only ``node -> other`` instead of both directions.
         graph: Row of the graph in a set of graphs; None for the one graph of a node task.
+        columns: Instead of ``value``: entries by the names of the table's columns, which the encoding of the training
+            table turns into values.
 
     Example:
         >>> Event("add_edge", 7, "alice").to_json()
@@ -43,14 +51,16 @@ class Event:
     value: Any = None
     directed: bool = False
     graph: int | None = None
+    columns: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise GraphError(f"unknown kind of event {self.kind!r:.60}: {did_you_mean(str(self.kind)[:40], KINDS)}")
         self._require_nodes()
         self._require_value()
-        if not isinstance(self.directed, bool) or (self.directed and self.kind != "add_edge"):
-            raise GraphError(f"directed={self.directed!r:.60}: expected True or False, and True for add_edge alone.")
+        if not isinstance(self.directed, bool) or (self.directed and self.kind not in _WITH_DIRECTION):
+            kinds = ", ".join(_WITH_DIRECTION)
+            raise GraphError(f"directed={self.directed!r:.60}: expected True or False, and True for {kinds} alone.")
         is_row = isinstance(self.graph, int) and not isinstance(self.graph, bool)
         if self.graph is not None and not is_row:
             raise GraphError(f"graph={self.graph!r:.60}: expected the row of a graph.")
@@ -65,10 +75,15 @@ class Event:
             raise GraphError(f"an event {self.kind} is about one node.")
 
     def _require_value(self) -> None:
-        if self.value is not None and self.kind in ("delete_edge", "delete_node"):
+        has_value = self.value is not None or self.columns is not None
+        if has_value and self.kind in _WITHOUT_VALUE:
             raise GraphError(f"an event {self.kind} has no value.")
-        if self.value is None and self.kind in ("change_edge", "add_node", "change_features"):
+        if not has_value and self.kind in _NEED_VALUE:
             raise GraphError(f"an event {self.kind} needs a value.")
+        if self.value is not None and self.columns is not None:
+            raise GraphError("an event has a value or columns, not both.")
+        if self.columns is not None and not _is_columns(self.columns):
+            raise GraphError("the columns of an event are numbers, texts or null, by the names of columns.")
 
     def to_json(self) -> dict[str, Any]:
         """Returns this event as JSON. Default values are left out."""
@@ -81,6 +96,8 @@ class Event:
             stated["directed"] = True
         if self.graph is not None:
             stated["graph"] = self.graph
+        if self.columns is not None:
+            stated["columns"] = dict(self.columns)
         return stated
 
     @classmethod
@@ -143,6 +160,14 @@ def _is_numbers(value: Any, levels: int = 4) -> bool:
     if isinstance(value, list):
         return levels > 0 and all(_is_numbers(entry, levels - 1) for entry in value)
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_columns(columns: Any) -> bool:
+    """Whether columns are numbers, texts or nothing, by names."""
+    if not isinstance(columns, Mapping):
+        return False
+    are_names = all(isinstance(name, str) for name in columns)
+    return are_names and all(entry is None or isinstance(entry, str | int | float) for entry in columns.values())
 
 
 @dataclass(frozen=True)

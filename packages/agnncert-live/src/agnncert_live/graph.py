@@ -39,9 +39,11 @@ from agnncert_live.conversion import (
 )
 from agnncert_live.core import NO_TARGET, AddressedEvent, Answers, Beginning, Core, Outcome, Prepared, Subject
 from agnncert_live.divided import DividedCore
+from agnncert_live.edge_rules import EdgeRules
 from agnncert_live.events import Applied, Event, events_of
 from agnncert_live.journal import NOW, REMEMBERED, UNREADABLE, Journal, JournalContents, JournalError
 from agnncert_live.spent import Reference, Spent
+from agnncert_live.stacked import StackedCore
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ _EVENTS_AT_ONCE = 2_000  # that are applied together when a journal is read
 OUTCOMES = 100  # batches of which it is remembered what they did
 _LONGEST_ID = 250
 
-CORES: dict[str, type[Core[Any]]] = {"votes": DividedCore}  # by the kind of the defence
+CORES: dict[str, type[Core[Any]]] = {"votes": DividedCore, "stacked": StackedCore}  # by the kind of the defence
 
 
 class StoredGraph(NamedTuple):
@@ -61,6 +63,7 @@ class StoredGraph(NamedTuple):
     canonical_data: CanonicalData
     chosen: Targets
     dtypes: dict[str, torch.dtype]
+    rules: EdgeRules
     all_nodes: bool
     number: int
 
@@ -76,8 +79,8 @@ class LiveGraph:
         model: A trained module, in eval mode, as for ``certify``.
         data: The graph to begin with (a ``Data``), or a list of graphs; ideally with ``node_id``, without which no node
             can be deleted. Node task: may be None if the journal exists.
-        defence: As for ``certify``: ``EdgeCentric`` or ``NodeCentric``, with any settings, or a result of
-            ``choose_voting_rule`` or ``choose_threshold``.
+        defence: As for ``certify``: ``EdgeCentric`` or ``NodeCentric``, with any settings, ``StackedVotes``, or a
+            result of ``choose_voting_rule`` or ``choose_threshold``.
         voting_rule: As for ``certify``.
         targets: Mask or row numbers of the nodes (graphs) that are kept certified. When not given, all of them are, and
             nodes that are added as well.
@@ -180,7 +183,7 @@ class LiveGraph:
         targets: TargetChoice,
         *,
         all_nodes: bool,
-        dtypes: dict[str, torch.dtype] | None = None,
+        stored: StoredGraph | None = None,
     ) -> Core[Any]:
         """Returns the core of a graph, with labels and radii.
 
@@ -189,12 +192,15 @@ class LiveGraph:
             chosen: The targets in canonical form.
             targets: The targets as they were given.
             all_nodes: Whether nodes that are added become targets.
-            dtypes: Types of numbers as a journal states them; those of the data when not given.
+            stored: What a journal states about the graph; what the data says when not given.
         """
         task = canonical_data.task
         store = store_of(canonical_data, chosen, targets, self._core_class.subgraphs(self.defence, task))
-        if dtypes is not None:
-            store.dtypes = dtypes
+        if stored is not None:
+            store.dtypes = stored.dtypes
+            store.rules = stored.rules
+        elif task == "node":
+            store.rules = EdgeRules.of(canonical_data.data, chosen.graph, self.defence)
         y = None
         size = len(chosen.positions)
         if task == "node":
@@ -219,7 +225,13 @@ class LiveGraph:
         """Returns the graph as a journal keeps it."""
         core = self._core
         written = write_graph(core.store, core.y if self.task == "node" else None)
-        header = {**written.header, "task": self.task, "number": self.number, "all": core.all_nodes}
+        header = {
+            **written.header,
+            "task": self.task,
+            "number": self.number,
+            "all": core.all_nodes,
+            "rules": core.store.rules.to_json(),
+        }
         return WrittenGraph(header, {**written.arrays, "rows": core.target_rows()})
 
     def _snapshot(self) -> None:
@@ -234,7 +246,7 @@ class LiveGraph:
             raise GraphError("the journal is about a set of graphs: pass the data that it was begun with.")
         stored = self._read(header, arrays)
         self._core = self._new_core(
-            stored.canonical_data, stored.chosen, stored.chosen.rows, all_nodes=stored.all_nodes, dtypes=stored.dtypes
+            stored.canonical_data, stored.chosen, stored.chosen.rows, all_nodes=stored.all_nodes, stored=stored
         )
         self.number = stored.number
         for digest in contents.graphs.keys() - {NOW}:
@@ -263,6 +275,7 @@ class LiveGraph:
             if task not in ("node", "graph") or type(number) is not int or number < 0:
                 raise ValueError("its statements about the graph make no sense")
             dtypes = _read_dtypes(header, arrays)
+            rules = EdgeRules.from_json(header["rules"])
             written = WrittenGraph(dict(header), arrays)
             if task == "graph":
                 canonical_data = prepared(read_graphs(written, self._given, rows), rows)
@@ -270,7 +283,7 @@ class LiveGraph:
                 canonical_data = prepared(read_node_data(written))
             keeps_loops = self._core_class.subgraphs(self.defence, task).keeps_loops
             chosen = canonical_data.targets(rows, keeps_loops)  # refuses odd rows
-            return StoredGraph(canonical_data, chosen, dtypes, header["all"] is True, number)
+            return StoredGraph(canonical_data, chosen, dtypes, rules, header["all"] is True, number)
         except UNREADABLE as error:
             raise JournalError(f"the journal holds a graph that cannot be used: {error!s:.200}") from error
 
@@ -319,6 +332,19 @@ class LiveGraph:
         """The certified radius of each target, shape ``[n]``."""
         with self._lock:
             return np.minimum(self._core.answers.radius[self._core.order()], self._core.largest_radius())
+
+    @property
+    def structure_radius(self) -> npt.NDArray[np.int64]:
+        """How many edges and nodes may be added or deleted for each target, shape ``[n]``; stacked votes alone.
+
+        Raises:
+            SettingsError: This kind of defence has one radius for all changes.
+        """
+        with self._lock:
+            radius = self._core.structure_radius()
+        if radius is None:
+            raise SettingsError(f"{self.defence} has one radius for all kinds of changes: ask for live.radius.")
+        return radius
 
     @property
     def tolerance(self) -> float | None:
@@ -395,7 +421,11 @@ class LiveGraph:
         with self._lock:
             if model_digest(self.model) != self._model_digest:
                 raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
-            return self._core.certificate()
+            certificate = self._core.certificate()
+            names = self._core.store.rules.class_names
+            if len(names) == certificate.num_classes:
+                return certificate.with_class_names(names)
+            return certificate
 
     def subscribe(
         self, listener: Callable[[Applied], None], below: float | None = None, flips: bool = False

@@ -14,7 +14,7 @@ import uvicorn
 
 from agnncert.certificates.file import read_contents
 from agnncert.certifier import certify
-from agnncert.cli.folder import find_run
+from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.settings import CertifySettings
 from agnncert.cli.studies import certified_model, study_of_run
 from agnncert.errors import SettingsError
@@ -76,11 +76,20 @@ def service_of_run(
     if model_digest(trained) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
     defence = defence_of_file(read_contents(folder.certificate), trained)
+    _note_repeated(folder, study.data)
     place = folder.path / JOURNAL if journal is None else Path(journal)
     live = defence.live(trained, study.data, journal=place)
     reference = _reference(live, study.data)
     about = folder.data
     return Service(live, reference, str(about.get("name") or "graph"), about.get("class_names"))
+
+
+def _note_repeated(folder: RunFolder, data: Any) -> None:
+    """Has the data say how repeated edges were combined, if the settings of the run do."""
+    steps = [step for step in folder.settings.values() if isinstance(step, dict)]
+    repeated = next((step["repeated"] for step in steps if step.get("repeated")), None)
+    if repeated is not None and getattr(data, "repeated", None) is None:
+        data.repeated = repeated
 
 
 def _reference(live: LiveGraph, data: Any) -> Certificate:

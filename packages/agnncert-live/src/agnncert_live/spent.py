@@ -18,6 +18,7 @@ from agnncert.errors import SettingsError
 from agnncert.graphs.perturbation import least_load
 from agnncert.proving.certificate import Certificate, everything_but_additions
 from agnncert.proving.evidence import VoteEvidence
+from agnncert_live.edge_rules import COUNT
 from agnncert_live.store import DirectedValues, Store, plain
 
 Array = npt.NDArray[Any]
@@ -232,12 +233,20 @@ class Reference:
             return budget
         return budget.but(edges_per_injected=least_load(edges_of_new_nodes))
 
-    def around(self, node: Node) -> Around:
-        """Returns the neighbours of a node that are new, lost or changed."""
+    def around(self, node: Node, by_pair: bool = False) -> Around:
+        """Returns the neighbours of a node that are new, lost or changed.
+
+        Args:
+            node: The node.
+            by_pair: Whether a new direction between two nodes that were joined already counts as a change, not as a new
+                neighbour. Defaults to False.
+        """
         around = Around()
         for pair in self._pairs_at.get(node, ()):
             neighbour = pair.second if pair.first == node.name else pair.first
             kinds = _kinds_of_change(self.pairs[pair], self._arcs(pair))
+            if by_pair and self.pairs[pair] and "add" in kinds:
+                kinds = {"change"}
             if "add" in kinds:
                 around.new.add(neighbour)
             if "delete" in kinds:
@@ -251,6 +260,13 @@ class Reference:
             if is_renewed and neighbour not in around.new and neighbour != node.name:
                 around.changed.add(neighbour)
         return around
+
+    def arcs_then_and_now(self, node: Node, neighbour: Id) -> Arcs:
+        """Returns the arcs between two nodes at the time of the reference, and those of now."""
+        first, second = sorted((node.name, neighbour), key=order_of)
+        pair = Pair(node.graph, first, second)
+        now = self._arcs(pair)
+        return (*self.pairs.get(pair, now), *now)
 
     def features_changed(self, node: Node) -> bool:
         """Whether a node has other features than then."""
@@ -275,7 +291,7 @@ class Reference:
 def _all_arcs(store: Store) -> dict[Pair, Arcs]:
     """Returns the arcs between all pairs of joined nodes, as ``Reference._arcs`` gives them for one."""
     ends, values = store.all_arcs()
-    columns = [[plain(row) for row in value] for value in values.values()]
+    columns = [[plain(row) for row in value] for name, value in values.items() if name != COUNT]
     arcs_of_pair: dict[Pair, list[DirectedValues]] = {}
     for k, (source, head) in enumerate(ends.T.tolist()):
         source_name = store.nodes.name(source)

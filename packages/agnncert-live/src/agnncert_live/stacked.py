@@ -1,225 +1,315 @@
-"""``LiveStackedVotes``: labels and radii of stacked votes on a graph that changes, current after every event."""
+"""``StackedCore``: keeps the labels and radii of stacked votes current while the graph changes.
 
-import threading
-from typing import Any
+An edge changes the sums of its two ends, and with two levels also those of their neighbours. Nothing else is counted
+again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-import agnncert as ac
-from agnncert.certificates.ids import encode_id, id_array
+from agnncert.auditing.model_audit import Locality
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.ids import id_array
+from agnncert.defence import CertifyOptions, Defence, GraphData, Model
 from agnncert.divisions.edge import PerEdge
-from agnncert.errors import AgnncertError, IdError, ModelContractError, SettingsError
+from agnncert.errors import ModelContractError, SettingsError
+from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import prepared
-from agnncert.models.digest import model_digest
-from agnncert.proving.certificate import Certificate
+from agnncert.proving.certificate import Certificate, Decision, everything_but_additions
+from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.defence import StackedVotes, audit_own, require_stacked
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import StackedModel
-from agnncert_live.conversion import data_of, store_of
-from agnncert_live.events import Applied, Moved, events_of
+from agnncert_live.core import Beginning, Core, Subject, as_array
 from agnncert_live.rows import grown
+from agnncert_live.spent import Around, Node, Reference, Spent
 from agnncert_live.subgraphs import Subgraphs
 
 Array = npt.NDArray[Any]
 
-PART = 2**14  # nodes whose votes are counted together
+NODES_AT_ONCE = 2**14  # whose votes are counted together
 
 
-class LiveStackedVotes:
-    """A graph with stacked votes whose labels and radii are current after every event.
+class StackedAnswers(NamedTuple):
+    """Label, radius and structure radius of some nodes, by slot."""
 
-    After any sequence of events they are those of ``ac.certify`` on :meth:`data`. An edge changes the sums of its two
-    ends; with two levels also those of their neighbours. Nothing else is counted again. The model stays as it is. All
-    methods may be called from several threads.
+    slots: Array
+    label: Array
+    radius: Array
+    structure_radius: Array
+
+
+class Edges(NamedTuple):
+    """Some edges: the slots of the nodes that they join, shape ``[2, m]``, and what they carry, by name."""
+
+    ends: Array
+    values: dict[str, Array]
+
+
+class StackedCore(Core[StackedAnswers]):
+    """A graph with the labels and radii of its targets, under stacked votes.
 
     Args:
-        model: What ``fit(model, data, StackedVotes(…))`` returned, in eval mode.
-        data: The graph to begin with (a ``Data``), ideally with ``node_id``, without which no node can be deleted.
-
-    Raises:
-        ModelContractError: The model breaks an assumption of the proof.
-        GraphError: The graph cannot be certified as it is.
+        subject: The graph and its targets.
+        beginning: The model and the defence.
+        locality: How it is known that the models without edges classify each row by itself.
     """
 
-    def __init__(self, model: StackedModel, data: Data) -> None:
+    def __init__(self, subject: Subject, beginning: Beginning, locality: Locality) -> None:
+        super().__init__(subject)
+        self.model = _stacked_model(beginning.model)
+        self.defence = beginning.defence
+        self.locality = locality
+        self._id_kind = beginning.chosen.id_kind
+        self._structure_radius = np.zeros(len(self.store.nodes.alive), dtype=np.int64)
+
+    @classmethod
+    def subgraphs(cls, defence: Defence, task: Task) -> Subgraphs:
+        """Returns a subgraph for each pair of nodes: one vote reads one pair.
+
+        Raises:
+            SettingsError: Graphs are to be classified.
+        """
+        if task != "node":
+            raise SettingsError("stacked votes classify nodes: for graphs, pass a division.")
+        return Subgraphs(PerEdge(), task)
+
+    @classmethod
+    def identity(cls, defence: Defence, tolerance: float | None) -> dict[str, str]:
+        """Returns the defence, by which a journal knows it. Thresholds are a part of the model.
+
+        Raises:
+            SettingsError: A tolerance is given, which stacked votes do not have.
+        """
+        if tolerance is not None:
+            raise SettingsError(f"tolerance={tolerance:g}: {defence} has no such setting; leave it out.")
+        return {"defence": str(defence)}
+
+    @classmethod
+    def begin(cls, subject: Subject, beginning: Beginning) -> "StackedCore":
+        """Audits the models without edges and returns the core.
+
+        Raises:
+            ModelContractError: The model is of another kind, or breaks an assumption of the proof.
+        """
+        model = _stacked_model(beginning.model)
         require_stacked(model, model.defence)
-        ready = prepared(data)
-        audit_own(model, ready.data)
-        self.model, self._digest = model, model_digest(model)
-        self._lock = threading.RLock()
-        self._store = store_of(ready, ready.targets(None), None, Subgraphs(PerEdge(), "node"))
-        y = getattr(ready.data, "y", None)
-        self._y = None if y is None else torch.as_tensor(y).detach().cpu().numpy().copy()
-        self.number = 0  # events that have been applied
-        self._answers = np.zeros((0, 3), dtype=np.int64)  # by slot: label, radius, structure radius
-        self._keep(self._living(), self._counted(self._living()))
+        if str(beginning.defence) != str(model.defence):
+            raise ModelContractError(
+                f"the model was made for {model.defence}, got {beginning.defence}: pass model.defence."
+            )
+        return cls(subject, beginning, audit_own(model, beginning.canonical_data.data))
 
-    def _living(self) -> Array:
-        """Slots of the nodes, in the order of rows."""
-        return np.asarray(self._store.nodes.in_order(), dtype=np.int64)
+    # A batch.
 
-    @property
-    def targets(self) -> npt.NDArray[Any]:
-        """Ids of the nodes, in the order of all that is said about them."""
-        with self._lock:
-            return id_array([self._store.nodes.name(slot) for slot in self._living().tolist()])
+    def compute_all(self) -> None:
+        """Computes the labels and radii of all targets."""
+        targets = self.order()
+        self._keep_answers(self._count(targets))
 
-    @property
-    def label(self) -> npt.NDArray[np.int64]:
-        """The label of each node, shape ``[n]``."""
-        with self._lock:
-            return self._column(0)
+    def _compute_affected(self) -> StackedAnswers:
+        touched = self._touched_nodes()
+        return self._count(touched[self.answers.is_target[touched]])
 
-    @property
-    def radius(self) -> npt.NDArray[np.int64]:
-        """How many changes of any kind each node withstands, shape ``[n]``."""
-        with self._lock:
-            return self._column(1)
+    def _touched(self, computed: StackedAnswers) -> Array:
+        return computed.slots
 
-    @property
-    def structure_radius(self) -> npt.NDArray[np.int64]:
-        """How many edges and nodes may be added or deleted, shape ``[n]``."""
-        with self._lock:
-            return self._column(2)
+    def _keep(self, computed: StackedAnswers) -> None:
+        self._structure_radius = grown(self._structure_radius, len(self.store.nodes.alive))
 
-    def _column(self, number: int) -> npt.NDArray[np.int64]:
-        return np.asarray(self._answers[self._living(), number], dtype=np.int64)
+    def _answer(self, targets: Array, computed: StackedAnswers) -> None:
+        self._keep_answers(computed)
 
-    def __len__(self) -> int:
-        with self._lock:
-            return len(self._living())
+    def _keep_answers(self, answers: StackedAnswers) -> None:
+        self.answers.label[answers.slots] = answers.label
+        self.answers.radius[answers.slots] = answers.radius
+        self._structure_radius[answers.slots] = answers.structure_radius
 
-    def __getitem__(self, target: Any) -> dict[str, int]:
-        """Label, radius and structure radius of one node, by its id."""
-        with self._lock:
-            slot = self._store.nodes.find(0, encode_id(target.item() if hasattr(target, "item") else target))
-            if slot is None:
-                raise IdError(f"there is no node {target!r:.60}: there are {len(self):,}, by their ids.")
-            return dict(zip(("label", "radius", "structure_radius"), self._answers[slot].tolist(), strict=True))
+    def _undone(self) -> None:
+        """Nothing was kept beside the graph."""
 
-    def data(self) -> Data:
-        """The graph as it is, with ``x``, ``edge_index``, edge values, ``node_id`` and ``y``."""
-        with self._lock:
-            graph = data_of(self._store, "node", self._y, None, np.zeros(1, dtype=np.int64))
-            assert isinstance(graph, Data)
-            return graph
+    def _touched_nodes(self) -> Array:
+        """Returns living nodes whose scores may differ: ends of changed edges, and neighbours of changed features."""
+        batch = self.store.batch
+        ends = np.unique(self.store.union.node[as_array(batch.ends)]).astype(np.int64)
+        touched = np.union1d(ends, self._with_neighbours(as_array(batch.features)))
+        if self.model.defence.levels == 2:
+            touched = self._with_neighbours(touched)
+        return np.asarray(touched[self.store.nodes.alive[touched]], dtype=np.int64)
+
+    def _with_neighbours(self, slots: Array) -> Array:
+        """Returns some nodes and their neighbours, sorted."""
+        return np.union1d(slots, self._edges_at(slots).ends.ravel())
+
+    def _edges_at(self, slots: Array) -> Edges:
+        """Returns all edges at some nodes."""
+        union = self.store.union
+        copies = union.of_node.gather(slots)[0]
+        arriving = union.arriving.gather(copies)[0]
+        leaving = union.leaving.gather(copies)[0]
+        arcs = np.unique(np.concatenate([arriving, leaving]))
+        return Edges(union.ends(arcs), {name: value[arcs] for name, value in union.values.items()})
+
+    def _count(self, slots: Array) -> StackedAnswers:
+        """Counts the votes of some nodes."""
+        label = np.zeros(len(slots), dtype=np.int64)
+        radius = np.zeros(len(slots), dtype=np.int64)
+        structure_radius = np.zeros(len(slots), dtype=np.int64)
+        for first in range(0, len(slots), NODES_AT_ONCE):
+            part = slice(first, first + NODES_AT_ONCE)
+            evidence = self._evidence(slots[part])
+            label[part], radius[part] = evidence.label_and_radius()
+            structure_radius[part] = evidence.structure_radius()
+        return StackedAnswers(slots, label, radius, structure_radius)
+
+    def _evidence(self, slots: Array) -> StackedEvidence:
+        """Returns the evidence about some nodes, from the part of the graph that they depend on."""
+        center = slots
+        if self.model.defence.levels == 2:
+            center = self._with_neighbours(slots)
+        edges = self._edges_at(center)
+        around = np.union1d(center, edges.ends.ravel())
+        graph = Data(
+            x=torch.from_numpy(self.store.nodes.x[around]),
+            edge_index=torch.from_numpy(np.searchsorted(around, edges.ends)),
+            **{name: torch.from_numpy(value) for name, value in edges.values.items()},
+        )
+        chosen = prepared(graph).targets(np.searchsorted(around, slots))
+        evidence = StackedEvidence(**stacked_counts(self.model, chosen))
+        return replace(evidence, ids=self._id_kind)
+
+    # What is asked.
+
+    def largest_radius(self) -> int:
+        """Returns a number that no radius reaches: radii are not cut."""
+        return int(np.iinfo(np.int64).max)
+
+    def structure_radius(self) -> Array:
+        """Returns how many edges and nodes may be added or deleted, for each target."""
+        return np.asarray(self._structure_radius[self.order()])
+
+    def decision(self, target: int) -> Decision:
+        """Returns what is proved about one target."""
+        evidence = self._evidence(np.array([target]))
+        claim = make_stacked_claim(evidence, locality=self.locality, notes=(str(self.model.defence),))
+        truth = self.truth_of(target)
+        certificate = Certificate(
+            claim,
+            evidence,
+            id_array([self.id_of(target)]),
+            np.array([self.row_of(target)]),
+            None if truth is None else np.array([truth]),
+            np.array([self.degree(target)]),
+        )
+        return certificate[self.id_of(target)]
 
     def certificate(self) -> Certificate:
-        """The certificate of the graph as it is, by ``certify``: one pass over the nodes and one sum over the edges.
-
-        Raises:
-            ModelContractError: The model has been altered since.
-        """
-        with self._lock:
-            if model_digest(self.model) != self._digest:
-                raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
-            return ac.certify(self.model, self.data(), self.model.defence)
-
-    def apply(self, changes: Any) -> Applied:
-        """Applies events, all of them or, if one cannot be applied, none.
-
-        Args:
-            changes: A ``Perturbation``, an ``Event``, or several of them, applied in order.
-
-        Returns:
-            What became of them: labels that flipped, radii that fell.
-
-        Raises:
-            GraphError: An event cannot be applied; says which and why. Nothing has changed.
-        """
-        with self._lock:
-            events, store = list(events_of(changes)), self._store
-            try:
-                for index, event in enumerate(events):
-                    try:
-                        store.apply(event, 0 if event.graph is None else -1)
-                    except AgnncertError as error:
-                        raise type(error)(f"event {index} ({event.kind}): {error}") from error
-                touched = self._touched()
-                answers = self._counted(touched)
-            except BaseException:
-                store.rollback()
-                store.end_batch()
-                raise
-            born, names = store.batch.added, store.nodes.name
-            gone = tuple(
-                names(slot) for slot in store.batch.maybe_dead if slot not in born and not store.nodes.alive[slot]
-            )
-            moved = []
-            for slot, now in zip(touched.tolist(), answers.tolist(), strict=True):
-                old = [None, None] if slot in born else self._answers[slot].tolist()
-                if old[:2] != now[:2]:
-                    moved.append(Moved(names(slot), (old[0], now[0]), (old[1], now[1])))
-            self._keep(touched, answers)
-            store.end_batch()
-            self.number += len(events)
-            return Applied(self.number, len(events), moved=tuple(moved), gone=gone)
-
-    def _keep(self, slots: Array, answers: Array) -> None:
-        size = len(self._store.nodes.alive)
-        self._answers = grown(self._answers, size)
-        self._answers[slots] = answers
-        if self._y is not None:
-            self._y = grown(self._y, size)
-            self._y[list(self._store.batch.added)] = False if self._y.dtype == bool else -1
-
-    def _touched(self) -> Array:
-        """Nodes whose scores may be others: both ends of a changed edge, and neighbours of changed features."""
-        now, nodes = self._store.batch, self._store.nodes
-        ends = np.unique(self._store.union.node[np.fromiter(now.ends, dtype=np.int64)]).astype(np.int64)
-        changed = np.fromiter(now.features, dtype=np.int64)
-        reached = np.union1d(ends, self._near(changed))
-        if self.model.defence.levels == 2:
-            reached = self._near(reached)
-        return np.asarray(reached[nodes.alive[reached]], dtype=np.int64)
-
-    def _near(self, slots: Array) -> Array:
-        """Some living nodes and their neighbours."""
-        ends = self._arcs(slots)[0]
-        return np.union1d(slots, ends.ravel())
-
-    def _arcs(self, slots: Array) -> tuple[Array, dict[str, Array]]:
-        """All edges at some nodes: the nodes that they join, shape ``[2, m]``, and what they carry."""
-        union = self._store.union
-        copies = union.of_node.gather(slots)[0]
-        arcs = np.unique(np.concatenate([union.arriving.gather(copies)[0], union.leaving.gather(copies)[0]]))
-        return union.ends(arcs), {name: value[arcs] for name, value in union.values.items()}
-
-    def _counted(self, slots: Array) -> Array:
-        """Label and radii of some nodes, from the part of the graph that they depend on, shape ``[n, 3]``."""
-        found = np.zeros((len(slots), 3), dtype=np.int64)
-        for first in range(0, len(slots), PART):
-            part = slots[first : first + PART]
-            center = self._near(part) if self.model.defence.levels == 2 else part
-            ends, values = self._arcs(center)
-            around = np.union1d(center, ends.ravel())
-            graph = Data(
-                x=torch.from_numpy(self._store.nodes.x[around]),
-                edge_index=torch.from_numpy(np.searchsorted(around, ends)),
-                **{name: torch.from_numpy(value) for name, value in values.items()},
-            )
-            chosen = prepared(graph).targets(np.searchsorted(around, part))
-            evidence = StackedEvidence(**stacked_counts(self.model, chosen))
-            label, radius = evidence.label_and_radius()
-            found[first : first + PART] = np.stack([label, radius, evidence.structure_radius()], axis=1)
-        return found
-
-
-def live_stacked(defence: StackedVotes, model: StackedModel, data: Data, **settings: Any) -> LiveStackedVotes:
-    """Returns the live graph of stacked votes.
-
-    Raises:
-        SettingsError: A setting is given, such as ``journal``, that live stacked votes do not have yet.
-    """
-    if settings:
-        named = ", ".join(f"{name}={value!r:.60}" for name, value in settings.items())
-        raise SettingsError(
-            f"{named}: live stacked votes are kept in this process alone, without journal, alerts and service. Apply "
-            "events to agnncert_live.LiveStackedVotes(model, data)."
+        """Returns the certificate of the graph as it is: one pass over the nodes and one sum over the edges."""
+        certificate = self.defence.certify(self.model, self.data(), self.target_rows(), CertifyOptions())
+        evidence = certificate.evidence
+        assert isinstance(evidence, StackedEvidence)
+        self._keep_answers(
+            StackedAnswers(self.order(), certificate.label, certificate.radius, evidence.structure_radius())
         )
-    require_stacked(model, defence)
-    return LiveStackedVotes(model, data)
+        return certificate
+
+    def proves(self, certificate: Certificate) -> bool:
+        """Whether a certificate is one of stacked votes with these settings."""
+        return certificate.claim.notes == (str(self.model.defence),)
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """The defence, by name."""
+        return {"defence": str(self.defence)}
+
+    def spent(self, reference: Reference, since: Certificate, target: int) -> Spent:
+        """Returns what has happened to a target since a reference, beside what that is proof against."""
+        name = self.id_of(target)
+        node = Node(0, name)
+        place = since.position[name]
+        evidence = _evidence_of_one(since, place)
+        around = reference.around(node, by_pair=True)
+        features_changed = reference.features_changed(node)
+        cost = reference.cost(0, name)
+        radius = int(since.radius[place])
+        proved_by: list[str] = []
+        votes_moved = None
+        if self.model.defence.levels == 1:
+            votes_moved = len(around.new) + len(around.lost) + len(around.changed)
+        if not self._trusted_edges_changed(reference, node, around):
+            if votes_moved is not None and votes_moved <= radius and not features_changed:
+                proved_by.append("radius")
+            near = _budget_near_target(around, features_changed)
+            if votes_moved is not None and bool(evidence.holds(near)[0]):
+                proved_by.append("new neighbours")
+            if bool(evidence.holds(cost)[0]):
+                proved_by.append("budget")
+        most_new = evidence.max_certified("add_edges", everything_but_additions(since.claim.ids))
+        return Spent(
+            target=name,
+            label=(int(since.label[place]), int(self.answers.label[target])),
+            radius=radius,
+            votes_moved=votes_moved,
+            new_neighbours=len(around.new),
+            lost_neighbours=len(around.lost),
+            changed_neighbours=len(around.changed),
+            withstands_new_neighbours=float(most_new[0]),
+            cost=cost,
+            proved_by=tuple(proved_by),
+        )
+
+    def _trusted_edges_changed(self, reference: Reference, node: Node, around: Around) -> bool:
+        """Whether a trusted edge of a target changed, or a neighbour at one: no statement allows for that."""
+        column = self.model.defence.trusted
+        if column is None:
+            return False
+        values = list(self.store.union.values).index("edge_attr")
+        for neighbour in around.new | around.lost | around.changed:
+            for arc in reference.arcs_then_and_now(node, neighbour):
+                attributes = np.atleast_1d(arc.values[values])
+                if attributes[column] > 0:
+                    return True
+        return False
+
+
+def _budget_near_target(around: Around, features_changed: bool) -> Budget:
+    """Returns a budget that allows what happened at a target's neighbours. With one level nothing else matters."""
+    return Budget(
+        add_edges=len(around.new),
+        delete_edges=len(around.lost),
+        change_features=len(around.changed),
+        target_features=features_changed,
+    )
+
+
+def _evidence_of_one(certificate: Certificate, place: int) -> StackedEvidence:
+    evidence = certificate.evidence
+    if not isinstance(evidence, StackedEvidence):
+        raise SettingsError(
+            f"the reference holds evidence of the kind {evidence.kind!r}, and this live graph that of stacked votes."
+        )
+    one = evidence.part(np.array([place]))
+    assert isinstance(one, StackedEvidence)
+    return one
+
+
+def _stacked_model(model: Model) -> StackedModel:
+    if not isinstance(model, StackedModel):
+        raise ModelContractError(
+            f"StackedVotes certifies models that fit(model, data, StackedVotes(…)) returns, got {type(model).__name__}."
+        )
+    return model
+
+
+def live_stacked(defence: StackedVotes, model: StackedModel, data: GraphData | None, **settings: Any) -> Any:
+    """Returns the ``LiveGraph`` of stacked votes; ``settings`` are arguments of ``LiveGraph``."""
+    from agnncert_live.graph import LiveGraph
+
+    return LiveGraph(model, data, defence, **settings)

@@ -1,7 +1,8 @@
 """``Store``: a graph in numbered slots with its union of subgraphs. Events are checked, applied and rolled back."""
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from agnncert.certificates.votes import ABSTAIN
 from agnncert.errors import GraphError, IdError
 from agnncert.graphs.checks import WIDE
 from agnncert.graphs.perturbation import as_numbers
+from agnncert_live.edge_rules import COUNT, EdgeRules, swap_halves
 from agnncert_live.events import Event
 from agnncert_live.nodes import Nodes
 from agnncert_live.rows import grown
@@ -82,6 +84,7 @@ class Store:
         subgraphs: What the division does.
         nodes: The nodes and their features.
         union: Copies and arcs.
+        rules: How the values of edges were made.
         dtypes: Types of numbers in the user's data, for "x" and for the names of edge values.
         loops: Values of self-loops that the division drops, by node. They belong to the data all the same.
         has_vote: Whether each copy has a vote (graph task: that of its subgraph).
@@ -98,6 +101,7 @@ class Store:
     """
 
     def __init__(self, subgraphs: Subgraphs, nodes: Nodes, union: Union, dtypes: dict[str, torch.dtype]) -> None:
+        self.rules = EdgeRules()
         self.subgraphs = subgraphs
         self.nodes = nodes
         self.union = union
@@ -129,6 +133,8 @@ class Store:
         """
         if graph < 0:
             raise GraphError(self._wrong_graph(event))
+        if event.columns is not None:
+            event = replace(event, columns=None, value=self.rules.encode(event.kind, event.columns))
         _ACTIONS[event.kind](self, event, graph)
 
     def _wrong_graph(self, event: Event) -> str:
@@ -212,12 +218,14 @@ class Store:
         u_is_smaller = order_of(self.nodes.name(u)) <= order_of(self.nodes.name(v))
         if u == v and not self.subgraphs.keeps_loops:
             for carried in self.loops.get(u, ()):
-                yield DirectedValues(u_is_smaller, tuple(plain(value) for value in carried.values()))
+                values = tuple(plain(value) for name, value in carried.items() if name != COUNT)
+                yield DirectedValues(u_is_smaller, values)
             return
         for source, head in dict.fromkeys([(u, v), (v, u)]):
             from_smaller_id = (source == u) == u_is_smaller
             for arc in self.arcs(source, head).tolist():
-                values = tuple(plain(column[arc]) for column in self.union.values.values())
+                columns = self.union.values.items()
+                values = tuple(plain(column[arc]) for name, column in columns if name != COUNT)
                 yield DirectedValues(from_smaller_id, values)
 
     def all_arcs(self) -> tuple[Array, dict[str, Array]]:
@@ -251,6 +259,9 @@ class Store:
 
     def _add_edge(self, event: Event, graph: int) -> None:
         u, v = self._find_pair(event, graph)
+        if self.rules.halves and u != v:
+            self._add_half(event, u, v)
+            return
         ways = [(u, v)]
         if not event.directed and u != v:
             ways.append((v, u))
@@ -264,13 +275,18 @@ class Store:
 
     def _values_of_new_edge(self, event: Event) -> EdgeValues:
         names = list(self.union.values)
-        if event.value is not None and not names:
+        first = self._first_value
+        if event.value is not None and first is None:
             raise GraphError("the graph has neither edge_weight nor edge_attr: an added edge takes no value.")
-        values = {name: self.edge_value(name, 1) for name in names[1:]}
-        if names:
-            first = 1 if event.value is None else event.value
-            values = {names[0]: self.edge_value(names[0], first), **values}
-        return values
+        given = {name: 1 for name in names}
+        if first is not None and event.value is not None:
+            given[first] = event.value
+        return {name: self.edge_value(name, value) for name, value in given.items()}
+
+    @property
+    def _first_value(self) -> str | None:
+        """The name of the values that events carry: weights if there are any, else attributes; None without both."""
+        return next((name for name in self.union.values if name != COUNT), None)
 
     def _delete_edge(self, event: Event, graph: int) -> None:
         u, v = self._find_pair(event, graph)
@@ -281,14 +297,148 @@ class Store:
     def _change_edge(self, event: Event, graph: int) -> None:
         u, v = self._find_pair(event, graph)
         self._require_edge(event, u, v, "change")
-        first = next(iter(self.union.values), None)
+        first = self._first_value
         if first is None:
             self._set_copies_of_edge(event, u, v)
             return
+        if self.rules.halves and u != v:
+            self._change_half(event, u, v)
+            return
+        if event.directed and not self._has_arc(u, v):
+            raise GraphError(
+                f"cannot change the edge from {event.node!r:.60} to {event.other!r:.60}: none leads in this direction."
+            )
         value = self.edge_value(first, event.value)
+        keeps_mark = self._lacks_mark(first, _tensor(event.value, "the value of an edge"))
         self._tell_pair(u, v)
         for arc in self._remove_arcs_between(u, v):
-            self._add_arc(arc._replace(values={**arc.values, first: value}))
+            if event.directed and (arc.source, arc.head) != (u, v):
+                self._add_arc(arc)
+                continue
+            new = np.array(value)
+            if keeps_mark:
+                new[-1] = arc.values[first][-1]
+            self._add_arc(arc._replace(values={**arc.values, first: new}))
+
+    # Rows that hold both directions: the values of one's own direction, then those of the other one.
+
+    def _row_between(self, u: int, v: int) -> Arc:
+        """Returns the edge from one node to another; zeros if the two are not joined."""
+        arcs = self.arcs(u, v)
+        if len(arcs):
+            return Arc(u, v, {name: column[arcs[0]].copy() for name, column in self.union.values.items()})
+        zeros = {name: np.zeros(column.shape[1:], dtype=column.dtype) for name, column in self.union.values.items()}
+        return Arc(u, v, zeros)
+
+    def _is_half_empty(self, arc: Arc) -> bool:
+        half = arc.values["edge_attr"][: self.rules.halves]
+        return not half.any() and not (COUNT in arc.values and arc.values[COUNT][0])
+
+    def _row_or_half(self, event: Event, old: Arc) -> Array:
+        """Returns the whole row of an edge after an event that has the values of one direction, or of both."""
+        halves = self.rules.halves
+        row = old.values["edge_attr"].copy()
+        given = 1 if event.value is None else event.value
+        value = _tensor(given, "edge_attr of an edge")
+        if tuple(value.shape) in ((), (halves,)):
+            half = _finite(value.to(self.dtypes["edge_attr"]), row.dtype, "edge_attr of an edge")
+            row[:halves] = half
+            return np.asarray(row)
+        return np.array(self.edge_value("edge_attr", given))
+
+    def _add_half(self, event: Event, u: int, v: int) -> None:
+        old = self._row_between(u, v)
+        is_whole_row = event.value is not None and np.size(event.value) > self.rules.halves
+        is_there = self._has_arc(u, v) if is_whole_row else not self._is_half_empty(old)
+        if is_there:
+            raise GraphError(f"cannot add the edge ({event.node!r:.60}, {event.other!r:.60}): it is there already.")
+        values = {**old.values, "edge_attr": self._row_or_half(event, old)}
+        if COUNT in values:
+            values[COUNT] = self._counts_after(old, is_whole_row)
+        self._put_both(Arc(u, v, values))
+
+    def _counts_after(self, old: Arc, is_whole_row: bool) -> Array:
+        counts = old.values[COUNT].copy()
+        counts[0] = 1
+        if is_whole_row:
+            counts[1] = 1
+        return np.asarray(counts)
+
+    def _change_half(self, event: Event, u: int, v: int) -> None:
+        old = self._row_between(u, v)
+        self._put_both(old._replace(values={**old.values, "edge_attr": self._row_or_half(event, old)}))
+
+    def _put_both(self, arc: Arc) -> None:
+        """Writes an edge and the edge of the other direction, whose halves are swapped."""
+        swapped = dict(arc.values)
+        swapped["edge_attr"] = swap_halves(arc.values["edge_attr"], self.rules.halves)
+        if COUNT in swapped:
+            swapped[COUNT] = swapped[COUNT][::-1]
+        self._tell_pair(arc.source, arc.head)
+        self._remove_arcs_between(arc.source, arc.head)
+        self._add_arc(arc)
+        self._add_arc(Arc(arc.head, arc.source, swapped))
+
+    # One more row of a table of edges.
+
+    def _record_edge(self, event: Event, graph: int) -> None:
+        u, v = self._find_pair(event, graph)
+        if u == v:
+            raise GraphError(f"cannot record an edge of the node {event.node!r:.60} with itself.")
+        if self._is_trusted(u, v) or self._is_trusted(v, u):
+            raise GraphError("the pair is trusted: rows that join it again are left out, as in training.")
+        if self._first_value is not None and event.value is None:
+            raise GraphError("an event record_edge needs a value, or columns: edges of this graph have values.")
+        if self.rules.halves:
+            self._record_half(event, u, v)
+            return
+        ways = [(u, v)] if event.directed else [(u, v), (v, u)]
+        values = self._values_of_new_edge(event)
+        recorded = [self._recorded(source, head, values) for source, head in ways]
+        self._tell_pair(u, v)
+        for arc in recorded:
+            for slot in self.arcs(arc.source, arc.head).tolist():
+                self._remove_arc(slot)
+            self._add_arc(arc)
+
+    def _is_trusted(self, source: int, head: int) -> bool:
+        if not self.rules.has_mark:
+            return False
+        marks = self.union.values["edge_attr"][self.arcs(source, head), -1]
+        return bool((marks > 0).any())
+
+    def _recorded(self, source: int, head: int, values: EdgeValues) -> Arc:
+        """Returns an edge after one more row of the table."""
+        arcs = self.arcs(source, head)
+        if len(arcs) > 1:
+            raise GraphError(f"there are {len(arcs)} copies of the edge, so no row can be combined with it.")
+        first = self._first_value
+        if not len(arcs) or first is None:
+            return Arc(source, head, values)
+        old = {name: column[arcs[0]].copy() for name, column in self.union.values.items()}
+        count = float(old[COUNT]) if COUNT in old else math.nan
+        combined = {**old, first: self.rules.combine(np.asarray(old[first]), count, np.asarray(values[first]))}
+        if COUNT in old:
+            combined[COUNT] = old[COUNT] + 1
+        return Arc(source, head, combined)
+
+    def _record_half(self, event: Event, u: int, v: int) -> None:
+        old = self._row_between(u, v)
+        if np.size(event.value) > self.rules.halves:
+            raise GraphError("an event record_edge has the values of one direction, from node to other.")
+        if self._is_half_empty(old):
+            self._add_half(event, u, v)
+            return
+        halves = self.rules.halves
+        new = self._row_or_half(event, old)[:halves]
+        row = old.values["edge_attr"].copy()
+        values = {**old.values, "edge_attr": row}
+        count = math.nan
+        if COUNT in values:
+            count = float(old.values[COUNT][0])
+            values[COUNT] = old.values[COUNT] + np.array([1, 0], dtype=old.values[COUNT].dtype)
+        row[:halves] = self.rules.combine(row[:halves], count, new)
+        self._put_both(Arc(u, v, values))
 
     def _set_copies_of_edge(self, event: Event, u: int, v: int) -> None:
         number = _tensor(event.value, "the number of copies of an edge").numpy()
@@ -463,6 +613,8 @@ class Store:
         where = f"{name} of an edge"
         value = _tensor(given, where)
         column = self.union.values[name]
+        if self._lacks_mark(name, value):
+            value = torch.cat([value, value.new_zeros(1)])
         if value.dim() and tuple(value.shape) != column.shape[1:]:
             raise GraphError(f"{where} has shape {tuple(value.shape)}, but the graph has {column.shape[1:]}.")
         old_dtype = self.dtypes[name]
@@ -474,6 +626,11 @@ class Store:
             self._set_column(name, dtype, column.astype(array_dtype))
         return numbers
 
+    def _lacks_mark(self, name: str, value: torch.Tensor) -> bool:
+        """Whether a row of attributes does not say whether the edge is trusted."""
+        width = self.union.values[name].shape[-1]
+        return self.rules.has_mark and name == "edge_attr" and tuple(value.shape) == (width - 1,)
+
     def _set_column(self, name: str, dtype: torch.dtype, column: Array) -> None:
         self.dtypes[name] = dtype
         self.union.values[name] = grown(column, len(self.union.source))
@@ -483,6 +640,7 @@ _ACTIONS: dict[str, Callable[[Store, Event, int], None]] = {
     "add_edge": Store._add_edge,
     "delete_edge": Store._delete_edge,
     "change_edge": Store._change_edge,
+    "record_edge": Store._record_edge,
     "add_node": Store._add_node,
     "delete_node": Store._delete_node,
     "change_features": Store._change_features,
