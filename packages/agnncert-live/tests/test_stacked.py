@@ -98,7 +98,8 @@ def test_a_batch_with_a_bad_event_changes_nothing():
 
 
 def test_a_node_that_comes_and_goes_in_one_batch_is_not_told_as_gone():
-    live = LiveStackedVotes(random_model(RULES["sum"], 3), sample(0))
+    model = random_model(RULES["sum"], 3)
+    live = LiveGraph(model, sample(0), model.defence)
     comes = [Event("add_node", "x", value=[1.0, 0, 0]), Event("add_edge", "x", "n0")]
     assert live.apply([*comes, Event("delete_node", "x")]).gone == ()
     live.apply(comes)
@@ -107,7 +108,8 @@ def test_a_node_that_comes_and_goes_in_one_batch_is_not_told_as_gone():
 
 def test_an_event_that_names_a_graph_is_refused():
     """There is one graph, and whoever names another one means other nodes."""
-    live = LiveStackedVotes(random_model(RULES["sum"], 3), sample(0))
+    model = random_model(RULES["sum"], 3)
+    live = LiveGraph(model, sample(0), model.defence)
     with pytest.raises(GraphError, match="names a graph"):
         live.apply(Event("change_features", "n0", value=[0.0, 1.0, 0.0], graph=0))
     assert live.number == 0
