@@ -5,6 +5,7 @@ and the model, ``recompute`` casts votes again.
 """
 
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +42,7 @@ class Verdict:
         compared: What the file was compared with in full: nothing, ``"data"``, or ``"data"`` and ``"model"``.
         warnings: What is no error but should be known: the file is used after the last day that it states, or before
             the first.
+        own_division: Name of the division if it is somebody's own, on whose word the certificate rests. Else empty.
     """
 
     holds: bool
@@ -49,6 +51,7 @@ class Verdict:
     not_checked: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    own_division: str = ""
 
     def __bool__(self) -> bool:
         return self.holds
@@ -63,7 +66,12 @@ class Verdict:
         return framed(paragraph(self._headline()) + table([], self._entries()))
 
     def _headline(self) -> str:
-        return _CONCLUSION[len(self.compared)] if self.holds else "The certificate is refused."
+        if not self.holds:
+            return "The certificate is refused."
+        conclusion = _CONCLUSION[len(self.compared)]
+        if not self.own_division:
+            return conclusion
+        return f"{conclusion} {_ON_WORD.format(self.own_division)}"
 
     def _entries(self) -> list[tuple[str, str]]:
         """Returns everything that was found, each with what it is."""
@@ -80,6 +88,10 @@ _CONCLUSION = (
     "The arithmetic of this file is consistent. Graph and model were not checked.",
     "The arithmetic of this file is consistent, and its targets are those of the graph. The model was not checked.",
     "The certificate holds for this graph and this model, under the assumptions that it states.",
+)
+_ON_WORD = (
+    "It rests on the word of the author of the division {:.80}: that its groups depend on ids alone, and that no "
+    "change moves more votes than it states."
 )
 
 
@@ -153,6 +165,7 @@ def _verify_file(
         (*findings.not_checked, *_never_checked(contents, findings)),
         () if findings.wrong else tuple(findings.compared),
         _warnings(contents),
+        _own_division(contents),
     )
     log.info("%s: %s", file, "refused" if findings.wrong else _CONCLUSION[len(verdict.compared)])
     return verdict
@@ -194,6 +207,17 @@ def _check(
     not_checked = [*found.not_checked, *_names_without_data(contents, data)]
     wrong = [*found.wrong, *_other_names(contents, data)]
     return contents, _Checked(wrong, both, not_checked, found.compared, found.notes_compared)
+
+
+def _own_division(contents: Contents) -> str:
+    """Returns the name of the division if no theorem of the library covers it, or an empty text.
+
+    The edge-centric division for changes of edges alone counts by stated costs too, and is the library's own.
+    """
+    theorem = str(contents.settings.get("theorem", ""))
+    division = contents.claim.division
+    is_built_in = re.fullmatch(r"edge-centric\(T=\d+, [^()]*edges only[^()]*\)", division) is not None
+    return division if theorem.startswith("custom/") and not is_built_in else ""
 
 
 def _labels(contents: Contents) -> str:

@@ -17,6 +17,7 @@ from agnncert.certificates.votes import Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import CertifyOptions
 from agnncert.divisions.base import Division
+from agnncert.divisions.stability import require_stable
 from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.checkpoint import StoredRanges
 from agnncert.engine.edges_by_group import EdgesByGroup
@@ -27,7 +28,7 @@ from agnncert.engine.structure import pair_facts
 from agnncert.engine.votes import Execution, compute_votes
 from agnncert.engine.workers import versions
 from agnncert.errors import SettingsError
-from agnncert.graphs.targets import Targets, prepared
+from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.models.digest import model_digest, settings_of, unchanged_digest
 from agnncert.progress import ReportProgress, follow
 from agnncert.proving.certificate import Certificate
@@ -59,7 +60,7 @@ def certify_division(
     require_tolerance(options.tolerance)
     memory_limit = parse_bytes(options.memory_limit)
     canonical_data = prepared(data, targets, compact=True)
-    chosen = canonical_data.targets(targets, division.self_loops)
+    chosen = _divisible(canonical_data, targets, division)
     settings_before = settings_of(model)
     report, audited_model = audited(model, canonical_data.data, division, canonical_data.task)
     report.require_fit(division.edges_only, one_at_a_time=engine == "naive")
@@ -117,6 +118,13 @@ def bind_audited(
     bound_model = bind(model, chosen.graph, chosen.task, audited_model)
     is_known = report.locality == "construction"
     return replace(bound_model, rounding=rounding_of(bound_model, chosen.graph, is_known))
+
+
+def _divisible(canonical_data: CanonicalData, targets: Any, division: Division) -> Targets:
+    """Returns the targets and their graph, or raises DivisionError if the division does not keep its groups there."""
+    chosen = canonical_data.targets(targets, division.self_loops)
+    require_stable(division, chosen.graph)
+    return chosen
 
 
 def _progress(options: CertifyOptions, chosen: Targets, division: Division) -> ReportProgress | None:

@@ -25,10 +25,12 @@ from agnncert.certificates.votes import ABSTAIN, VoteRecord, Votes, apply_voting
 from agnncert.defence import Engine, Findings, RecomputeOptions
 from agnncert.divided.certify import bind_audited
 from agnncert.divisions.base import Division
+from agnncert.divisions.stability import require_stable
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.spot_check import choose_votes, spot_check_pairs
 from agnncert.engine.structure import structure
 from agnncert.engine.votes import Execution, compute_votes
+from agnncert.errors import DivisionError
 from agnncert.graphs.targets import CanonicalData, Targets
 from agnncert.progress import ReportProgress, follow
 
@@ -56,7 +58,8 @@ def recompute_division(
     findings.wrong += wrong_targets(contents, chosen, ("graph", "model", "division"))
     if findings.wrong:
         return findings
-    findings.wrong += _wrong_division(contents.claim, record, division, chosen, options.seed)
+    unstable = _unstable_division(division, chosen)
+    findings.wrong += unstable or _wrong_division(contents.claim, record, division, chosen, options.seed)
     findings.checked.append("the graph, the targets with their ids, and the subgraphs in which they have edges")
     findings.compared.append("data")
     if "encoding" in contents.claim.digests and not chosen.encoding:
@@ -152,6 +155,15 @@ def _recheck(findings: Findings, run: _Run, here: Votes, options: RecomputeOptio
             f"subgraph {group} votes {again[differ[0]]}"
         )
     findings.checked.append(f"{len(pairs):,} of them once more, one subgraph at a time")
+
+
+def _unstable_division(division: Division, chosen: Targets) -> list[str]:
+    """Returns what is wrong if a division of the user's own does not keep its groups on this graph."""
+    try:
+        require_stable(division, chosen.graph)
+    except DivisionError as error:
+        return [str(error)]
+    return []
 
 
 def _wrong_division(

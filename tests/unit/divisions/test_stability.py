@@ -1,0 +1,172 @@
+"""Divisions of one's own that read more than ids, or promise what is free, are refused by certify and verify."""
+
+from dataclasses import dataclass
+
+import networkx as nx
+import pytest
+import torch
+
+import agnncert as ac
+from agnncert.divisions.stability import require_stable
+from agnncert.errors import DivisionError
+from agnncert.graphs.canonical import canonical
+from tests.support.local_zoo import zoo_data
+
+EDGES = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
+DATA = zoo_data()
+
+
+@dataclass(frozen=True)
+class Own(ac.Division):
+    """An honest division: the edge-centric groups, with costs."""
+
+    num_groups: int = 7
+
+    @property
+    def unit_costs(self):
+        return EDGES
+
+    def groups(self, graph):
+        return ac.EdgeCentric(self.num_groups).groups(graph)
+
+    def subgraph(self, graph, groups, index):
+        return graph.with_edges(groups == index)
+
+    def votes_moved(self, change, graph, target):
+        return len(change.add_edges) + len(change.delete_edges) + len(change.change_edges)
+
+
+class ByDegree(Own):
+    def groups(self, graph):
+        return torch.bincount(graph.edge_index[1], minlength=graph.num_nodes)[graph.edge_index].sum(0) % self.num_groups
+
+
+class ByRow(Own):
+    def groups(self, graph):
+        return graph.edge_index.sum(0) % self.num_groups
+
+
+class BySize(Own):
+    def groups(self, graph):
+        return (super().groups(graph) + graph.num_nodes) % self.num_groups
+
+
+class ByFeatures(Own):
+    def groups(self, graph):
+        return (graph.x[graph.edge_index[0], 0] > 0).long()
+
+
+class ByChance(Own):
+    def groups(self, graph):
+        return torch.randint(0, self.num_groups, (graph.num_edges,))
+
+
+class BySeed(Own):
+    """The same numbers each time, by the place of an edge in the list."""
+
+    def groups(self, graph):
+        generator = torch.Generator().manual_seed(0)
+        return torch.randint(0, self.num_groups, (graph.num_edges,), generator=generator)
+
+
+class ByCommunity(Own):
+    def groups(self, graph):
+        net = nx.Graph()
+        net.add_nodes_from(range(graph.num_nodes))
+        net.add_edges_from(graph.edge_index.t().tolist())
+        found = nx.community.louvain_communities(net, seed=0)
+        of_node = torch.zeros(graph.num_nodes, dtype=torch.int64)
+        for number, members in enumerate(found):
+            of_node[list(members)] = number
+        return of_node[graph.edge_index].sum(0) % self.num_groups
+
+
+class DerivedByDegree(ac.EdgeCentric):
+    """Derives from a built-in division, whose theorem it would borrow."""
+
+    def groups(self, graph):
+        return torch.bincount(graph.edge_index[1], minlength=graph.num_nodes)[graph.edge_index].sum(0) % self.num_groups
+
+
+UNSTABLE = {
+    "degrees": (ByDegree(), "edges were removed|edge was removed"),
+    "rows": (ByRow(), "rows were in another order"),
+    "number of nodes": (BySize(), "a lone node was added"),
+    "features": (ByFeatures(), "features of nodes changed"),
+    "chance": (ByChance(), "it was asked twice"),
+    "a seed": (BySeed(), "edges were removed|edge was removed"),
+    "communities": (ByCommunity(), "."),
+    "degrees, derived": (DerivedByDegree(7), "edges were removed|edge was removed"),
+}
+
+
+def model():
+    return ac.build_model("gcn", DATA, out_channels=3).eval()
+
+
+@pytest.mark.parametrize("name", UNSTABLE)
+def test_certify_refuses_groups_that_depend_on_more_than_ids(name):
+    division, when = UNSTABLE[name]
+    with pytest.raises(DivisionError, match=f"moved from group .* when .*({when})"):
+        ac.certify(model(), DATA, division, targets=[0, 1])
+
+
+class Free(Own):
+    @property
+    def unit_costs(self):
+        return EDGES | {"add_edges": 0}
+
+
+class Half(Own):
+    @property
+    def unit_costs(self):
+        return EDGES | {"add_edges": 0.5}
+
+
+class FreeNodes(Own):
+    @property
+    def unit_costs(self):
+        return EDGES | {"inject_nodes": 0}
+
+
+class NodesByEdges(Own):
+    @property
+    def unit_costs(self):
+        return EDGES | {"inject_nodes": 0, "edges_per_injected": 1}
+
+
+@pytest.mark.parametrize("division", [Free(), Half(), FreeNodes()], ids=lambda division: type(division).__name__)
+def test_certify_refuses_a_cost_of_nothing(division):
+    with pytest.raises(DivisionError, match="nothing is free"):
+        ac.certify(model(), DATA, division, targets=[0, 1])
+
+
+@pytest.mark.parametrize("division", [Own(), NodesByEdges(), ac.EdgeCentric(7, edges_only=True), ac.NodeCentric(7)])
+def test_an_honest_division_is_accepted(division):
+    require_stable(division, canonical(DATA))
+
+
+def test_verify_refuses_a_division_that_is_not_stable(tmp_path):
+    trained = model()
+    file = tmp_path / "own.cert"
+    ac.certify(trained, DATA, Own(), targets=[0, 1]).save(file)
+
+    @dataclass(frozen=True)
+    class Renamed(ByDegree):
+        def __str__(self):
+            return str(Own())
+
+    verdict = ac.verify(file, data=DATA, model=trained, defence=Renamed())
+    assert not verdict.holds
+    assert "Groups must depend on the ids" in str(verdict)
+
+
+def test_the_first_line_of_a_verdict_says_whose_word_it_rests_on(tmp_path):
+    trained = model()
+    for name, division in (("own", Own()), ("edges", ac.EdgeCentric(7, edges_only=True)), ("node", ac.NodeCentric(7))):
+        file = tmp_path / f"{name}.cert"
+        ac.certify(trained, DATA, division, targets=[0, 1]).save(file)
+        for verdict in (ac.verify(file), ac.verify(file, data=DATA, model=trained, defence=division)):
+            assert verdict.holds
+            first = str(verdict).splitlines()[0]
+            assert ("rests on the word of the author of the division Own" in first) == (name == "own")
