@@ -341,3 +341,58 @@ def test_memory_does_not_grow_with_events():
 def _joined(live, u, v):
     store = live._core.store
     return len(store.arcs(store.nodes.find(0, u), store.nodes.find(0, v))) > 0
+
+
+@pytest.mark.parametrize("changes", [{"kind": "delete_node", "node": "a"}, "delete a", b"delete a", 3], ids=repr)
+def test_what_is_no_event_and_no_list_of_events_is_refused_by_its_type(changes):
+    live = agnncert_live.LiveGraph(tiny_model(), lettered(), ac.EdgeCentric(3))
+    with pytest.raises(GraphError, match=f"found a {type(changes).__name__}"):
+        live.apply(changes)
+
+
+@pytest.mark.parametrize("ends", [("a", "f"), ("f", "a")], ids=repr)
+def test_a_pair_of_one_direction_is_deleted_whichever_end_is_named_first(ends):
+    live = agnncert_live.LiveGraph(tiny_model(), lettered(), ac.EdgeCentric(3))
+    arcs = live.data().num_edges
+    live.apply(
+        [
+            agnncert_live.Event("add_node", "f", value=[0.0, 1.0]),
+            agnncert_live.Event("add_edge", "f", "a", directed=True),
+        ]
+    )
+    assert live.data().num_edges == arcs + 1
+    live.apply(agnncert_live.Event("delete_edge", *ends))
+    assert live.data().num_edges == arcs
+    assert_current(live)
+
+
+def test_an_added_edge_has_the_value_that_it_comes_with_or_else_one():
+    data = lettered()
+    data.edge_weight = torch.full((data.num_edges,), 3.0)
+    live = agnncert_live.LiveGraph(
+        ac.build_model("gcn", data, hidden_channels=4, num_layers=1, out_channels=2).eval(), data, ac.EdgeCentric(3)
+    )
+    live.apply(
+        [
+            agnncert_live.Event("add_node", "f", value=[0.0, 1.0]),
+            agnncert_live.Event("add_edge", "f", "a"),
+            agnncert_live.Event("add_edge", "f", "b", 0.25),
+        ]
+    )
+    now = live.data()
+    names = list(now.node_id)
+    weight = {
+        (names[u], names[v]): w for (u, v), w in zip(now.edge_index.t().tolist(), now.edge_weight.tolist(), strict=True)
+    }
+    assert (weight["f", "a"], weight["a", "f"], weight["f", "b"], weight["b", "f"]) == (1.0, 1.0, 0.25, 0.25)
+    assert_current(live)
+
+
+def test_nodes_stand_in_the_order_in_which_they_came_also_where_others_have_gone():
+    live = agnncert_live.LiveGraph(tiny_model(), lettered(), ac.EdgeCentric(3))
+    old = [name for name in live.targets.tolist() if name not in ("a", "c")]
+    live.apply([agnncert_live.Event("delete_node", "a"), agnncert_live.Event("delete_node", "c")])
+    new = ["z", "a", "y", "x"]
+    live.apply([agnncert_live.Event("add_node", name, value=[1.0, 0.0]) for name in new])
+    assert live.targets.tolist() == list(live.data().node_id) == [*old, *new]
+    assert_current(live)

@@ -7,6 +7,7 @@ import pytest
 import agnncert as ac
 import agnncert_live
 from agnncert.errors import IdError, SettingsError
+from agnncert_live.spent import Reference
 from tests.support.live import ids_of, random_batch
 from tests.support.small_graphs import graph_model, plain_model, random_graph
 
@@ -91,3 +92,22 @@ def test_what_came_is_counted_and_what_went_again_is_not(tmp_path):
         live.forget(reference)
         with pytest.raises(SettingsError, match="no reference"):
             live.spent(ids[0], reference)
+
+
+def test_the_difference_between_two_graphs_counts_what_came_and_what_went():
+    """As after a journal was opened anew: there are two graphs, and nobody saw the events between them."""
+    graph = random_graph(14, 22)
+    ids = ids_of(graph)
+    joined = {tuple(sorted(pair)) for pair in graph.edge_index.t().tolist()}
+    gone = next(iter(sorted(joined)))
+    came = next((0, v) for v in range(1, 14) if (0, v) not in joined)
+    change = ac.Perturbation(
+        add_edges=[(ids[came[0]], ids[came[1]])], delete_edges=[(ids[gone[0]], ids[gone[1]])], change_features={ids[9]: [7.0] * 5}
+    )  # fmt: skip
+    then, now = (
+        agnncert_live.LiveGraph(plain_model(), data, ac.EdgeCentric(15))._core.store
+        for data in (graph, change.apply(graph))
+    )
+    cost = Reference.between("digest", 0, then, now).cost(0, ids[12])
+    assert cost == ac.Budget(add_edges=1, delete_edges=1, change_features=1)
+    assert Reference.between("digest", 0, then, then).cost(0, ids[12]) == ac.Budget()
