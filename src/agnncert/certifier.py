@@ -73,8 +73,13 @@ def certify(
     require_true_labels(data, targets)
     certificate = chosen_defence.certify(model, data, targets, options)
     certificate = certificate.with_class_names(names_in_data(data, certificate.num_classes))
+    return with_teaching_note(certificate, model)
+
+
+def with_teaching_note(certificate: Certificate, model: Model) -> Certificate:
+    """Returns the certificate with a note in its claim if the model learnt from a teacher (``teach``)."""
     teaching = teaching_of_model(model)
-    if teaching is None:
+    if teaching is None or teaching.note in certificate.claim.notes:
         return certificate
     return replace(certificate, claim=replace(certificate.claim, notes=(*certificate.claim.notes, teaching.note)))
 

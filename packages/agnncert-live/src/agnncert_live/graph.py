@@ -16,6 +16,7 @@ import torch
 
 from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certifier import with_teaching_note
 from agnncert.defence import Defence, Model, TargetChoice, as_defence
 from agnncert.defence import GraphData as GivenData
 from agnncert.divided.defence import Divided
@@ -421,7 +422,7 @@ class LiveGraph:
         with self._lock:
             if model_digest(self.model) != self._model_digest:
                 raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
-            certificate = self._core.certificate()
+            certificate = with_teaching_note(self._core.certificate(), self.model)
             names = self._core.store.rules.class_names
             if len(names) == certificate.num_classes:
                 return certificate.with_class_names(names)
