@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=  # else every process that a test starts would
 
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test test-fast check lean formal bench bench-live bench-large results small docs clean help
+.PHONY: demo test test-fast check lean formal bench bench-live bench-large results small docs release clean help
 
 help:           ## what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -74,5 +74,8 @@ docs: $(READY)  ## build the documentation into site/
 	$(INSTALL) --editable ".[docs]"
 	$(BIN)/mkdocs build --strict
 
+release: $(READY) ## build all packages into dist/, check them, try the wheels in an empty environment; nothing is published
+	.ci/release
+
 clean:          ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis site
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis site dist
