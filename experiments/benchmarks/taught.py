@@ -6,9 +6,9 @@ Rows go to experiments/benchmarks/results/taught.jsonl as they come. A run that 
 stopped, and ``--page`` prints the tables. Test labels are read after everything is chosen. Whatever is compared while
 settings are looked for is the accuracy on validation nodes, in the graph without test nodes.
 
-``--methods`` picks some of the rows. ``--transductive`` makes the one row that must not be believed: there, test nodes
-are taught. ``--poisoned`` makes rows of students whose training graph was changed before the teacher read it. ``--fill``
-puts the tables into docs/tutorials/few-labels.md.
+``--methods`` picks some of the rows, and ``--teachers`` other teachers than gcn. ``--transductive`` makes the one row
+that must not be believed: there, test nodes are taught. ``--poisoned`` makes rows of students whose training graph was
+changed before the teacher read it. ``--fill`` puts the tables into docs/tutorials/few-labels.md.
 """
 
 import argparse
@@ -141,13 +141,14 @@ def plain_accuracy(model: torch.nn.Module, data: Any, mask: torch.Tensor) -> flo
     return float((predicted == data.y)[mask].double().mean())
 
 
-def rows_of(methods: list[str]) -> Iterator[tuple[str, str]]:
+def rows_of(methods: list[str], teachers: list[str]) -> Iterator[tuple[str, str]]:
     """Yields method and labels of each row, the most important ones first."""
     for method in methods:
         if method == UNDEFENDED:
             yield method, GIVEN
             continue
-        yield method, TAUGHT
+        for teacher in teachers:
+            yield method, f"taught by {teacher}"
         yield method, GIVEN
         if method == MLP:
             yield method, SELF_TAUGHT
@@ -178,9 +179,9 @@ def make_row(bench: Bench, method: str, labels: str) -> dict[str, Any]:
     return {**extra, **bench.certified(model, defence), "seconds": {"training": seconds, **own}}
 
 
-def run(name: str, seed: int, root: str, methods: list[str], done: set[str]) -> None:
+def run(name: str, seed: int, root: str, rows: list[tuple[str, str]], done: set[str]) -> None:
     """Makes all rows of a dataset and seed that are missing."""
-    wanted = [(m, labels) for m, labels in rows_of(methods) if key_of(name, seed, m, labels) not in done]
+    wanted = [(method, labels) for method, labels in rows if key_of(name, seed, method, labels) not in done]
     if not wanted:
         return
     bench = Bench(name, seed, root)
@@ -375,6 +376,7 @@ def main() -> None:
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("--seeds", nargs="+", type=int, default=[50, 51, 52, 53, 54])
     parser.add_argument("--methods", nargs="+", default=list(FIRST), choices=[UNDEFENDED, MLP, *METHODS])
+    parser.add_argument("--teachers", nargs="+", default=["gcn"])
     parser.add_argument("--transductive", action="store_true")
     parser.add_argument("--poisoned", action="store_true")
     parser.add_argument("--page", action="store_true")
@@ -396,7 +398,7 @@ def main() -> None:
             elif options.poisoned:
                 poison(name, seed, options.root, done)
             else:
-                run(name, seed, options.root, options.methods, done)
+                run(name, seed, options.root, list(rows_of(options.methods, options.teachers)), done)
 
 
 if __name__ == "__main__":
