@@ -244,3 +244,65 @@ def test_the_attacks_tried_are_of_every_kind():
 def test_the_same_seed_tries_the_same_attacks():
     changes = [random_change(random_graph(r), r) for r in (np.random.default_rng(3), np.random.default_rng(3))]
     assert changes[0] == changes[1]
+
+
+class LargeGraphsOnly(EdgeCentric):
+    """Behaves well in graphs of at most 50 nodes."""
+
+    def groups(self, graph):
+        groups = super().groups(graph)
+        return groups if graph.num_nodes <= 50 else (groups + graph.num_edges) % self.num_groups
+
+
+class ByDirection(EdgeCentric):
+    """Both directions of an edge may lie in different groups, which costs two votes."""
+
+    def groups(self, graph):
+        source, head = graph.node_key[graph.edge_index]
+        return (3 * source + head).abs() % self.num_groups
+
+
+class ByChance(EdgeCentric):
+    def groups(self, graph):
+        return torch.randint(0, self.num_groups, (graph.num_edges,))
+
+
+class ByLargeId(EdgeCentric):
+    """Reads the degree of nodes with ids that no random graph has."""
+
+    def groups(self, graph):
+        degree = torch.bincount(graph.edge_index[1], minlength=graph.num_nodes)[graph.edge_index[1]]
+        is_large = (graph.node_key[graph.edge_index] > 2000).all(dim=0)
+        return torch.where(is_large, degree % self.num_groups, super().groups(graph))
+
+
+def test_a_division_that_misbehaves_in_larger_graphs_alone_is_caught():
+    with pytest.raises(DivisionError, match="groups must depend on ids only"):
+        check_division(LargeGraphsOnly(7))
+
+
+def test_a_division_by_direction_is_caught_with_twelve_groups():
+    with pytest.raises(DivisionError, match="votes_moved promised"):
+        check_division(ByDirection(12))
+
+
+def test_a_division_by_chance_is_caught():
+    with pytest.raises(DivisionError, match="groups must depend on ids only"):
+        check_division(ByChance(7))
+
+
+def own_graph():
+    graph = random_graph(np.random.default_rng(3), num_nodes=80)
+    graph.node_id = graph.node_id + 5000
+    return graph
+
+
+def test_a_division_that_misbehaves_on_the_users_graph_alone_is_caught():
+    check_division(ByLargeId(7), trials=20)
+    with pytest.raises(DivisionError, match=r"when another edge was removed|when half of the other edges"):
+        check_division(ByLargeId(7), trials=20, data=own_graph())
+
+
+@pytest.mark.parametrize("division", [EdgeCentric(7), NodeCentric(7), PerNeighbour()], ids=str)
+def test_built_in_divisions_keep_their_promise_on_a_users_graph(division):
+    check_division(division, trials=20, data=own_graph())

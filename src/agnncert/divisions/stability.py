@@ -50,8 +50,20 @@ def require_stable(division: Division, graph: CanonicalGraph) -> None:
         DivisionError: A stated cost is no whole number from 1 on, or an edge changes its group when rows are in another
             order, features change, a lone node is added or other edges are removed, or without any change.
     """
-    if not is_own(division):
-        return
+    if is_own(division):
+        require_contract(division, graph)
+
+
+def require_contract(division: Division, graph: CanonicalGraph) -> None:
+    """Does what ``require_stable`` does, for every division.
+
+    Args:
+        division: The division.
+        graph: The graph, or joined graphs, of which the first three are looked at.
+
+    Raises:
+        DivisionError: As for ``require_stable``.
+    """
     _require_costs(division)
     if division.is_per_neighbour:  # groups are numbered anew in each graph
         return

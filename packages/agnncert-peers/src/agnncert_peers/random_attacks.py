@@ -12,9 +12,15 @@ _KINDS = ("add", "delete", "alter", "inject", "remove", "replace", "feature")
 _FIRST_NEW_ID = 1000  # ids of the graph lie below
 
 
-def random_graph(random: np.random.Generator, num_features: int = 2) -> Data:
-    """Draws a small graph with stable ids, isolated nodes and, sometimes, edge weights or one-way edges."""
-    count = int(random.integers(2, 9))
+def random_graph(random: np.random.Generator, num_features: int = 2, num_nodes: int | None = None) -> Data:
+    """Draws a small graph with stable ids, isolated nodes and, sometimes, edge weights or one-way edges.
+
+    Args:
+        random: Source of randomness.
+        num_features: Number of features.
+        num_nodes: Number of nodes. Defaults to two to eight.
+    """
+    count = num_nodes or int(random.integers(2, 9))
     pairs = np.array([(u, v) for u in range(count) for v in range(u)]).reshape(-1, 2)
     joined = pairs[random.random(len(pairs)) < random.choice([0.15, 0.4, 0.8])]
     back = joined[random.random(len(joined)) < random.choice([0.3, 1.0], p=[0.3, 0.7])]

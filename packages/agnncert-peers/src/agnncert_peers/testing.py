@@ -7,29 +7,40 @@ model is, so the check holds for all models at once.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import subgraph
 
 from agnncert.certificates.budget import COUNTS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, require_division
+from agnncert.divisions.stability import require_contract
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.graphs.graph import CanonicalGraph, Task, one_graph
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 from agnncert_peers.random_attacks import random_change, random_graph
 
+MOST_OF_USER = 40  # nodes of a part of the user's graph
+MOST_TARGETS = 10  # in graphs of more nodes
 _NOTHING = "-"  # what a target sees where it sees nothing
 
 
 def check_division(
-    division: Division, task: Task = "node", trials: int = 200, seed: int = 0, voting_rule: VotingRule | None = None
+    division: Division,
+    task: Task = "node",
+    trials: int = 200,
+    seed: int = 0,
+    voting_rule: VotingRule | None = None,
+    data: Data | None = None,
 ) -> None:
     """Tries to catch a division breaking its promise.
+
+    Most graphs have two to eight nodes, every fifth has 12 to 30, and every twentieth has 55 to 90.
 
     Args:
         division: The division to try; a small ``num_groups`` (below 20) finds faults sooner.
@@ -39,6 +50,8 @@ def check_division(
         voting_rule: How votes are added up. If groups that are empty for a target vote for a constant, or abstain, a
             vote also moves when such a group is filled or emptied, and that is looked at too. A prior never moves.
             Defaults to the usual rule.
+        data: A graph of your own. Groups must stay the same in it when something else changes, and parts of it are
+            attacked instead of every tenth random graph. Defaults to random graphs alone.
 
     Raises:
         SettingsError: The voting rule makes no sense with this division.
@@ -53,8 +66,10 @@ def check_division(
         num_classes = max(num_classes, voting_rule.constant + 1)
     voting_rule = voting_rule.under(division.theorem(task), num_classes)
     random = np.random.default_rng(seed)
-    for _ in range(trials):
-        graph = random_graph(random)
+    if data is not None:
+        require_contract(division, _canonical(data, task, division.self_loops))
+    for trial in range(trials):
+        graph = _graph_of_trial(trial, random, data)
         _check_groups(division, graph, task)
         change = random_change(graph, random)
         if not division.is_per_neighbour:  # else groups are numbered anew, and are known by what is in them
@@ -62,8 +77,43 @@ def check_division(
         _check_promise(division, graph, change, task, voting_rule)
 
 
+def _graph_of_trial(trial: int, random: np.random.Generator, data: Data | None) -> Data:
+    """Returns a random graph of a size that differs from trial to trial, or a part of the user's graph."""
+    if data is not None and trial % 10 == 9:
+        return _part_of(data, random)
+    if trial % 20 == 12:
+        return random_graph(random, num_nodes=int(random.integers(55, 91)))
+    if trial % 5 == 4:
+        return random_graph(random, num_nodes=int(random.integers(12, 31)))
+    return random_graph(random)
+
+
+def _part_of(data: Data, random: np.random.Generator) -> Data:
+    """Returns at most 40 nodes around a random edge of a graph, with all edges among them, under other ids."""
+    start = int(data.edge_index[1, int(random.integers(data.num_edges))]) if data.num_edges else 0
+    is_near = torch.zeros(data.num_nodes, dtype=torch.bool)
+    is_near[start] = True
+    for _ in range(3):
+        is_near[data.edge_index[0, is_near[data.edge_index[1]]]] = True
+    nodes = is_near.nonzero().view(-1).numpy()
+    kept = torch.from_numpy(random.permutation(nodes)[:MOST_OF_USER])
+    edge_index, edge_weight = subgraph(kept, data.edge_index, data.get("edge_weight"), relabel_nodes=False)
+    place = torch.zeros(data.num_nodes, dtype=torch.int64)
+    place[kept] = torch.arange(len(kept))
+    # Features are names of nodes in a view: they must differ.
+    x = torch.from_numpy(random.normal(size=(len(kept), 2))).float()
+    part = Data(x=x, edge_index=place[edge_index], node_id=torch.from_numpy(random.permutation(1000)[: len(kept)]))
+    if edge_weight is not None:
+        part.edge_weight = edge_weight
+    return part
+
+
 def views(
-    division: Division, data: Data, task: Task, voting_rule: VotingRule | None = None
+    division: Division,
+    data: Data,
+    task: Task,
+    voting_rule: VotingRule | None = None,
+    targets: Collection[int] | None = None,
 ) -> Iterator[tuple[int | None, dict[Any, str]]]:
     """Yields what every target can see in each subgraph, as text. A node is named by its key, a graph by ``None``.
 
@@ -75,6 +125,7 @@ def views(
         data: The graph.
         task: "node" or "graph".
         voting_rule: How votes are added up, spelled out. Defaults to the usual rule.
+        targets: Keys of the targets. Defaults to all nodes.
     """
     graph = _canonical(data, task, division.self_loops)
     groups = division.groups(graph)
@@ -85,6 +136,8 @@ def views(
         return
     is_empty = _Emptiness(division, voting_rule)
     for row, key in enumerate(graph.node_key.tolist()):
+        if targets is not None and key not in targets:
+            continue
         seen = {}
         for name, part in parts.items():
             seen[name] = _NOTHING if is_empty(part, row) else _node_view(part, row)
@@ -197,20 +250,34 @@ def _group_of_arcs(division: Division, data: Data, task: Task) -> dict[tuple[int
 
 
 def _check_promise(division: Division, data: Data, change: Perturbation, task: Task, voting_rule: VotingRule) -> None:
-    after = dict(views(division, change.apply(data), task, voting_rule))
     graph = _canonical(data, task)
-    for row, (target, seen) in enumerate(views(division, data, task, voting_rule)):
+    row_of = {key: row for row, key in enumerate(graph.node_key.tolist())}
+    chosen = _nearest(graph, change)
+    after = dict(views(division, change.apply(data), task, voting_rule, chosen))
+    for target, seen in views(division, data, task, voting_rule, chosen):
         if target not in after or target in keys_of(change.delete_nodes):
             continue  # nothing is promised to a target that is deleted
         now = after[target]
         moved = [name for name in seen | now if seen.get(name, _NOTHING) != now.get(name, _NOTHING)]
-        for name, promised in _promises(division, change, graph, row if task == "node" else None):
+        for name, promised in _promises(division, change, graph, None if target is None else row_of[target]):
             if len(moved) > promised:
                 whom = "the graph" if target is None else f"target {target}"
                 raise DivisionError(
                     f"{change} moved {len(moved)} votes of {whom} (groups {moved}), but {name} promised "
                     f"at most {promised}."
                 )
+
+
+def _nearest(graph: CanonicalGraph, change: Perturbation) -> set[int]:
+    """Returns the keys of all nodes or, of many, of some that the change touches and some others."""
+    keys = graph.node_key.tolist()
+    if len(keys) <= MOST_TARGETS:
+        return set(keys)
+    edges = [*change.add_edges, *change.delete_edges, *((u, v) for u, v, _ in change.change_edges)]
+    touched = {key for pair in pair_keys(edges) for key in pair} | set(keys_of(change.change_features))
+    first = [key for key in keys if key in touched]
+    others = [key for key in keys if key not in touched]
+    return {*first[: MOST_TARGETS // 2], *others[: MOST_TARGETS // 2]}
 
 
 def _promises(
