@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.datasets.relations import both_directions
-from agnncert.stacked.training import with_threshold
 
 BOT, SIZES = 1, (0, 1, 2, 3)
 
@@ -50,7 +49,7 @@ model = ac.fit(ac.build_model("mlp", data, num_layers=2), data, ac.StackedVotes(
 print("the votes of neighbours are", "used" if model.use_votes else "not used: the profile alone certifies as much")
 
 # 2. Choose an operating point on validation accounts: at most 10 % of the genuine ones may be called bots.
-model = with_threshold(model, data, false_positive_rate=0.1, positive=BOT)
+model = ac.choose_threshold(model, data, model.defence, false_positive_rate=0.1, positive=BOT).model
 
 # 3. Certify it, beside an undefended GNN, about which nothing is proved.
 certificate = ac.certify(model, data, model.defence, targets=data.test_mask)

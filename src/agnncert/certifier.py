@@ -11,7 +11,7 @@ from agnncert.datasets.taught import require_true_labels, teaching_of_model
 from agnncert.defence import CertifyOptions, Engine, GraphData, Model, OperatingPoint, TargetChoice, Task, as_defence
 from agnncert.engine.arguments import require_order
 from agnncert.engine.workers import Workers
-from agnncert.errors import suggests_arguments
+from agnncert.errors import SettingsError, suggests_arguments
 from agnncert.graphs.targets import require_some
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
@@ -91,7 +91,8 @@ def choose_threshold(
     *,
     false_positive_rate: float | None = None,
     alerts: int | None = None,
-    positive: int | None = None,
+    days: int | None = None,
+    positive: int | str | None = None,
     **settings: Any,
 ) -> OperatingPoint:
     """Picks the threshold between two classes for a false positive rate, or for a number of alerts.
@@ -106,7 +107,10 @@ def choose_threshold(
         defence: A division, or stacked votes.
         false_positive_rate: Share of the validation targets of the other class that get the positive label, at most.
         alerts: Validation targets that get the positive label, at most. Give this or the rate.
-        positive: The class to be found. Defaults to the rarer one of the validation part.
+        days: How many days of work the validation part stands for, so that ``alerts`` is a number for each day.
+            Defaults to None, which means that ``alerts`` is the number for all of it.
+        positive: The class to be found, by its number or by its name in ``data.class_names``. Defaults to the rarer one
+            of the validation part.
         settings: For divisions: ``size``, the perturbation size at which as much recall as possible should be
             certified, and ``protocol`` as for ``choose_voting_rule``.
 
@@ -119,9 +123,45 @@ def choose_threshold(
     ``ac.certify(point.model, data, point)``.
     """
     require_order(model, data, defence)
-    return as_defence(defence).choose_threshold(
-        model, data, false_positive_rate=false_positive_rate, alerts=alerts, positive=positive, **settings
+    names = names_in_data(data, 2)
+    point = as_defence(defence).choose_threshold(
+        model,
+        data,
+        false_positive_rate=false_positive_rate,
+        alerts=alerts_in_all(alerts, days),
+        positive=_class_number(positive, names),
+        **settings,
     )
+    return replace(point, class_names=names)
+
+
+def alerts_in_all(alerts: int | None, days: int | None) -> int | None:
+    """Returns the number of alerts among all validation targets.
+
+    Args:
+        alerts: The number of alerts, for each day if ``days`` is given.
+        days: How many days of work the validation part stands for.
+
+    Raises:
+        SettingsError: ``days`` is no whole number from 1 on, or comes without ``alerts``.
+    """
+    if days is None:
+        return alerts
+    if isinstance(days, bool) or not isinstance(days, int) or days < 1:
+        raise SettingsError(f"days={days!r:.60}: expected a whole number from 1 on.")
+    if alerts is None:
+        raise SettingsError("days= says for how many days alerts= counts: pass alerts too.")
+    return alerts * days
+
+
+def _class_number(positive: int | str | None, names: tuple[str, ...]) -> int | None:
+    """Returns a class by its number."""
+    if not isinstance(positive, str):
+        return positive
+    if positive in names:
+        return names.index(positive)
+    known = ", ".join(names) or "0 and 1: data.class_names gives two classes names"
+    raise SettingsError(f"positive={positive!r:.60}: the classes are {known}.")
 
 
 @suggests_arguments

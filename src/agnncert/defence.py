@@ -152,6 +152,7 @@ class OperatingPoint:
         alerts: Validation targets that get the positive label without an attack.
         measures: What the labels are worth on the validation part without an attack.
         certified: What is certified of that at ``size``; ``None`` if it was not computed.
+        class_names: What the two classes are called. It is empty if they have numbers only.
     """
 
     model: Any
@@ -162,6 +163,7 @@ class OperatingPoint:
     alerts: int
     measures: Measures
     certified: Measures | None = None
+    class_names: tuple[str, ...] = ()
 
     def as_defence(self) -> "Defence":
         """Returns the defence with the threshold."""
@@ -183,12 +185,17 @@ class OperatingPoint:
         prior = "/".join(f"{number:g}" for number in self.prior)
         measured = self.measures
         text = (
-            f"prior {prior}: {self.alerts} alerts of class {self.positive} among {measured.num_targets:,}, "
+            f"prior {prior}: {self.alerts} alerts of {self._positive} among {measured.num_targets:,}, "
             f"{self._shares(measured)}"
         )
         if not self.size or self.certified is None:
             return text
         return f"{text}; certified at size {self.size:g}: {self._shares(self.certified)} at most"
+
+    @property
+    def _positive(self) -> str:
+        name = f" ({self.class_names[self.positive]})" if self.class_names else ""
+        return f"class {self.positive}{name}"
 
     def _shares(self, measured: Measures) -> str:
         recall = measured.recall[self.positive]

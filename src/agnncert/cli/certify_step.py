@@ -10,6 +10,7 @@ import numpy as np
 
 from agnncert.addons import addons
 from agnncert.certificates.file import MOST_EXCLUDED_CLASSES
+from agnncert.certifier import choose_threshold
 from agnncert.cli.data import copy_tables, describe
 from agnncert.cli.folder import CHOICE, Row, RunFolder, find_run, open_run
 from agnncert.cli.model_card import Proved, card_text
@@ -139,11 +140,15 @@ def _choose(study: Study, settings: CertifySettings, model: Any, protocol: str) 
     """Returns what the defence chooses: a threshold if a limit is given, else a voting rule."""
     size = settings.size or 0
     if settings.false_positive_rate is not None or settings.alerts is not None:
-        return study.seeded_defence.choose_threshold(
+        positive = settings.positive
+        return choose_threshold(
             model,
             study.data,
+            study.seeded_defence,
             false_positive_rate=settings.false_positive_rate,
             alerts=settings.alerts,
+            days=settings.days,
+            positive=int(positive) if positive is not None and positive.isdecimal() else positive,
             size=size,
             protocol=protocol,
         )

@@ -508,6 +508,47 @@ def report(
 
 
 @app.command()
+def score(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a certified run.")],
+    data: Annotated[str | None, typer.Argument(help="The data to label: a dataset, or a folder with tables.")] = None,
+    ids: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Label these nodes only: a file with one id on each line.")
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Label only nodes that the run did not have.")] = False,
+    to: Annotated[str, typer.Option(metavar="csv | json | parquet", help="The format.")] = "csv",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write.", show_default="scores.csv")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save the certificate of these labels too.")
+    ] = None,
+    model: options.ModelOfRun = None,
+    root: options.Root = None,
+    set_: options.Set = None,
+    settings: options.SettingsFile = None,
+    json: options.Json = False,
+) -> None:  # fmt: skip
+    """Label new data as a run does: with its model, threshold, voting rule and encoding of columns.
+
+    Writes one row per target, with its score, margin and radius, as agnncert export does.
+    """
+    named = read_settings(DefenceSettings, "score", settings, set_ or (), data=data, model=model, root=root)
+    from agnncert.cli.score_step import score_data
+
+    scored = score_data(run, named, ids=ids, only_new=new, to=to, out=out)
+    if certificate is not None:
+        scored.certificate.save(certificate)
+    labels = ", ".join(f"{number:,} {name}" for name, number in scored.counts.items())
+    outcome = {
+        "file": scored.file,
+        "run": scored.run,
+        "targets": scored.certificate.num_targets,
+        "labels": scored.counts,
+    }
+    Screen(json).result(outcome, f"{scored.certificate.num_targets:,} rows: {scored.file} ({labels})")
+
+
+@app.command()
 def diff(
     old: Annotated[Path, typer.Argument(help="The earlier run folder or certificate.")],
     new: Annotated[Path, typer.Argument(help="The later one.")],

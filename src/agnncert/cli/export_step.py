@@ -52,29 +52,41 @@ def export_certificate(file: Path, to: str, out: Path | None = None) -> Exported
         SettingsError: There is no such format.
         MissingPackage: Parquet needs a package that is not installed.
     """
-    require_one_of("format", to, FORMATS)
+    require_format(to)
     certificate = load_certificate(file)
     run = find_run(file)
     name = file.stem if run is None else run.path.resolve().name
-    table = _table(certificate, name, _digest_of(file))
+    digest = digest_of(file)
+    table = table_of(certificate, name, digest)
     out = out or file.with_name(f"targets.{to}")
+    write_table(table, to, out)
+    return Exported(out, certificate.num_targets, tuple(table), name, digest)
+
+
+def require_format(to: str) -> None:
+    """Refuses a format that is none of ``FORMATS``."""
+    require_one_of("format", to, FORMATS)
+
+
+def write_table(table: dict[str, list[Any]], to: str, out: Path) -> None:
+    """Writes columns as a file in one of ``FORMATS``."""
     if to == "csv":
         write_atomic(out, _as_csv(table))
     elif to == "json":
         write_atomic(out, _as_json(table))
     else:
         _write_parquet(table, out)
-    return Exported(out, certificate.num_targets, tuple(table), name, _digest_of(file))
 
 
-def _digest_of(file: Path) -> str:
+def digest_of(file: Path) -> str:
+    """Returns the digest that a certificate file states of itself."""
     from agnncert.certificates.file import FORMAT, VERSION
 
     header, _ = read_sealed(file, FORMAT, VERSION)
     return str(header["file_sha256"])
 
 
-def _table(certificate: Certificate, run: str, digest: str) -> dict[str, list[Any]]:
+def table_of(certificate: Certificate, run: str, digest: str) -> dict[str, list[Any]]:
     """Returns the columns of the table, as plain values. What is unknown or unlimited is None or infinite."""
     table: dict[str, list[Any]] = {"id": certificate.target.tolist()}
     for name, values in certificate.columns().items():

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from agnncert.cli.defences import defence_class, defence_from_settings, usual_model
-from agnncert.cli.folder import find_run
+from agnncert.cli.folder import CHOICE, find_run
 from agnncert.cli.settings import CertifySettings, DefenceSettings, ModelSettings
 from agnncert.cli.user_code import is_module_spec, user_model
 from agnncert.datasets.taught import with_taught_rows
@@ -138,17 +138,29 @@ def trained_model(settings: DefenceSettings, data: Any) -> Any:
     return model_with_weights(settings, data, weights)
 
 
-def warn_if_certified_differs(weights: str | os.PathLike[str]) -> None:
-    """Says where the certified model of a run is, if the weights are those before a threshold was chosen."""
+def require_threshold(weights: str | os.PathLike[str], says_rule: bool) -> None:
+    """Refuses weights of a run without the threshold, or voting rule, that was chosen for them.
+
+    Args:
+        weights: The weights.
+        says_rule: Whether the caller says how votes are added up, or chooses a threshold again.
+
+    Raises:
+        SettingsError: The threshold would be dropped.
+    """
     file = Path(weights)
     run = find_run(file)
-    if run is not None and file.name == run.weights.name and run.certified_weights.is_file():
-        log.warning(
-            "%s holds the model as it was trained: the one that was certified, with what was chosen on validation, is "
-            "in %s",
-            file,
-            run.certified_weights,
-        )
+    if run is None or file.name != run.weights.name or says_rule:
+        return
+    chosen = str(run.read_json(CHOICE).get("text", ""))
+    if not chosen:
+        return
+    instead = f"name {run.certified_weights}" if run.certified_weights.is_file() else "pass --prior and --empty"
+    raise SettingsError(
+        f"{file} holds the model as it was trained, without what was chosen for {run} on validation ({chosen}): labels "
+        f"would be others. To label new data as {run} does: agnncert score {run} DATA. To certify, {instead}, or "
+        "choose again with --size or --set false_positive_rate=…."
+    )
 
 
 def with_pretrained_settings(settings: CertifySettings) -> CertifySettings:

@@ -13,8 +13,8 @@ from agnncert.cli.folder import ENCODING, RunFolder
 from agnncert.cli.models import (
     PRETRAINED,
     model_with_weights,
+    require_threshold,
     trained_model,
-    warn_if_certified_differs,
     with_pretrained_settings,
 )
 from agnncert.cli.settings import CertifySettings, DataSettings, DefenceSettings, TrainSettings, settings_from
@@ -54,8 +54,19 @@ CERTIFY_ONLY = (
     "measure",
     "false_positive_rate",
     "alerts",
+    "days",
+    "positive",
 )
-_CHOICE = ("empty", "prior", "size", "against", "false_positive_rate", "alerts")  # what says how votes are added up
+_CHOICE = (
+    "empty",
+    "prior",
+    "size",
+    "against",
+    "false_positive_rate",
+    "alerts",
+    "days",
+    "positive",
+)  # what says how votes are added up
 
 
 def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study]:
@@ -63,7 +74,7 @@ def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study
     if settings.weights == PRETRAINED:
         settings = with_pretrained_settings(settings)
     elif settings.weights is not None:
-        warn_if_certified_differs(settings.weights)
+        require_threshold(settings.weights, settings.sets_rule or settings.chooses)
     canonical_data = CanonicalData.of(load_data(settings))
     model = trained_model(settings, canonical_data.data)
     settings, defence = make_defence(settings, canonical_data.task, canonical_data.data, model)

@@ -379,13 +379,17 @@ def with_threshold(
     *,
     false_positive_rate: float | None = None,
     alerts: int | None = None,
-    positive: int = 1,
+    positive: int | None = None,
 ) -> StackedModel:
     """The same votes between two classes with an operating point, so that a certificate is about this threshold.
 
     At most this share of the validation nodes of the other class get the positive label, or at most ``alerts`` of all
-    validation nodes. On other nodes the share is an estimate, and no bound.
+    validation nodes. On other nodes the share is an estimate, and no bound. The positive class defaults to the rarer
+    one of the validation nodes. ``ac.choose_threshold`` does the same for every defence.
     """
+    if positive is None:
+        known = data.y[data.val_mask & (data.y >= 0)]
+        positive = int(2 * int((known == 1).sum()) <= len(known))
     rate = false_positive_rate or 0.0
     if (false_positive_rate is None) == (alerts is None) or (alerts or 0) < 0:
         raise SettingsError("a threshold needs one limit: pass false_positive_rate=0.01, or alerts=100.")

@@ -213,3 +213,30 @@ def test_measures_that_make_no_sense_are_refused(nodes, settings, said):
     three.x = three.x.float()
     with pytest.raises(SettingsError, match="is for two classes, and there are 3"):
         ac.fit(ac.build_model("gcn", three), three, measure="recall@0.1")
+
+
+def test_the_class_may_be_named_and_is_the_rarer_one_by_default(nodes, model):
+    """Tables sort names, so that "fraud" is class 0 beside "honest"."""
+    nodes = nodes.clone()
+    nodes.class_names = ["fraud", "honest"]
+    rare = int(2 * (nodes.y[nodes.val_mask] == 1).sum() <= nodes.val_mask.sum())
+    division = ac.PerNeighbour()
+    assert ac.choose_threshold(model, nodes, division, alerts=3).positive == rare
+    point = ac.choose_threshold(model, nodes, division, alerts=3, positive="fraud")
+    assert point.positive == 0
+    assert point.prior == ac.choose_threshold(model, nodes, division, alerts=3, positive=0).prior
+    assert "alerts of class 0 (fraud)" in str(point)
+    with pytest.raises(SettingsError, match="the classes are fraud, honest"):
+        ac.choose_threshold(model, nodes, division, alerts=3, positive="genuine")
+
+
+def test_alerts_may_be_given_for_each_day(nodes, model):
+    division = ac.PerNeighbour()
+    daily = ac.choose_threshold(model, nodes, division, alerts=2, days=3, positive=0)
+    assert daily.prior == ac.choose_threshold(model, nodes, division, alerts=6, positive=0).prior
+    for settings, words in (
+        ({"alerts": 2, "days": 0}, "days=0"),
+        ({"false_positive_rate": 0.1, "days": 3}, "pass alerts"),
+    ):
+        with pytest.raises(SettingsError, match=words):
+            ac.choose_threshold(model, nodes, division, **settings)

@@ -1,0 +1,152 @@
+"""The step that scores: ``score_data`` labels new data with everything that a run has certified."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agnncert.certificates.file import read_contents
+from agnncert.certifier import certify
+from agnncert.cli.data import load_data
+from agnncert.cli.export_step import digest_of, require_format, table_of, write_table
+from agnncert.cli.folder import ENCODING, RunFolder, find_run
+from agnncert.cli.settings import DataSettings, DefenceSettings
+from agnncert.cli.studies import certified_model, load_run_data, model_of_run, stored_settings
+from agnncert.errors import SettingsError
+from agnncert.graphs.targets import CanonicalData
+from agnncert.models.digest import model_digest
+from agnncert.models.io import load_description, load_model
+from agnncert.proving.certificate import Certificate
+from agnncert.recompute import defence_of_file
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What ``score_data`` returns.
+
+    Attributes:
+        file: The file with one row for each target.
+        certificate: What was derived, with the labels and radii of all targets.
+        run: The run whose model, threshold, encoding and voting rule were used.
+    """
+
+    file: Path
+    certificate: Certificate
+    run: RunFolder
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of targets by label."""
+        names = [self.certificate.class_word(k) for k in range(self.certificate.num_classes)]
+        return {name: int((self.certificate.label == k).sum()) for k, name in enumerate(names)}
+
+
+def score_data(
+    run: Path,
+    named: DefenceSettings,
+    *,
+    ids: Path | None = None,
+    only_new: bool = False,
+    to: str = "csv",
+    out: Path | None = None,
+) -> Scored:
+    """Labels nodes of other data as a run does, and writes one row for each of them.
+
+    Model, threshold, voting rule, encoding of the columns and names of the classes come from the run. What the data
+    says about true classes is not used.
+
+    Args:
+        run: The folder of a certified run.
+        named: ``data`` names the data; ``root`` and ``model`` as for other steps that read a run folder.
+        ids: A file with the ids of the nodes to label, one on each line. Defaults to all nodes.
+        only_new: Whether to label only nodes that the data of the run does not have. Defaults to False.
+        to: The format, as for ``agnncert export``.
+        out: Where to write. Defaults to ``scores.csv`` (or another ending) in the present folder.
+
+    Raises:
+        SettingsError: The run is not certified, its model is not the certified one, or an id is not in the data.
+    """
+    require_format(to)
+    folder = find_run(run)
+    if folder is None or not folder.certificate.is_file():
+        raise SettingsError(f"{run} is not the folder of a certified run: agnncert certify makes one.")
+    contents = read_contents(folder.certificate)
+    model = _certified(folder, named)
+    if model_digest(model) != contents.claim.digests.get("model"):
+        raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
+    data = _data_like(folder, named, contents.class_names)
+    canonical_data = CanonicalData.of(data)
+    if canonical_data.task != contents.claim.task:
+        raise SettingsError(f"{folder} classifies {contents.claim.task}s, {named.data} is for the other task.")
+    rows = _chosen_rows(canonical_data, folder, named, ids, only_new)
+    defence = defence_of_file(contents, model)
+    certificate = replace(certify(model, canonical_data, defence, rows), truth=None)
+    out = out or Path(f"scores.{to}")
+    write_table(table_of(certificate, folder.path.resolve().name, digest_of(folder.certificate)), to, out)
+    return Scored(out, certificate, folder)
+
+
+def _certified(folder: RunFolder, named: DefenceSettings) -> Any:
+    """Returns the certified model of a run. A built-in one needs no data."""
+    file = folder.certified_weights if folder.certified_weights.is_file() else folder.weights
+    if file.is_file() and load_description(file)["model"] is not None:
+        return load_model(file)
+    data = load_run_data(folder, named.root)
+    return certified_model(folder, model_of_run(folder, data, named, named.root))
+
+
+def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str, ...]) -> Any:
+    """Loads data in the way in which the run loaded its own, without true classes and with its names of classes."""
+    stored = stored_settings(folder)
+    if not named.data:
+        raise SettingsError("score needs the data to label: a dataset, or a folder with tables.")
+    settings = replace(
+        stored, data=named.data, nodes=named.nodes, edges=named.edges, graphs=named.graphs, name=None, root=named.root
+    )
+    if (folder.path / ENCODING).is_file():
+        settings = replace(settings, encode=str(folder.path / ENCODING))
+    data = load_data(_without_missing_label(settings))
+    if getattr(data, "y", None) is not None and not isinstance(data, list | tuple):
+        data.y = None
+    data.class_names = list(class_names) if class_names else None
+    return data
+
+
+def _without_missing_label(settings: DataSettings) -> Any:
+    """Returns the settings without the column of true classes, if the table does not have it."""
+    table = Path(settings.nodes or Path(settings.data or "", "nodes.csv"))
+    label = settings.column.get("label")
+    if label is None or not table.is_file() or table.suffix != ".csv":
+        return settings
+    with table.open(encoding="utf-8-sig") as file:
+        titles = [title.strip().strip('"') for title in file.readline().split(",")]
+    if label in titles:
+        return settings
+    return replace(settings, column={**settings.column, "label": "none"})
+
+
+def _chosen_rows(
+    data: CanonicalData, folder: RunFolder, named: DefenceSettings, ids: Path | None, only_new: bool
+) -> Any:
+    """Returns the rows of the nodes to label, ``None`` for all."""
+    if ids is None and not only_new:
+        return None
+    if data.task != "node":
+        raise SettingsError("--ids and --new choose nodes: this run classifies graphs.")
+    row_of = {str(name): row for row, name in enumerate(data.targets(None).ids.tolist())}
+    chosen = list(row_of)
+    if ids is not None:
+        lines = ids.read_text(encoding="utf-8").splitlines()
+        chosen = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+        unknown = [name for name in chosen if name not in row_of]
+        if unknown:
+            more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
+            raise SettingsError(f"{ids}: the data has no node {unknown[0]!r:.60}{more}.")
+    if only_new:
+        known = CanonicalData.of(load_run_data(folder, named.root))
+        earlier = {str(name) for name in known.targets(None).ids.tolist()}
+        chosen = [name for name in chosen if name not in earlier]
+    if not chosen:
+        raise SettingsError("no node is left to label: all of them are in the data of the run, or --ids names none.")
+    return np.array([row_of[name] for name in chosen], dtype=np.int64)
