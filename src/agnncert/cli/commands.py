@@ -5,6 +5,7 @@ the commands, so that ``--help``, ``verify FILE`` and ``show FILE`` need no torc
 """
 
 import math
+import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -170,7 +171,8 @@ def train(
         if " of class " not in name
     ]
     own = f" --model {wanted.model}" if ":" in (wanted.model or "") else ""
-    text = "\n".join([*lines, f"The model is in {trained.folder}. Next: agnncert certify {trained.folder}{own}"])
+    following = f"agnncert certify {shlex.quote(str(trained.folder))}{own}{trained.folder.options}"
+    text = "\n".join([*lines, f"The model is in {trained.folder}. Next: {following}"])
     screen.result({"run": trained.folder, "settings": trained.settings.table(), **trained.measured}, text)
 
 

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import platform
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -78,6 +79,17 @@ class RunFolder:
     def settings(self) -> dict[str, dict[str, Any]]:
         """The settings of every step so far."""
         return read_toml(self.path / SETTINGS) if self.exists else {}
+
+    @property
+    def options(self) -> str:
+        """What commands about this run need beside its folder: where its datasets lie, unless it holds its tables.
+
+        It begins with a space unless it is empty.
+        """
+        roots = [str(table["root"]) for table in self.settings.values() if table.get("root")]
+        if not roots or self.tables.is_dir():
+            return ""
+        return f" --root {shlex.quote(visible(roots[0]))}"
 
     @property
     def data(self) -> dict[str, Any]:

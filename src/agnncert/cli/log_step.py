@@ -62,7 +62,7 @@ def log_run(source: "str | Path", tracker: str, tracking: str | None = None, exp
     if folder is None:
         raise SettingsError(f"{source} is not the folder of a run: agnncert train or certify makes one.")
     if not folder.certificate.is_file():
-        raise SettingsError(f"{folder} has no certificate yet: agnncert certify --run {folder} makes one.")
+        raise SettingsError(f"{folder} has no certificate yet: agnncert certify {folder} makes one.")
     try:
         from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient

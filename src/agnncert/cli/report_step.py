@@ -77,7 +77,9 @@ def report_certificate(
 ) -> Reported:
     """Sums up a certificate that is loaded already, and writes its page; ``file`` is where it is stored."""
     context = ReportContext() if folder is None else context_of(folder, certificate)
-    context = replace(context, certificate_path=str(file), run_path="" if folder is None else str(folder))
+    context = replace(context, certificate_path=str(file))
+    if folder is not None:
+        context = replace(context, run_path=str(folder), run_options=folder.options)
     page, files = None, tuple[Path, ...]()
     if write:
         name = "report.html" if file.stem == "certificate" else f"{file.stem}.html"
@@ -86,7 +88,11 @@ def report_certificate(
         files = (*save_figures(certificate, papers, context), *save_tables(certificate, papers, context))
     summary = summarise(certificate, context)
     check = f"agnncert verify {shlex.quote(str(file))}"
-    more = f"{check} --data … --model …" if folder is None else f"agnncert verify {shlex.quote(str(folder))}"
+    more = (
+        f"{check} --data … --model …"
+        if folder is None
+        else f"agnncert verify {shlex.quote(str(folder))}{folder.options}"
+    )
     check = f"Check the arithmetic, from the file alone: {check}. Check it against data and model: {more}"
     titles, rows = class_table(summary)
     table = laid_out("text", titles, rows, "l" + "r" * (len(titles) - 1)) if rows else ""

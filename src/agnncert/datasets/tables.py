@@ -193,7 +193,10 @@ def _locate(folder: PathLike | None, kind: str, path: PathLike | None) -> Path |
     if present:
         return present[0]
     if kind != "graphs":
-        raise DatasetError(f"{folder} has no {' or '.join(option.name for option in options)}.")
+        raise DatasetError(
+            f"{folder} has no {' or '.join(option.name for option in options)}: if the table is called otherwise, name "
+            f"its file ({kind}=…; in commands --set {kind}=FILE)."
+        )
     return None
 
 

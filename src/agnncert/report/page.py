@@ -114,7 +114,7 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "certificate_path": path,
         "verify_path": shlex.quote(path),
         "recheck": f" --recheck {summary.words.recheck}" if summary.words.recheck else "",
-        "run_path": context.run_path and shlex.quote(context.run_path),
+        "run_path": context.run_path and shlex.quote(context.run_path) + context.run_options,
     }
 
 

@@ -76,6 +76,7 @@ _TEXTS = (
     "possible",
     "certificate_path",
     "run_path",
+    "run_options",
 )
 
 
@@ -107,6 +108,7 @@ class ReportContext:
         unit: A further unit in which the report states what is certified, such as edited statements of source code.
         certificate_path: Path of the certificate file, for the verification command.
         run_path: Path of the run folder with data and model, for the verification command.
+        run_options: What that command needs beside the folder, such as `` --root datasets``.
     """
 
     truth: Sequence[int] | IntArray | None = None
@@ -129,6 +131,7 @@ class ReportContext:
     unit: "AttackUnit | None" = None
     certificate_path: str = ""
     run_path: str = ""
+    run_options: str = ""
 
     def __post_init__(self) -> None:
         for name in _TEXTS:
