@@ -42,6 +42,9 @@ def serve(
             help="Address to which alerts are posted: labels that flip, radii that fall below 3.", metavar="URL",
         ),
     ] = None,
+    log_format: Annotated[
+        str, typer.Option(help="text, or json: one JSON object per line on standard error.", metavar="FORMAT")
+    ] = "text",
     root: Root = None,
     model: ModelOfRun = None,
 ) -> None:  # fmt: skip
@@ -52,11 +55,17 @@ def serve(
     """
     if rate <= 0 or body < 1:
         raise SettingsError(f"--rate {rate:g} --body {body}: expected numbers above 0.")
+    if log_format not in ("text", "json"):
+        raise SettingsError(f"--log-format {log_format}: expected text or json.")
     try:
         from agnncert_live.guard import Limits
+        from agnncert_live.logs import log_as_json
         from agnncert_live.run import ServedRun, serve_run, token_from
     except ModuleNotFoundError as error:
         raise missing(error.name, "agnncert serve") from error
+
+    if log_format == "json":
+        log_as_json()
 
     def on_ready(address: str, service: object) -> None:
         typer.echo(f"{address} answers: a page for people, {address}/api for programs. Ctrl-C ends it.")
@@ -70,3 +79,44 @@ def serve(
         webhook=webhook,
         on_ready=on_ready,
     )
+
+
+def journal(
+    action: Annotated[str, typer.Argument(help="check, backup or restore.", metavar="ACTION")],
+    source: Annotated[
+        Path, typer.Argument(help="A run folder, or the file of a journal; restore: the copy.", metavar="SOURCE")
+    ],
+    destination: Annotated[
+        Path | None,
+        typer.Argument(help="backup: the copy; restore: the run folder or journal to put it into.", metavar="DEST"),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="restore: replace a journal that is there; it is kept as NAME.before.")
+    ] = False,
+) -> None:
+    """Check, copy or put back the journal of a live graph.
+
+    Everything in a journal is compared with its digests. A journal that a service has open cannot be read by others:
+    ask the service for a copy, GET /journal.
+    """
+    try:
+        from agnncert_live.backup import backup_journal, check_journal, journal_of, restore_journal
+        from agnncert_live.journal import JournalError
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "agnncert journal") from error
+    if action not in ("check", "backup", "restore"):
+        raise SettingsError(f"{action!r:.60}: expected check, backup or restore.")
+    if (destination is None) != (action == "check"):
+        wanted = "check has no destination" if action == "check" else f"{action} needs a destination"
+        raise SettingsError(f"{wanted}: see agnncert journal --help.")
+    try:
+        if destination is None:
+            summary = check_journal(journal_of(source))
+        elif action == "backup":
+            summary = backup_journal(journal_of(source), destination)
+        else:
+            summary = restore_journal(source, journal_of(destination), replace)
+    except JournalError as error:
+        typer.echo(f"refuted: {error}", err=True)
+        raise typer.Exit(1) from error
+    typer.echo(str(summary))

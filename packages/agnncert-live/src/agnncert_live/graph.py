@@ -335,6 +335,13 @@ class LiveGraph:
             return np.minimum(self._core.answers.radius[self._core.order()], self._core.largest_radius())
 
     @property
+    def truth(self) -> npt.NDArray[np.int64]:
+        """The true class of each target, shape ``[n]``; -1 where it is not known."""
+        with self._lock:
+            known = [self._core.truth_of(target) for target in self._core.order().tolist()]
+        return np.array([-1 if truth is None else truth for truth in known], dtype=np.int64)
+
+    @property
     def structure_radius(self) -> npt.NDArray[np.int64]:
         """How many edges and nodes may be added or deleted for each target, shape ``[n]``; stacked votes alone.
 
@@ -613,6 +620,26 @@ class LiveGraph:
     def journal_path(self) -> Path | None:
         """The file of the journal, or None if there is none."""
         return None if self._journal is None else self._journal.path
+
+    @property
+    def journal_bytes(self) -> int:
+        """Size of the journal's file; 0 without a journal."""
+        path = self.journal_path
+        if path is None or not path.exists():
+            return 0
+        return path.stat().st_size
+
+    def backup(self, path: str | Path) -> Path:
+        """Writes a copy of the journal, as it is between two batches, while events go on.
+
+        Raises:
+            JournalError: There is no journal, or the copy cannot be written.
+        """
+        with self._lock:
+            if self._journal is None:
+                raise JournalError("there is no journal to copy: begin the live graph with journal=.")
+            self._journal.copy_to(Path(path))
+        return Path(path)
 
     def check_writable(self) -> None:
         """Tries to write to the journal again if the last write failed, so that a service knows whether it works.

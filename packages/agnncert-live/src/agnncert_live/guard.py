@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from starlette.requests import ClientDisconnect
 
+from agnncert_live.metrics import RequestMetrics
+
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -21,7 +23,7 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 _LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 MOST_AT_WORK = 100  # requests that are answered at a time, of clients that have shown the token
 AT_WORK = "agnncert.at_work"  # entry of a request's scope: whether it is one of these
-OPEN_PATHS = ("/", "/health")  # the page holds no data: its script asks for a token and sends it
+OPEN_PATHS = ("/", "/health", "/live", "/ready")  # the page holds no data: its script asks for a token and sends it
 CLIENTS = 10_000  # whose rate is remembered
 _SECONDS_AT_ONCE = 3  # a client may make the requests of so many seconds at once
 
@@ -69,9 +71,13 @@ class Guard:
         token: What clients must send as ``Authorization: Bearer …``. Without one, only names of this very machine are
             accepted as ``Host``, so that no web page can reach the service under a name of its own.
         limits: What one client may do.
+        requests: Counts what is answered; nothing is counted when not given.
     """
 
-    def __init__(self, app: Application, token: str | None, limits: Limits) -> None:
+    def __init__(
+        self, app: Application, token: str | None, limits: Limits, requests: RequestMetrics | None = None
+    ) -> None:
+        self.requests = requests or RequestMetrics()
         self.app = app
         self.token = token
         self.limits = limits
@@ -83,12 +89,24 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        begin = time.perf_counter()
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+            await send(message)
+
         try:
-            await self._answer(scope, receive, send)
+            await self._answer(scope, receive, noting)
         except Refusal as refusal:
-            await _refuse(send, refusal)
+            await _refuse(noting, refusal)
         except ClientDisconnect:
             pass  # nobody is there to answer; batches of a stream that were applied stay applied
+
+        finally:
+            self.requests.note(scope["path"], status, time.perf_counter() - begin)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

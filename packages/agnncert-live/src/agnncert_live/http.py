@@ -14,13 +14,14 @@ from agnncert.errors import AgnncertError, IdError, ModelContractError, Settings
 from agnncert.report.html import fill_page
 from agnncert_live.event_stream import apply_stream, lines_of, parse_json
 from agnncert_live.events import KINDS
-from agnncert_live.guard import Guard, Limits, Refusal
+from agnncert_live.guard import OPEN_PATHS, Guard, Limits, Refusal
 from agnncert_live.journal import JournalError
 from agnncert_live.service import Service
 
 _HERE = Path(__file__).parent
 JSON = "application/json"
 LINES_OF_JSON = "application/x-ndjson"
+BINARY = "application/octet-stream"
 _MOST_CLOSEST = 1_000
 _SAFE = {"x-frame-options": "DENY", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 
@@ -32,7 +33,8 @@ _EVENT = {
         "node": {"description": "Id of the node, or of one end of the edge: a whole number or a text."},
         "other": {"description": "Id of the other end."},
         "value": {"description": "A weight or attribute row of an edge, or the feature row of a node."},
-        "directed": {"type": "boolean", "description": "add_edge: only from node to other."},
+        "directed": {"type": "boolean", "description": "add_edge, change_edge, record_edge: only from node to other."},
+        "columns": {"type": "object", "description": "Entries by the names of the table's columns, instead of value."},
         "graph": {"type": "integer", "description": "Row of the graph, in a set of graphs."},
     },
 }
@@ -49,6 +51,16 @@ _BODY = {
         LINES_OF_JSON: {"schema": {"type": "string", "description": "One event per line."}},
     },
 }
+
+
+_ERROR = {
+    "description": "Why the request was refused.",
+    "content": {
+        JSON: {"schema": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}}
+    },
+}
+_ERRORS: dict[int | str, dict[str, Any]] = {status: _ERROR for status in (400, 404, 413, 415, 422, 429, 500, 503)}
+_NOT_READY: dict[int | str, dict[str, Any]] = {503: _ERROR}
 
 
 class PlainJSON(JSONResponse):
@@ -81,7 +93,23 @@ def make_app(service: Service, token: str | None = None, limits: Limits | None =
     app.include_router(_decisions_router(service))
     app.include_router(_operations_router(service))
     app.include_router(_pages_router(app, asks_token=token is not None))
-    return Guard(app, token, limits)
+    service.requests.paths = frozenset(app.openapi()["paths"])
+    _describe(app, asks_token=token is not None)
+    return Guard(app, token, limits, service.requests)
+
+
+def _describe(app: FastAPI, asks_token: bool) -> None:
+    """Writes into the description of the interface who may ask: who has the token, or anybody on this machine."""
+    schema = app.openapi()
+    if not asks_token:
+        return
+    schemes = schema.setdefault("components", {}).setdefault("securitySchemes", {})
+    schemes["token"] = {"type": "http", "scheme": "bearer", "description": "The token of this service."}
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            operation["security"] = [] if path in OPEN_PATHS else [{"token": []}]
+            if path not in OPEN_PATHS:
+                operation["responses"]["401"] = _ERROR
 
 
 def _explain_errors(app: FastAPI) -> None:
@@ -116,7 +144,7 @@ def _status_of(error: AgnncertError) -> int:
 def _events_router(service: Service, limits: Limits) -> APIRouter:
     router = APIRouter()
 
-    @router.post("/events", openapi_extra={"requestBody": _BODY})
+    @router.post("/events", openapi_extra={"requestBody": _BODY}, responses=_ERRORS)
     async def events(request: Request, id: str | None = None) -> dict[str, Any]:
         """Applies events. JSON: ``{"events": [...], "id": "..."}``; or one event per line, as application/x-ndjson.
 
@@ -141,30 +169,30 @@ def _events_router(service: Service, limits: Limits) -> APIRouter:
 def _decisions_router(service: Service) -> APIRouter:
     router = APIRouter()
 
-    @router.get("/decision")
+    @router.get("/decision", responses=_ERRORS)
     def decision(request: Request, target: str) -> dict[str, Any]:
         """What is proved about a target now. Fields of a budget (``&add_edges=3``) ask whether it withstands that."""
         budget = _fields(request)
         budget.pop("target")
         return service.decision(target, budget)
 
-    @router.get("/closest")
+    @router.get("/closest", responses=_ERRORS)
     def closest(request: Request, limit: Annotated[int, Query(ge=0)] = 50) -> list[dict[str, Any]]:
         """The decisions closest to falling."""
         _fields(request, "limit")
         return service.closest(min(limit, _MOST_CLOSEST))
 
-    @router.get("/changes")
+    @router.get("/changes", responses=_ERRORS)
     def changes(request: Request, since: Annotated[int, Query(ge=0)] = 0) -> list[dict[str, Any]]:
         """Labels that flipped, and radii that fell below 3, after so many events."""
         _fields(request, "since")
         return service.changes(since)
 
-    @router.get("/certificate")
+    @router.get("/certificate", response_class=Response, responses={200: {"content": {BINARY: {}}}})
     def certificate() -> Response:
         """The certificate file as of now, which ``agnncert verify`` accepts."""
         headers = {"content-disposition": 'attachment; filename="now.cert"'}
-        return Response(service.certificate(), media_type="application/octet-stream", headers=headers)
+        return Response(service.certificate(), media_type=BINARY, headers=headers)
 
     return router
 
@@ -172,17 +200,33 @@ def _decisions_router(service: Service) -> APIRouter:
 def _operations_router(service: Service) -> APIRouter:
     router = APIRouter()
 
-    @router.get("/health")
+    @router.get("/health", responses=_NOT_READY)
     def health() -> dict[str, Any]:
         """Whether it works; needs no token. Status 503 if events cannot be written to the journal."""
         return service.health()
+
+    @router.get("/ready", responses=_NOT_READY)
+    def ready() -> dict[str, Any]:
+        """Whether events are taken: the same as /health; needs no token."""
+        return service.health()
+
+    @router.get("/live")
+    async def live() -> dict[str, Any]:
+        """Whether the process answers at all, also while it cannot take events; needs no token."""
+        return {"ok": True}
+
+    @router.get("/journal", response_class=Response, responses={200: {"content": {BINARY: {}}}, **_ERRORS})
+    def journal() -> Response:
+        """A copy of the journal, as it is between two batches, which ``agnncert journal restore`` puts back."""
+        headers = {"content-disposition": 'attachment; filename="live.journal"'}
+        return Response(service.journal(), media_type=BINARY, headers=headers)
 
     @router.get("/summary")
     def summary() -> dict[str, Any]:
         """What the service is about, and how large it is now."""
         return service.summary()
 
-    @router.get("/metrics")
+    @router.get("/metrics", response_class=PlainTextResponse)
     def metrics() -> PlainTextResponse:
         """For Prometheus."""
         return PlainTextResponse(service.metrics(), media_type="text/plain; version=0.0.4")

@@ -382,6 +382,21 @@ class Journal:
         self.since_snapshot = sum(len(batch.events) for batch in batches)
         return batches
 
+    def copy_to(self, path: Path) -> None:
+        """Writes a copy of the journal, as it is between two batches.
+
+        Raises:
+            JournalError: The copy cannot be written.
+        """
+        try:
+            copy = sqlite3.connect(path)
+            try:
+                self._database.backup(copy)
+            finally:
+                copy.close()
+        except sqlite3.Error as error:
+            raise JournalError(f"the journal cannot be copied to {path}: {error}.") from error
+
     def close(self) -> None:
         """Lets go of the file."""
         self._database.close()

@@ -1,5 +1,6 @@
 """``Service``: applies events and answers questions in JSON terms, without HTTP."""
 
+import logging
 import math
 import os
 import tempfile
@@ -15,15 +16,20 @@ import numpy as np
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
+from agnncert.certificates.votes import IntArray
 from agnncert.errors import AgnncertError, GraphError, IdError, SettingsError
 from agnncert.proving.certificate import Certificate
 from agnncert_live.events import Applied, Event, Moved
 from agnncert_live.graph import LiveGraph
+from agnncert_live.metrics import Metric, RequestMetrics, Sample, as_text, counter, gauge
+
+log = logging.getLogger(__name__)
 
 MOST_EVENTS = 10_000  # of one batch
 LONGEST_ID = 200  # characters
 MOST_LISTED = 1_000  # refused events, or moved targets, that one answer lists
 REMEMBERED_CHANGES = 500
+RECALL_SIZES = (0, 1, 3)  # of attacks, for which the certified recall is stated
 ALERT_BELOW = 3  # a radius that falls below this is an alert
 
 
@@ -73,6 +79,7 @@ class Service:
         class_names: Names of the classes, if they have any.
         counts: What has happened since the service began.
         began: When it began, by the monotonic clock.
+        requests: Requests that were answered, by address and status, and how long they took.
     """
 
     live: LiveGraph
@@ -81,6 +88,7 @@ class Service:
     class_names: Sequence[str] | None = None
     counts: Counts = field(default_factory=Counts)
     began: float = field(default_factory=time.monotonic)
+    requests: RequestMetrics = field(default_factory=RequestMetrics)
 
     def __post_init__(self) -> None:
         self._changes: deque[dict[str, Any]] = deque(maxlen=REMEMBERED_CHANGES)
@@ -111,7 +119,9 @@ class Service:
             {"event": first + read.places[refused.index], "reason": refused.reason} for refused in applied.refused
         ]
         refused = sorted([*read.refused, *not_applied], key=lambda each: each["event"])
-        self._note(applied, len(refused), time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        self._note(applied, len(refused), seconds)
+        self._log(applied, len(refused), seconds)
         return {
             "number": applied.number,
             "applied": applied.events,
@@ -135,6 +145,17 @@ class Service:
             now = round(time.time(), 3)
             for moved in applied.alerts(ALERT_BELOW):
                 self._changes.append({"number": applied.number, "time": now, **self._moved(moved)})
+
+    def _log(self, applied: Applied, refused: int, seconds: float) -> None:
+        fields_of_log = {
+            "number": applied.number,
+            "applied": applied.events,
+            "repeated": applied.repeated,
+            "refused": refused,
+            "flipped": len(applied.flipped),
+            "seconds": round(seconds, 6),
+        }
+        log.info("a batch of events", extra=fields_of_log)
 
     def _listed(self, moved: Iterable[Moved]) -> list[dict[str, Any]]:
         return [self._moved(each) for each in moved][:MOST_LISTED]
@@ -248,25 +269,56 @@ class Service:
 
     def metrics(self) -> str:
         """Returns the metrics in the format of Prometheus."""
-        radius = self.live.radius
-        gauges = {
-            "nodes": self.live.num_nodes,
-            "directed_edges": self.live.num_edges,
-            "targets": len(radius),
-            "targets_uncertified": int((radius < 0).sum()),
-            "targets_radius_below_3": int((radius < ALERT_BELOW).sum()),
-            "radius_median": float(np.median(radius)) if len(radius) else math.nan,
-            "memory_bytes": _memory(),
-            "uptime_seconds": round(time.monotonic() - self.began, 3),
-        }
-        counters = {f"{entry.name}_total": getattr(self.counts, entry.name) for entry in fields(self.counts)}
-        counters["events_total"] = self.live.number
-        lines = []
-        for kind, values in (("gauge", gauges), ("counter", counters)):
-            for name, value in values.items():
-                lines.append(f"# TYPE agnncert_{name} {kind}")
-                lines.append(f"agnncert_{name} {value}")
-        return "\n".join(lines) + "\n"
+        with self.live.frozen():
+            radius = self.live.radius
+            label = self.live.label
+            truth = self.live.truth
+        live = self.live
+        counts = self.counts
+        median = float(np.median(radius)) if len(radius) else math.nan
+        uptime = round(time.monotonic() - self.began, 3)
+        metrics = [
+            gauge("nodes", "Nodes of the graph.", live.num_nodes),
+            gauge("directed_edges", "Directed edges of the graph.", live.num_edges),
+            gauge("targets", "Targets that are kept certified.", len(radius)),
+            gauge("targets_uncertified", "Targets about which nothing is proved.", int((radius < 0).sum())),
+            gauge("targets_radius_below_3", "Targets with a radius below 3.", int((radius < ALERT_BELOW).sum())),
+            gauge("radius_median", "Median of the certified radii.", median),
+            self._certified_recall(radius, label, truth),
+            gauge("journal_bytes", "Size of the journal.", live.journal_bytes, "bytes"),
+            gauge("memory_bytes", "Memory of the process.", _memory(), "bytes"),
+            gauge("uptime_seconds", "Time since the service began.", uptime, "seconds"),
+            counter("events_total", "Events since the live graph began.", live.number),
+            counter("batches_total", "Batches since the service began.", counts.batches),
+            counter("repeated_total", "Batches that had been acknowledged before.", counts.repeated),
+            counter("applied_total", "Events applied since the service began.", counts.applied),
+            counter("refused_total", "Events refused since the service began.", counts.refused),
+            counter("flipped_total", "Labels that flipped since the service began.", counts.flipped),
+            counter("questions_total", "Questions since the service began.", counts.questions),
+            counter("seconds_total", "Seconds spent with applying events.", round(counts.seconds, 6)),
+        ]
+        return as_text([*metrics, *self.requests.metrics()])
+
+    def _certified_recall(self, radius: IntArray, label: IntArray, truth: IntArray) -> Metric:
+        """Returns which share of each class is found, whatever attack of a size happens."""
+        samples = []
+        for k in np.unique(truth[truth >= 0]).tolist():
+            is_class = truth == k
+            for size in RECALL_SIZES:
+                is_found = (label == k) & (radius >= size)
+                share = float(is_found[is_class].mean())
+                samples.append(Sample(round(share, 6), {"class": str(self._label(k)), "size": str(size)}))
+        text = "Share of the targets of a class that keep this label under attacks of a size, in units of the radius."
+        return Metric("certified_recall", "gauge", text, tuple(samples))
+
+    def journal(self) -> bytes:
+        """Returns a copy of the journal, as it is between two batches.
+
+        Raises:
+            JournalError: There is none.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            return self.live.backup(Path(folder) / "journal").read_bytes()
 
 
 def _read_events(stated: Sequence[Any], first: int) -> ReadEvents:

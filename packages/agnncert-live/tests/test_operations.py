@@ -1,0 +1,196 @@
+"""What operators use: readiness, metrics, logs, copies of the journal, the unit of systemd, the description of the API."""
+
+import inspect
+import json
+import logging
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+
+import agnncert as ac
+from agnncert_live import Event, LiveClient, LiveGraph
+from agnncert_live.command import journal, serve
+from agnncert_live.logs import JsonLines
+from tests.support.live import assert_current
+from tests.support.serving import TOKEN, a_graph, a_model, a_service, sent, served
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+
+
+def test_alive_is_not_ready(tmp_path) -> None:
+    service = a_service(tmp_path / "j")
+    with served(service, TOKEN) as address:
+        assert [sent(address, path)[0] for path in ("/live", "/ready", "/health")] == [200, 200, 200]
+        (tmp_path / "j").rename(tmp_path / "elsewhere")
+        with pytest.raises(ac.errors.AgnncertError):
+            LiveClient(address, TOKEN, tries=1).apply([Event("add_edge", "user-1", "user-2")])
+        assert [sent(address, path)[0] for path in ("/live", "/ready", "/health")] == [200, 503, 503]
+        (tmp_path / "elsewhere").rename(tmp_path / "j")
+        assert sent(address, "/ready")[0] == 200
+    service.live.close()
+
+
+def parsed(text: str) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
+    """Metadata and samples of a text of metrics."""
+    about, samples = {}, {}
+    for line in text.splitlines():
+        if line.startswith("# "):
+            _, word, name, value = line.split(" ", 3)
+            assert word not in about.setdefault(name, {}), line
+            about[name][word] = value
+        else:
+            name, value = re.fullmatch(r"([a-z0-9_]+(?:\{[^}]*\})?) (\S+)", line).groups()
+            assert name not in samples
+            samples[name] = float(value)
+    return about, samples
+
+
+def test_metrics_say_what_they_are(tmp_path) -> None:
+    service = a_service(tmp_path / "j")
+    with served(service) as address:
+        client = LiveClient(address)
+        client.apply([Event("add_edge", "user-1", "user-2"), Event("add_edge", "user-1", "nobody")])
+        for path in ("/decision?target=nobody", "/nowhere", "/nowhere/else", "/live"):
+            sent(address, path)
+        about, samples = parsed(client.metrics())
+    for name in samples:
+        family = re.sub(r"(_bucket|_sum|_count)?(\{.*)?$", "", name)
+        assert {"HELP", "TYPE"} <= about[family].keys(), name
+        if family.endswith(("_seconds", "_bytes")):
+            assert about[family]["UNIT"] == family.rsplit("_", 1)[1]
+    assert samples['agnncert_http_requests_total{path="/events",status="200"}'] == 1
+    assert samples['agnncert_http_requests_total{path="/decision",status="404"}'] == 1
+    assert samples['agnncert_http_requests_total{path="other",status="404"}'] == 2  # nobody makes up labels
+    buckets = [value for name, value in samples.items() if "_duration_seconds_bucket" in name]
+    assert buckets == sorted(buckets)
+    assert buckets[-1] == samples["agnncert_http_request_duration_seconds_count"] == 5
+    assert samples["agnncert_journal_bytes"] == (tmp_path / "j").stat().st_size
+    live = service.live
+    is_class = live.truth == 1
+    for size in (0, 1, 3):
+        share = ((live.label == 1) & (live.radius >= size))[is_class].mean()
+        assert samples[f'agnncert_certified_recall{{class="fake",size="{size}"}}'] == pytest.approx(share, abs=1e-6)
+    live.close()
+
+
+def test_logs_are_json_with_fields(caplog) -> None:
+    caplog.set_level(logging.INFO, "agnncert_live.service")
+    a_service().post([{"kind": "add_edge", "node": "user-1", "other": "user-2"}])
+    [record] = [record for record in caplog.records if record.message == "a batch of events"]
+    line = json.loads(JsonLines().format(record))
+    assert (line["level"], line["logger"], line["applied"], line["number"]) == ("info", "agnncert_live.service", 1, 1)
+    try:
+        raise ValueError("bad")
+    except ValueError:
+        record = logging.LogRecord("x", logging.ERROR, "", 0, "it failed\n", None, __import__("sys").exc_info())
+    assert "ValueError: bad" in json.loads(JsonLines().format(record))["error"]
+
+
+def begin(path):
+    data = a_graph()
+    return LiveGraph(a_model(data), data, ac.NodeCentric(8), journal=path)
+
+
+def test_a_journal_is_copied_checked_and_put_back(tmp_path, capsys) -> None:
+    path, copy = tmp_path / "j", tmp_path / "copy"
+    with begin(path) as live:
+        live.apply([Event("add_edge", "user-1", f"user-{k}") for k in range(20, 24)], id="one", skip_bad=True)
+        number = live.number
+        with pytest.raises(typer.Exit):  # a service has it open
+            journal("check", path)
+        assert "in use" in capsys.readouterr().err
+        live.backup(tmp_path / "hot")  # while it is in use
+    journal("check", tmp_path / "hot")
+    journal("backup", path, copy)
+    assert f"{number:,} events" in capsys.readouterr().out
+    with begin(path) as live:
+        live.apply(Event("delete_node", "user-5"), id="two")
+    with pytest.raises(typer.Exit):
+        journal("restore", copy, path)
+    assert "--replace" in capsys.readouterr().err
+    journal("restore", copy, path, replace=True)
+    with begin(path) as live:
+        assert (live.number, "user-5" in live) == (number, True)
+        assert live.apply([], id="one").repeated
+        assert_current(live)
+    journal("check", tmp_path / "j.before")
+    content = bytearray(copy.read_bytes())
+    place = content.find(b"user-22")
+    content[place : place + 7] = b"user-29"
+    copy.write_bytes(content)
+    with pytest.raises(typer.Exit) as ended:
+        journal("restore", copy, tmp_path / "new")
+    assert ended.value.exit_code == 1
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(ac.errors.SettingsError, match="needs a destination"):
+        journal("backup", path)
+
+
+def test_a_service_gives_a_copy_of_its_journal(tmp_path) -> None:
+    service = a_service(tmp_path / "j")
+    with served(service, TOKEN) as address:
+        assert sent(address, "/journal")[0] == 401
+        LiveClient(address, TOKEN).apply([Event("add_edge", "user-1", "user-2")])
+        status, body = sent(address, "/journal", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert status == 200
+        (tmp_path / "copy").write_bytes(body)
+        journal("check", tmp_path / "copy")
+        assert_current(service.live)
+    service.live.close()
+
+
+def test_the_unit_of_systemd_starts_what_there_is(tmp_path) -> None:
+    unit = (DEPLOY / "agnncert-serve.service").read_text()
+    settings = dict(
+        line.split("=", 1) for line in (DEPLOY / "serve.env").read_text().splitlines() if line and line[0] != "#"
+    )
+    [command] = re.findall(r"^ExecStart=/usr/bin/env agnncert serve (.*)$", unit, re.MULTILINE)
+    assert set(re.findall(r"\$\{(\w+)\}", command)) == settings.keys()
+    options = {name.replace("_", "-") for name in inspect.signature(serve).parameters}
+    assert {word.removeprefix("--") for word in command.split() if word.startswith("--")} <= options
+    if shutil.which("systemd-analyze"):
+        checked = subprocess.run(
+            ["systemd-analyze", "verify", DEPLOY / "agnncert-serve.service"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_the_description_says_who_may_ask(token) -> None:
+    service = a_service()
+    with served(service, token) as address:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        schema = json.loads(sent(address, "/openapi.json", headers=headers)[1])
+        schemes = schema.get("components", {}).get("securitySchemes", {})
+        assert (schemes.get("token", {}).get("scheme") == "bearer") == (token is not None)
+        for path, operations in schema["paths"].items():
+            for operation in operations.values():
+                asks = token is not None and path not in ("/health", "/live", "/ready")
+                assert bool(operation.get("security")) == asks, path
+                if asks:
+                    assert sent(address, path)[0] in (401, 405)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("schemathesis") is None, reason="schemathesis is not installed")
+def test_schemathesis_finds_no_answer_that_the_description_does_not_have(tmp_path) -> None:
+    service = a_service(tmp_path / "j")
+    with served(service, TOKEN) as address:
+        words = ["schemathesis", "run", f"{address}/openapi.json", "-H", f"Authorization: Bearer {TOKEN}"]
+        words += [
+            "--checks",
+            "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
+        ]
+        found = subprocess.run(
+            [*words, "--max-examples", "30", "--seed", "1"], capture_output=True, text=True, check=False
+        )
+        assert found.returncode == 0, found.stdout[-3000:]
+        assert_current(service.live)
+    service.live.close()
