@@ -38,33 +38,54 @@ def points(curve: Shares) -> list[dict[str, float]]:
 def accuracy_chart(summary: Summary) -> dict[str, Any]:
     """Returns certified accuracy over the size of the attack, with what it should be compared with."""
     curve, added, structure = summary.certified, summary.certified_additions, summary.certified_structure
+    last = summary.shown_size
+    curve = until(curve, last)
     stride = math.ceil(len(curve.size) / MOST_HOVERED)
     hovered = Shares(curve.size[::stride], curve.share[::stride])
     word = text.share_word(summary)
     return {
         "certified": points(changes_only(curve)),
         "every_size": points(hovered),
-        "neighbours": [] if added is None else points(changes_only(added)),
+        "neighbours": [] if added is None else points(changes_only(until(added, last))),
         "neighbours_word": f"the same, counting {text.added_words(summary)}",
-        "structure": [] if structure is None else points(changes_only(structure)),
+        "structure": [] if structure is None else points(changes_only(until(structure, last))),
         "structure_word": f"the same, counting {text.STRUCTURE_WORDS}",
         "attacked": [{"x": float(x), "y": float(y)} for x, y in sorted(summary.context.attacked)],
         "size_only": [{"x": float(x), "y": float(y)} for x, y in _size_only(summary)],
         "size_only_word": SIZE_ONLY_WORD,
         "possible": [
-            {"key": ("reference", "ceiling")[up], "name": name, "points": [{"x": x, "y": y} for x, y in shares.items()]}
+            {
+                "key": ("reference", "ceiling")[up],
+                "name": name,
+                "points": [{"x": x, "y": y} for x, y in shares.items() if x <= last],
+            }
             for name, up, shares in summary.possible[:1]
         ],
         "references": [
             {"key": "bag" if key == "bag_of_nodes" else key, "name": name, "value": value}
             for key, name, value in summary.references
         ],
-        "max_size": summary.last_size,
-        "x_label": f"size of the attack ({summary.words.step.many})",
+        "max_size": last,
+        "x_label": _size_label(summary),
         "size_word": "size",
         "y_word": word,
-        "summary": _spoken(word, curve, [0, summary.last_size // 2, summary.last_size], "size"),
+        "summary": _spoken(word, curve, [0, last // 2, last], "size"),
     }
+
+
+def until(curve: Shares, last: int) -> Shares:
+    """Returns a curve up to a size, at which it ends."""
+    here = curve.size <= last
+    return Shares(curve.size[here], curve.share[here])
+
+
+def _size_label(summary: Summary) -> str:
+    """Returns the name of the axis of sizes, which says if a few targets are certified beyond it."""
+    label = f"size of the attack ({summary.words.step.many})"
+    if summary.shown_size == summary.last_size:
+        return label
+    beyond = int((summary.certificate.radius > summary.shown_size).sum())
+    return f"{label}; {beyond:,} of {summary.num_targets:,} {summary.targets} reach up to {summary.largest_radius:,}"
 
 
 def class_chart(summary: Summary) -> dict[str, Any] | None:
@@ -73,14 +94,14 @@ def class_chart(summary: Summary) -> dict[str, Any] | None:
     if not curves:
         return None
     names = {k: text.class_word(summary, k) for k in curves}
-    last = min(summary.last_size, int(summary.certificate.radius.max(initial=0)) + 1)
+    last = min(summary.shown_size, int(summary.certificate.radius.max(initial=0)) + 1)
     return {
         "curves": [
             {"name": names[k], "points": points(changes_only(Shares(curve.size[: last + 1], curve.share[: last + 1])))}
             for k, curve in curves.items()
         ],
         "max_size": last,
-        "x_label": f"size of the attack ({summary.words.step.many})",
+        "x_label": _size_label(summary),
         "summary": " ".join(_spoken(f"recall of {names[k]}", c, [0, last // 2], "size") for k, c in curves.items()),
     }
 
@@ -116,7 +137,7 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
     """Returns the table of :func:`accuracy_chart`, at about a dozen sizes."""
     attacked = {float(size): float(left) for size, left in summary.context.attacked}
     whole_attacks = {int(size) for size in attacked if size == int(size)}
-    sizes = sorted({*_round_sizes(summary.last_size), *whole_attacks})
+    sizes = sorted({*_round_sizes(summary.shown_size), summary.last_size, *whole_attacks})
     names = []
     columns = []
 
@@ -194,7 +215,7 @@ def _share_under(summary: Summary, budget: Budget) -> str:
 
 def _size_only(summary: Summary) -> list[tuple[float, float]]:
     """Returns what the size alone certifies, as far as the curves reach."""
-    return [(float(size), share) for size, share in sorted(summary.context.size_only) if size <= summary.last_size]
+    return [(float(size), share) for size, share in sorted(summary.context.size_only) if size <= summary.shown_size]
 
 
 def _spoken(word: str, curve: Shares, sizes: list[float], unit: str) -> str:

@@ -83,8 +83,8 @@ def explorer_meta(summary: Summary, record: VoteRecord) -> dict[str, Any]:
 
 
 def _slider_max(summary: Summary) -> dict[str, int]:
-    """Returns the largest values of sliders: a little more than the largest amount that any target is certified for."""
-    top = max(10, int(1.1 * summary.largest_radius) + 1)
+    """Returns the largest values of sliders: a little more than what charts show. More can be typed."""
+    top = max(10, int(1.1 * min(summary.largest_radius, summary.shown_size)) + 1)
     fields = ("add_edges", "delete_edges", "change_edges", "inject_nodes", "delete_nodes", "change_features")
     return dict.fromkeys(fields, top) | {"edges_per_injected": min(top, 50)}
 

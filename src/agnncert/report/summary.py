@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from agnncert.proving.certificate import Certificate
 
 LONGEST_CURVE = 1_000_000  # sizes on a curve at most; a large prior is certified much further
+SHORTEST_AXIS = 10
+SMALL_GROUP = 20  # targets; of fewer, none is left out of a chart
 
 # Measures of add-ons in a run folder: the most that is possible, with the kind of change in brackets, comes first.
 BY_SIZE, AT_MOST = "certified accuracy, size only", "at most possible from node types"
@@ -291,6 +293,21 @@ class Summary:
         return min(max([self.largest_radius + 1, *attacked]), LONGEST_CURVE)
 
     @cached_property
+    def shown_size(self) -> int:
+        """The last size of the axes: that of the curves, unless a few targets alone would stretch them.
+
+        A hub can be certified against hundreds of edges where all other labels fall below ten. If all but one in a
+        hundred correct targets, of all and of each class, fall before half of the curve, axes end there.
+        """
+        radii = [values for values in (self.certificate.radius, self.structure, self.added) if values is not None]
+        groups = [self.judged & self.counted]
+        if self.truth is not None:
+            groups += [groups[0] & (self.truth == k) for k in range(len(self.support))]
+        attacked = (math.ceil(size) for size, _ in self.context.attacked)
+        end = max([SHORTEST_AXIS, *attacked, *(_last_of_most(values[group]) for values in radii for group in groups)])
+        return self.last_size if 2 * end >= self.last_size else end
+
+    @cached_property
     def certified(self) -> Shares:
         """Certified accuracy (or share) over the size of the attack."""
         return over_size(self.certificate.radius[self.judged], self.counted[self.judged], self.last_size)
@@ -367,6 +384,14 @@ class Summary:
         if self.degree is None or not (self.degree[self.judged] > 0).any():
             return None
         return over_degree(self.certificate.radius[self.judged], self.degree[self.judged], self.counted[self.judged])
+
+
+def _last_of_most(radius: FloatArray | IntArray) -> int:
+    """Returns one more than the largest finite radius, without those of one target in a hundred, at least one."""
+    ordered = np.sort(radius[np.isfinite(radius)])
+    if len(ordered) >= SMALL_GROUP:
+        ordered = ordered[: len(ordered) - max(1, len(ordered) // 100)]
+    return int(ordered.max(initial=0)) + 1
 
 
 def summarise(certificate: "Certificate", context: ReportContext | None) -> Summary:

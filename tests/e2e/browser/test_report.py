@@ -66,6 +66,26 @@ def test_the_table_can_be_searched_sorted_and_filtered(tmp_path: Path, open_page
     assert 0 < expected < 200
 
 
+def test_ids_that_are_no_numbers_are_sorted_as_text(tmp_path: Path, open_page: Any) -> None:
+    """Digits inside a UUID are no numbers: "9e…" comes after "10…" for who sorts them so."""
+    ids = ["9e1f2c3a-77b0", "10aa0000-0001", "2bcd0000-9999", "a0000000-0000", "10aa0000-0000"]
+    certificate, _ = made_up_certificate(np.random.default_rng(6), "edge-centric/node", 5, 8, 3, target=ids)
+    page = open_page(report(tmp_path, certificate))
+    assert table_column(page, 1) == sorted(ids)
+
+
+def test_every_picture_has_a_role_and_a_title(tmp_path: Path, open_page: Any) -> None:
+    certificate, degree = made_up_certificate(np.random.default_rng(6), "edge-centric/node", 60, 30, 3)
+    page = open_page(report(tmp_path, certificate, truth=some_truth(certificate), degree=degree))
+    page.wait_for_selector("svg[role=img]")
+    pictures = page.eval_on_selector_all(
+        "svg:not([aria-hidden=true])",
+        "all => all.map((one) => [one.getAttribute('role'), one.querySelector('title')?.textContent ?? ''])",
+    )
+    assert len(pictures) >= 3
+    assert all(role == "img" and len(title) > 20 for role, title in pictures), pictures
+
+
 def test_the_table_follows_the_budget(tmp_path: Path, open_page: Any) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(7), "node-centric/node", 60, 20, 3, mean_degree=8.0)
     page = open_page(report(tmp_path, certificate))

@@ -20,13 +20,25 @@ const WIDE = 640;
 
 function colour(key) { return `var(--c-${key})`; }
 
+// A picture with a name, for those who do not see it.
+function named(drawing) {
+  for (const svg of [drawing, ...drawing.querySelectorAll("svg")]) {
+    if (svg.tagName.toLowerCase() !== "svg" || svg.getAttribute("aria-hidden") === "true") continue;
+    svg.setAttribute("role", "img");
+    const title = document.createElementNS(SVG, "title");
+    title.textContent = svg.getAttribute("aria-label") ?? "";
+    svg.prepend(title);
+  }
+  return drawing;
+}
+
 function redrawOnResize(box, draw) {
   let width = 0;
   new ResizeObserver(() => {
     const now = Math.round(box.clientWidth);
     if (now === width || now === 0) return;
     width = now;
-    box.replaceChildren(draw(now));
+    box.replaceChildren(named(draw(now)));
   }).observe(box);
 }
 

@@ -16,7 +16,9 @@ function prepare({ meta, arrays }) {
   let rank = null;
   report.idRank = (v) => {
     if (!rank) {
-      const collator = new Intl.Collator("en", { numeric: true });
+      // Names that end in a number are sorted by it. Others are text: digits inside a UUID are no numbers.
+      const numbered = arrays.ids.every((id) => /^\D*\d+$/.test(id));
+      const collator = new Intl.Collator("en", { numeric: numbered });
       const order = [...arrays.ids.keys()].sort((a, b) => collator.compare(arrays.ids[a], arrays.ids[b]));
       rank = new Float64Array(order.length);
       order.forEach((row, place) => { rank[row] = place; });
