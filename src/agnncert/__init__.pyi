@@ -13,6 +13,7 @@ from .certificates.voting_rule import VotingRule as VotingRule
 from .certifier import audit as audit
 from .certifier import certify as certify
 from .certifier import choose_threshold as choose_threshold
+from .certifier import explain as explain
 from .datasets.hetero_model import HeteroModel as HeteroModel
 from .datasets.load import load_dataset as load_dataset
 from .datasets.npz import load_npz as load_npz
@@ -32,6 +33,7 @@ from .divisions.node import GatedNodeCentric as GatedNodeCentric
 from .divisions.node import NodeCentric as NodeCentric
 from .divisions.node import PerNeighbour as PerNeighbour
 from .errors import AgnncertError as AgnncertError
+from .explanation import VoteExplanation as VoteExplanation
 from .fitting import fit as fit
 from .fitting import subgraphs as subgraphs
 from .graphs.perturbation import Perturbation as Perturbation
@@ -57,6 +59,7 @@ from .teaching import teach as teach
 from .training.own_loop import vote_loss as vote_loss
 from .verdict import Verdict as Verdict
 from .verdict import verify as verify
+from .vote_explainer import VoteExplainer as VoteExplainer
 
 __version__: str
 Comparison = agnncert_peers.Comparison

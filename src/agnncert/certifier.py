@@ -1,4 +1,4 @@
-"""``audit``, ``certify`` and ``choose_threshold``: the entry points that check arguments and ask the defence."""
+"""``audit``, ``certify``, ``choose_threshold``, ``explain``: the entry points that ask the defence."""
 
 import os
 from dataclasses import replace
@@ -12,6 +12,7 @@ from agnncert.defence import CertifyOptions, Engine, GraphData, Model, Operating
 from agnncert.engine.arguments import require_order
 from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError, suggests_arguments
+from agnncert.explanation import VoteExplanation
 from agnncert.graphs.targets import require_some
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
@@ -165,6 +166,33 @@ def _class_number(positive: int | str | None, names: tuple[str, ...]) -> int | N
 
 
 @suggests_arguments
+def explain(model: Model, data: GraphData, defence: Any, target: Any) -> VoteExplanation:
+    """Explains one decision: which neighbours or edges carried which votes, and what would change the label.
+
+    The numbers are whole and the same on every run. They add up to the counts that a certificate states, and the edges
+    that are named as enough to change the label were taken away once, and all votes computed again.
+
+    Args:
+        model: The trained module.
+        data: A ``Data``, or a list of ``Data``.
+        defence: The defence that it is certified with, as for ``certify``.
+        target: Id of the node, or number of the graph.
+
+    Returns:
+        The explanation. ``print`` shows a table, ``to_json`` returns everything, ``to_pyg(data)`` PyG's
+        ``Explanation``.
+
+    Raises:
+        IdError: There is no such target.
+        SettingsError: This kind of defence cannot explain a decision.
+        ModelContractError: The model cannot be called.
+
+    Example: ``print(ac.explain(model, data, ac.NodeCentric(60), "user-002"))``
+    """
+    require_order(model, data, defence)
+    return as_defence(defence).explain(model, data, target)
+
+
 def audit(model: Model, data: GraphData | None = None, defence: Any = None, *, task: Task | None = None) -> AuditReport:
     """Checks whether a model keeps the contract that certificates rest on. ``certify`` runs this check first.
 

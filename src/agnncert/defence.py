@@ -22,6 +22,7 @@ from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import SettingsError
+from agnncert.explanation import VoteExplanation
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures
@@ -325,10 +326,16 @@ class Defence(ABC):
         """Returns the same defence, with the settings that it leaves open as a certificate states them."""
         return self
 
-    def explain(self, model: Any, data: Any, target: Any) -> Any:
-        """Explains which parts of the graph decided the label of a target.
+    def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
+        """Explains who voted for which class, and what would have to go or come to change the label of a target.
+
+        Args:
+            model: The trained model.
+            data: The graph or graphs.
+            target: Id of the node, or number of the graph.
 
         Raises:
+            IdError: There is no such target.
             SettingsError: This kind of defence cannot.
         """
         raise self.refusal("explain")

@@ -487,6 +487,28 @@ def attack(
 
 
 @app.command()
+def explain(
+    run: Annotated[Path, typer.Argument(help="The folder of a certified run.", metavar="RUN")],
+    target: Annotated[str, typer.Argument(help="Id of the node, or number of the graph.", metavar="ID")],
+    model: options.ModelOfRun = None,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Show which votes decided one label.
+
+    The table names the neighbours or subgraphs that voted, what each gave to the label and to the runner-up, and the
+    edges with their own values. Below it stands what would have to go or come to change the label. The numbers add up
+    to those of the certificate.
+    """
+    from agnncert.cli.explain_step import explain_target
+
+    screen = Screen(json)
+    with screen.following():
+        explained = explain_target(run, target, root, model)
+    screen.result({"run": run, **explained.to_json()}, str(explained))
+
+
+@app.command()
 def report(
     file: CertificateFile,
     out: Annotated[
@@ -495,15 +517,27 @@ def report(
     papers: Annotated[
         Path | None, typer.Option(help="Folder for figures (SVG, PDF) and tables (CSV, JSON, LaTeX).", metavar="FOLDER")
     ] = None,
+    explain: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Show which votes decided the label of this target. May be repeated."),
+    ] = None,
+    model: options.ModelOfRun = None,
+    root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Show a certificate as one HTML page that opens anywhere.
 
-    The page of a run folder also has the models to compare with, the attacks and the environment.
+    The page of a run folder also has the models to compare with, the attacks and the environment. --explain needs the
+    run folder, with --root and --model as for certify.
     """
     from agnncert.cli.report_step import report_run
 
-    reported = report_run(file, out, papers)
+    explanations = []
+    if explain:
+        from agnncert.cli.explain_step import explain_target
+
+        explanations = [explain_target(file, target, root, model) for target in explain]
+    reported = report_run(file, out, papers, explanations=explanations)
     outcome = {name: getattr(reported, name) for name in ("files", "sentences", "classes")}
     places = [f"Report: {reported.page}", *(f"  {path}" for path in reported.files)]
     Screen(json).result({"report": reported.page, **outcome}, "\n".join([*places, reported.text]))

@@ -15,6 +15,7 @@ from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import read_contents
 from agnncert.cli.folder import CHOICE, RunFolder, find_run
 from agnncert.errors import BudgetError, CertificateError, did_you_mean
+from agnncert.explanation import VoteExplanation
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.report.figures import save_figures, save_tables
 from agnncert.report.page import build_report
@@ -49,7 +50,11 @@ class Reported:
 
 
 def report_run(
-    source: str | Path, out: str | Path | None = None, papers: str | Path | None = None, write: bool = True
+    source: str | Path,
+    out: str | Path | None = None,
+    papers: str | Path | None = None,
+    write: bool = True,
+    explanations: Sequence[VoteExplanation] = (),
 ) -> Reported:
     """Writes the report of a certificate, or of a run folder, whose other contents are shown beside the certificate.
 
@@ -59,12 +64,13 @@ def report_run(
             certificate if that is not ``certificate.cert``: each certificate in a folder has its own page.
         papers: A folder for figures (SVG, PDF) and tables (CSV, JSON, LaTeX).
         write: Whether to write the page.
+        explanations: Explanations of single targets, shown in the page.
     """
     file = Path(source, "certificate.cert") if Path(source).is_dir() else Path(source)
     folder = find_run(file)
     if folder is not None and file.name != folder.certificate.name:
         folder = None  # it is about another certificate
-    return report_certificate(load_certificate(file), file, folder, out, papers, write)
+    return report_certificate(load_certificate(file), file, folder, out, papers, write, explanations=explanations)
 
 
 def report_certificate(
@@ -74,10 +80,12 @@ def report_certificate(
     out: str | Path | None = None,
     papers: str | Path | None = None,
     write: bool = True,
+    *,
+    explanations: Sequence[VoteExplanation] = (),
 ) -> Reported:
     """Sums up a certificate that is loaded already, and writes its page; ``file`` is where it is stored."""
     context = ReportContext() if folder is None else context_of(folder, certificate)
-    context = replace(context, certificate_path=str(file))
+    context = replace(context, certificate_path=str(file), explanations=tuple(explanations))
     if folder is not None:
         context = replace(context, run_path=str(folder), run_options=folder.options)
     page, files = None, tuple[Path, ...]()

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import torch
@@ -25,15 +24,15 @@ from agnncert.defence import (
 )
 from agnncert.divided.certify import certify_division
 from agnncert.divided.choose_rule import RuleChoice, choose_prior, choose_voting_rule, require_choice
+from agnncert.divided.evidence import evidence_of
+from agnncert.divided.explain import explain_division
 from agnncert.divided.recompute import recompute_division
 from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.named import DIVISIONS, division_named, parse_division
-from agnncert.engine.adapter import bind
-from agnncert.engine.votes import compute_votes
 from agnncert.errors import DivisionError, SettingsError, did_you_mean
+from agnncert.explanation import VoteExplanation
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
 from agnncert.training.loop import train
 from agnncert.training.own_loop import Subgraphs
 from agnncert.training.requirements import require_voting_rule
@@ -58,9 +57,6 @@ class Divided(Defence):
     kind: ClassVar[str] = "votes"
     certify_options: ClassVar[frozenset[str]] = frozenset(
         {"voting_rule", "engine", "tolerance", "memory_limit", "checkpoint", "workers", "progress"}
-    )
-    cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"explain": "the explanation of votes on subgraphs is not implemented yet"}
     )
 
     def __post_init__(self) -> None:
@@ -105,6 +101,10 @@ class Divided(Defence):
         """Returns the subgraphs of the division, as a dataset."""
         return Subgraphs(data, self.division)
 
+    def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
+        """Explains which subgraphs voted for which class, and which edges of the target are in them."""
+        return explain_division(self, self.division, self.voting_rule, model, data, target)
+
     def live(self, model: Any, data: Any, **settings: Any) -> Any:
         """Returns an ``agnncert_live.LiveGraph``; ``settings`` are its further arguments."""
         make = addon("agnncert.live", self.kind, "agnncert_live", "a live graph")
@@ -146,12 +146,7 @@ class Divided(Defence):
         """Returns the votes for each class, those of the prior included, shape ``[n, num_classes]``."""
         canonical_data = prepared(data, targets, compact=True)
         chosen = canonical_data.targets(targets, self.division.self_loops)
-        bound_model = bind(model, chosen.graph, chosen.task)
-        theorem = self.division.theorem(chosen.task)
-        voting_rule = (self.voting_rule or VotingRule()).under(theorem, bound_model.num_classes)
-        votes, reach = compute_votes(bound_model, chosen.graph, self.division, chosen.positions)
-        parameters = self.division.parameters
-        evidence = VoteEvidence.from_votes(votes, theorem, voting_rule, reach, parameters=parameters)
+        evidence = evidence_of(self.division, self.voting_rule, model, chosen)
         return evidence.counts
 
     def as_certified(self, certificate: Certificate) -> "Divided":

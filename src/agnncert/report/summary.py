@@ -14,6 +14,7 @@ import numpy as np
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
 from agnncert.errors import SettingsError
+from agnncert.explanation import VoteExplanation
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.proving.words import Subject, Words
 from agnncert.storage import visible
@@ -108,6 +109,7 @@ class ReportContext:
         commands: How the certificate was made.
         choice: How the voting rule was chosen, as the text of its table.
         unit: A further unit in which the report states what is certified, such as edited statements of source code.
+        explanations: Explanations of single targets (``ac.explain``), shown in the part about one target.
         certificate_path: Path of the certificate file, for the verification command.
         run_path: Path of the run folder with data and model, for the verification command.
         run_options: What that command needs beside the folder, such as `` --root datasets``.
@@ -131,6 +133,7 @@ class ReportContext:
     commands: Sequence[str] = ()
     choice: str = ""
     unit: "AttackUnit | None" = None
+    explanations: Sequence[VoteExplanation] = ()
     certificate_path: str = ""
     run_path: str = ""
     run_options: str = ""

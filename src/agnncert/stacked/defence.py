@@ -19,6 +19,7 @@ from agnncert.certificates.votes import IntArray
 from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, OperatingPoint, RecomputeOptions, Task
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
+from agnncert.explanation import VoteExplanation
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import count_classes
@@ -29,6 +30,7 @@ from agnncert.stacked.as_built import alterations
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
+from agnncert.stacked.explain import explain_stacked
 from agnncert.stacked.model import GraphFree, StackedModel
 from agnncert.stacked.own_probes import probe_own
 from agnncert.stacked.record import StackedRecord
@@ -58,7 +60,6 @@ class StackedVotes(StackedSettings, Defence):
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "voting_rule": "its votes are bounded numbers that are added to a score, and no subgraph is empty",
-            "explain": "the explanation of stacked votes is not implemented yet",
             "subgraphs": "its models read no edges, and its votes are fitted to their scores by fit",
         }
     )
@@ -174,6 +175,11 @@ class StackedVotes(StackedSettings, Defence):
             if key not in valid:
                 raise SettingsError(f'stacked votes have no setting "{key}": {did_you_mean(key, valid)}')
         return cls(**settings)
+
+    def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
+        """Explains the score of own features and the vote of each neighbour."""
+        require_stacked(model, self)
+        return explain_stacked(self, model, data, target)
 
     def live(self, model: Any, data: Any, **settings: Any) -> Any:
         """Returns an ``agnncert_live.LiveGraph``; ``settings`` are its further arguments."""

@@ -9,7 +9,7 @@ from agnncert.cli.commands import app
 from tests.support.paths import GOLDEN
 
 COMMANDS = [
-    "demo", "datasets", "train", "certify", "verify", "show", "issue", "audit", "attack", "report", "score", "diff", "export", "log", "card", "cards", "compare",
+    "demo", "datasets", "train", "certify", "verify", "show", "issue", "audit", "attack", "explain", "report", "score", "diff", "export", "log", "card", "cards", "compare",
     "scan", "serve",
 ]  # fmt: skip
 

@@ -76,6 +76,8 @@ COMMANDS = {
     "verify with data": ("verify", "received/certificate.cert", "--data", "received", "--recheck", 3),
     "audit": ("audit", "received"),
     "attack": ("attack", "received", "--sizes", 1, "--sample", 2),
+    "explain": ("explain", "received", "user0"),
+    "report with an explanation": ("report", "received", "--explain", "user0"),
     "train from settings": ("train", "--settings", "received/settings.toml", "--out", "other"),
 }
 FUNCTIONS = {

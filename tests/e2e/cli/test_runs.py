@@ -10,6 +10,7 @@ import time
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -317,6 +318,27 @@ def test_references_are_trained_and_told(agnncert) -> None:
     agnncert("certify", "run")
     page = Path("run/report.html").read_text()
     assert "undefended GNN" in page
+
+
+def test_a_decision_is_explained_with_numbers_that_add_up_and_stands_in_the_report(agnncert, certified) -> None:
+    certificate = ac.load_certificate(certified / "certificate.cert")
+    target = certificate.target.tolist()[0]
+    before = {file: file.read_bytes() for file in certified.rglob("*") if file.is_file()}
+    answer = agnncert("explain", certified, target)
+    assert answer.status == 0, answer.err
+    assert answer.out.startswith(f"{target}: ")
+    assert {file: file.read_bytes() for file in certified.rglob("*") if file.is_file()} == before, (
+        "explain writes nothing"
+    )
+    told = json.loads(agnncert("explain", certified, target, "--json").out)
+    parts = [each["votes"] for each in (*told["given"], *told["voters"])]
+    assert np.sum(parts, axis=0).tolist() == told["total"] == certificate.counts[0].tolist()
+    assert told["label"] == certificate.label[0]
+    assert agnncert("report", certified, "--explain", target, "--out", "one.html").status == 0
+    assert f"Why {target} is" in Path("one.html").read_text()
+    unknown = agnncert("explain", certified, "nobody")
+    assert unknown.status == 2
+    assert "has no target 'nobody'" in unknown.err
 
 
 def test_an_attack_goes_into_run_and_report(agnncert, certified) -> None:

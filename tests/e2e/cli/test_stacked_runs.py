@@ -313,6 +313,17 @@ def test_a_run_of_stacked_votes_is_attacked_with_its_threshold(agnncert, payment
     assert sum(each["attacked_certified"] + each["attacked_others"] for each in answer["rounds"]) == 12
 
 
+def test_a_decision_of_stacked_votes_is_explained(agnncert, plain) -> None:
+    assert agnncert("certify", plain, "--no-report").status == 0
+    certificate = ac.load_certificate(plain / "certificate.cert")
+    target = certificate.target.tolist()[0]
+    answer = told(agnncert("explain", plain, target, "--json"))
+    parts = [each["votes"] for each in (*answer["given"], *answer["voters"])]
+    total = [sum(column) for column in zip(*parts, strict=True)]
+    assert total == answer["total"]
+    assert answer["counts"] == certificate.counts[0].tolist()
+
+
 def test_weights_of_stacked_votes_are_certified_without_their_run(agnncert, payments, plain) -> None:
     words = ("--set", "edge_feature=none", "--weights", plain / "weights.safetensors")  # weights.json describes it
     assert agnncert("certify", payments, *words, "--out", "runs/alone").status == 0

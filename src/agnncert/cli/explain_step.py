@@ -1,0 +1,54 @@
+"""The step that explains: ``explain_target`` says which votes decided a label of a certified run."""
+
+from pathlib import Path
+from typing import Any
+
+from agnncert.certificates.file import read_contents
+from agnncert.cli.folder import find_run
+from agnncert.cli.settings import CertifySettings
+from agnncert.cli.studies import certified_model, study_of_run
+from agnncert.errors import SettingsError
+from agnncert.explanation import VoteExplanation
+from agnncert.models.digest import model_digest
+from agnncert.proving.certificate import Certificate, load_certificate
+from agnncert.recompute import defence_of_file
+
+
+def explain_target(
+    source: str | Path, target: str, root: str | None = None, model: str | None = None
+) -> VoteExplanation:
+    """Explains the label of one target of a run.
+
+    Args:
+        source: The folder of the run.
+        target: Id of the node, or number of the graph, as text.
+        root: Where datasets are.
+        model: The model, if it is code of the user.
+
+    Raises:
+        SettingsError: The folder is no certified run, or its model is not the certified one.
+        IdError: The certificate has no such target.
+    """
+    folder = find_run(source)
+    if folder is None or not folder.certificate.is_file():
+        raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
+    _, study = study_of_run(folder, CertifySettings(root=root, model=model))
+    certificate = load_certificate(folder.certificate)
+    certified = certified_model(folder, study.new_model())
+    if model_digest(certified) != certificate.claim.digests.get("model"):
+        raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
+    defence = defence_of_file(read_contents(folder.certificate), certified)
+    return defence.explain(certified, study.ready.data, _id_of(certificate, target))
+
+
+def _id_of(certificate: Certificate, text: str) -> Any:
+    """Returns the id that a text stands for: a text or a whole number, whichever the certificate has.
+
+    Raises:
+        IdError: It has neither.
+    """
+    if text in certificate:
+        return text
+    if text.removeprefix("-").isdecimal() and int(text) in certificate:
+        return int(text)
+    return certificate[text].target  # raises, and says which ids are similar
