@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,8 @@ from agnncert.training.settings import as_json, checked
 
 log = logging.getLogger(__name__)
 
-PROTOCOLS = ("held-out", "inductive")
+TeachingProtocol = Literal["held-out", "inductive"]
+PROTOCOLS = get_args(TeachingProtocol)
 MANY_NODES = 10_000  # from which on fewer epochs suffice
 EPOCHS = 100
 EPOCHS_OF_MANY_NODES = 60
@@ -48,7 +49,7 @@ def teach(
     teacher: str | nn.Module | Sequence[nn.Module] = "gcn",
     *,
     members: int = MEMBERS,
-    protocol: str = "held-out",
+    protocol: TeachingProtocol = "held-out",
     seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: OnProgress | None = None,
@@ -91,20 +92,20 @@ def teach(
     taught_mask = _unlabelled(data)
     lesson = _Lesson(data, protocol, seed, Path(checkpoint) if checkpoint is not None else None, progress, settings)
     begin = time.perf_counter()
-    school = _as_teacher(teacher, members, lesson)
-    without_edges = None if school.reads_no_edges else lesson.train(_graph_free(lesson, len(school.models)))
+    trained = _as_teacher(teacher, members, lesson)
+    without_edges = None if trained.reads_no_edges else lesson.train(_graph_free(lesson, len(trained.models)))
     seconds = time.perf_counter() - begin
     visible = inductive_view(data, validation=protocol == "inductive")
     predicted = torch.full((data.num_nodes,), -1)
-    predicted[_visible_rows(data, protocol)] = _classes(school.models, canonical(visible), count_classes(data))
-    accuracy = _validation_accuracy(school.models, data)
+    predicted[_visible_rows(data, protocol)] = _classes(trained.models, canonical(visible), count_classes(data))
+    accuracy = _validation_accuracy(trained.models, data)
     teaching = Teaching(
-        teacher=school.name,
-        weights=tuple(model_digest(model) for model in school.models),
-        settings=school.settings,
+        teacher=trained.name,
+        weights=tuple(model_digest(model) for model in trained.models),
+        settings=trained.settings,
         protocol=protocol,
         data=dataset_digest(data),
-        num_edges=0 if school.reads_no_edges else _num_pairs(visible.edge_index),
+        num_edges=0 if trained.reads_no_edges else _num_pairs(visible.edge_index),
         num_given=int(data.train_mask.sum()),
         taught_by_class=_by_class(predicted[taught_mask], count_classes(data)),
         accuracy=accuracy,
