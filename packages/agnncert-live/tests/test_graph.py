@@ -396,3 +396,12 @@ def test_nodes_stand_in_the_order_in_which_they_came_also_where_others_have_gone
     live.apply([agnncert_live.Event("add_node", name, value=[1.0, 0.0]) for name in new])
     assert live.targets.tolist() == list(live.data().node_id) == [*old, *new]
     assert_current(live)
+
+
+def test_evidence_that_is_counted_live_says_which_pairs_have_one_direction():
+    data = looped()
+    live = agnncert_live.LiveGraph(layered(), data, ac.PerEdge())
+    again = ac.certify(layered(), data, ac.PerEdge()).evidence
+    counted = live._core.counter.evidence(np.arange(12))
+    assert 0 < again.one_way.sum() < len(again.one_way)
+    assert counted.one_way.tolist() == again.one_way.tolist()

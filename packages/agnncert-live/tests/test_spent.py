@@ -111,3 +111,21 @@ def test_the_difference_between_two_graphs_counts_what_came_and_what_went():
     cost = Reference.between("digest", 0, then, now).cost(0, ids[12])
     assert cost == ac.Budget(add_edges=1, delete_edges=1, change_features=1)
     assert Reference.between("digest", 0, then, then).cost(0, ids[12]) == ac.Budget()
+
+
+def test_the_radius_proves_nothing_once_the_prior_may_follow_other_features_of_the_target():
+    """The prior of a target follows its prediction without edges, which its own features decide."""
+    graph = random_graph(14, 22)
+    ids = ids_of(graph)
+    rule = ac.VotingRule("abstain", 3)
+    elsewhere = own = 0
+    for target in ids[:6]:
+        live = agnncert_live.LiveGraph(plain_model(), graph, ac.NodeCentric(40), voting_rule=rule)
+        reference = live.reference()
+        other = next(name for name in ids if name != target)
+        live.apply(agnncert_live.Event("change_features", other, value=[0.5] * 5))
+        elsewhere += "radius" in live.spent(target, reference).proved_by
+        live.apply(agnncert_live.Event("change_features", target, value=[0.25] * 5))
+        own += "radius" in live.spent(target, reference).proved_by
+    assert elsewhere > 2
+    assert own == 0
