@@ -65,7 +65,9 @@ def fit(
     Args:
         model: Any module; see ``certify`` for how it is called.
         data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and ``val``.
-        defence: A built-in division: train on its subgraphs too; ``None`` trains a plain, undefended model. A
+        defence: A division: train on its subgraphs too; ``None`` trains a plain, undefended model. A division of your
+            own is trained on ``groups_per_step`` of its subgraphs in each step, one forward pass for each, and scored
+            at every evaluation with one forward pass for each of its subgraphs. A
             smoothing defence, such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
             ``StackedVotes()``: train copies of the model without edges, and votes of neighbours on top; returns a new
             module. The model may then be None: only edges vote.
@@ -88,8 +90,8 @@ def fit(
             classes, "recall@0.01": the recall of the rarer one with the threshold that has this false positive rate
             without an attack, which ``choose_threshold`` then finds. With a size, what is certified of it. Defaults to
             "balanced" if classes are balanced, else "accuracy".
-        groups_per_step: Subgraphs that are sampled in each step. Defaults to all (graph task) or 8 (GNNCert). Node
-            classifiers with other divisions always use all subgraphs.
+        groups_per_step: Subgraphs that are sampled in each step. Defaults to all (graph task) or 8 (GNNCert, and
+            divisions of your own). Node classifiers with other divisions always use all subgraphs.
         clusters: Node task: train a large graph in about this many clusters (Cluster-GCN; needs pymetis). Certificates
             do not depend on it.
         clusters_per_step: Clusters that a step joins, with the edges among them.

@@ -4,8 +4,9 @@
   an edge in a subgraph (in one disconnected graph), and the prediction without edges, which equals all other votes. The
   product of the features with the first layer is computed and differentiated once per step. A smoothing defence samples
   new noise in each step (``NodeObjective.noise``).
-- ``SampledNodeObjective``: GNNCert's divisions, whose subgraphs have all nodes. Each step samples a few subgraphs. With
-  "paper" the gradient is an unbiased estimate of that of the paper's sum.
+- ``SampledNodeObjective``: divisions whose subgraphs are formed one by one: GNNCert's, whose subgraphs have all nodes,
+  and divisions of a user's own. Each step samples a few subgraphs. With "paper" the gradient is an unbiased estimate of
+  that of the paper's sum.
 """
 
 from collections.abc import Iterator
@@ -220,7 +221,7 @@ class SampledNodeObjective(OnNodes):
     """Loss on the graph and on some of its subgraphs, sampled in each step.
 
     Attributes:
-        division: GNNCert-E, -N or -EN.
+        division: GNNCert-E, -N or -EN, or a division of a user's own.
         groups: Group of every edge.
         loss: The terms of the loss: the paper's sum, or the mean over sampled subgraphs.
     """
@@ -240,7 +241,7 @@ class SampledNodeObjective(OnNodes):
         settings: FitSettings,
     ) -> "SampledNodeObjective":
         """Returns the objective for the settings of ``fit``."""
-        loss = GraphLoss.of(bound_model, y[rows], division.num_groups, GROUPS_PER_STEP, settings)
+        loss = GraphLoss.of(bound_model, y[rows], division.num_groups_in(graph), GROUPS_PER_STEP, settings)
         return cls(bound_model, graph, y, rows, division, division.groups(graph), loss)
 
     def backward(self) -> float:
@@ -250,14 +251,21 @@ class SampledNodeObjective(OnNodes):
     def _terms(self) -> Iterator[Tensor]:
         yield self._losses(self.graph).mean()
         loss = self.loss
-        for index in torch.randperm(self.division.num_groups)[: loss.num_sampled].tolist():
+        num_groups = self.division.num_groups_in(self.graph)
+        for index in torch.randperm(num_groups)[: loss.num_sampled].tolist():
             losses = self._losses(self.division.subgraph(self.graph, self.groups, index))
+            if not len(losses):
+                continue
             if loss.scale is None:
                 yield losses.mean() / loss.num_sampled
             else:
                 yield losses.sum() * loss.scale / len(self.rows)
 
     def _losses(self, subgraph: CanonicalGraph) -> Tensor:
+        """Returns the losses of the training nodes that vote on a subgraph; those that abstain have none."""
         values = self.bound_model.edge_values(subgraph)
         logits = self.bound_model(subgraph.x.to(self.bound_model.dtype), subgraph.edge_index, values)
-        return row_losses(logits[self.rows], self.y[self.rows], self.loss.class_weight)
+        rows = self.rows
+        if subgraph.abstain is not None:
+            rows = rows[~subgraph.abstain[rows]]
+        return row_losses(logits[rows], self.y[rows], self.loss.class_weight)

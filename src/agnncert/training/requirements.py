@@ -12,7 +12,6 @@ def require_possible(division: Defence, settings: FitSettings, voting_rule: Voti
     """Raises SettingsError if settings do not go with the defence or with the voting rule."""
     if isinstance(division, Division):
         require_voting_rule(voting_rule, division, task)
-        _require_built_in(division)
     elif voting_rule is not None:
         raise SettingsError(
             f"{voting_rule}: only the votes of a division are added up; leave it out, or give a division."
@@ -29,14 +28,6 @@ def require_possible(division: Defence, settings: FitSettings, voting_rule: Voti
     if isinstance(division, RandomDefence) and settings["clusters"] is not None:
         raise SettingsError(
             f"clusters={settings['clusters']}: training under noise sees the whole graph at once; leave it out."
-        )
-
-
-def _require_built_in(division: Division) -> None:
-    if division.theorem("node") == "custom/node":
-        raise SettingsError(
-            f"fit does not train on the subgraphs of a division of your own, {type(division).__name__}: train without "
-            "a division or with a built-in one, such as EdgeCentric, and certify with your own."
         )
 
 

@@ -89,8 +89,12 @@ def test_fit_learns_from_a_division_that_offers_only_subgraphs() -> None:
 
 
 @pytest.mark.parametrize("make", [labelled_graph, labelled_graphs])
-def test_a_division_of_ones_own_is_for_certifying_only(make) -> None:
+def test_a_division_of_ones_own_is_trained_on_its_subgraphs(make) -> None:
     data = make()
-    model = ac.build_model("gcn", data, hidden_channels=8)
-    with pytest.raises(ac.errors.SettingsError, match="ThreeMethods: train without a division or with a built-in one"):
-        ac.fit(model, data, ThreeMethods(ac.EdgeCentric(5)), epochs=1)
+    weights = []
+    for division in (ThreeMethods(GNNCertE(5)), GNNCertE(5), None):
+        model = ac.build_model("gcn", data, hidden_channels=8, seed=0)
+        ac.fit(model, data, division, epochs=3, seed=0)
+        weights.append(torch.cat([value.reshape(-1).double() for value in model.state_dict().values()]))
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])

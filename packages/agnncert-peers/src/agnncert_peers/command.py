@@ -42,6 +42,10 @@ def compare(
     prior: options.Prior = None,
     references: options.References = None,
     seed: options.Seed = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", show_default="one", help="Seeds, such as 0,1,2: shows means and deviations."),
+    ] = None,
     root: options.Root = None,
     set_: options.Set = None,
     settings: options.SettingsFile = None,
@@ -57,7 +61,8 @@ def compare(
     """
     from agnncert_peers.steps import CompareSettings, compare_run, side_by_side
 
-    screen, places = Screen(json), what or []
+    screen = Screen(json)
+    places = what or []
     if places and all(Path(place, "settings.toml").is_file() for place in places):
         titles, rows = side_by_side(places)
         screen.result({"runs": [dict(zip(titles, row, strict=True)) for row in rows]}, table(titles, rows))
@@ -67,7 +72,7 @@ def compare(
     wanted = read_settings(
         CompareSettings, "compare", settings, set_ or (), data=places[0] if places else None, against=against,
         defence=defence, sizes=sizes, size=size, model=model, epochs=epochs, empty=empty, prior=prior,
-        references=references, seed=seed, root=root,
+        references=references, seed=seed, seeds=seeds, root=root,
     )  # fmt: skip
     with screen.following() as on_progress:
         compared = compare_run(wanted, out, on_progress)

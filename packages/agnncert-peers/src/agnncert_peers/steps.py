@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from agnncert.graphs.task import infer_task
 from agnncert.progress import OnProgress
 from agnncert.training.settings import checked
 from agnncert_peers.compared import compare
-from agnncert_peers.comparison import Comparison
+from agnncert_peers.comparison import Comparison, join_seeds
 from agnncert_peers.defences import defence_named
 from agnncert_peers.threat import Threat
 
@@ -40,6 +40,7 @@ class CompareSettings(ModelSettings):
     against: str = "edges"  # or "injection", "features", "edges and features"
     sizes: str = ""  # attack sizes to show, such as "0,5,20"
     size: str = ""  # perturbation sizes for which voting rules are chosen; one row for each
+    seeds: str = ""  # several seeds, such as "0,1,2", instead of one: means and deviations are shown
     edges_per_injected: float | str = math.inf
     own_features: bool = False  # whether the attack also changes the features of its target
     references: bool = True  # whether to show an undefended model and a model without edges
@@ -54,7 +55,16 @@ class CompareSettings(ModelSettings):
                 raise SettingsError(f"compare has no setting {name}: name divisions as --defence node:num_groups=100.")
         if self.size and self.sets_rule:
             raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
+        Threat(self.against, self.most_edges_per_injected, self.own_features)  # says what is wrong with them
+        seeds = numbers("seeds", self.seeds)
+        if len(set(seeds)) < len(seeds):
+            raise SettingsError(f"--seeds {self.seeds}: the same seed twice gives the same numbers twice.")
         checked(self.fit_arguments(), "node")
+
+    @property
+    def most_edges_per_injected(self) -> float:
+        """The most edges of an injected node, as a number."""
+        return math.inf if self.edges_per_injected == "inf" else float(self.edges_per_injected)
 
     def fit_arguments(self) -> dict[str, Any]:
         """The arguments of ``agnncert.fit`` that are set."""
@@ -83,28 +93,60 @@ def compare_run(
         out: The folder. Defaults to one below ``runs``.
         on_progress: Called before every defence.
     """
-    injected = math.inf if settings.edges_per_injected == "inf" else float(settings.edges_per_injected)
-    threat = Threat(settings.against, injected, settings.own_features)
-    sizes, designs = numbers("sizes", settings.sizes), numbers("size", settings.size)
-    data = load_data(settings)
-    task, data_name = infer_task(data), getattr(data, "name", None) or Path(settings.data).name
-    name = settings.model or "gcn"
-    own = {"model": lambda: fresh_model(settings, data), "model_args": {}}
-    model: dict[str, Any] = own if is_module_spec(name) else {"model": name, "model_args": settings.set}
-    marks = {} if settings.trusted is None else {"trusted": trusted_column(data)}
-    chosen: list[Any] = [_defence(text, task, marks) for text in settings.defence]
-    folder = Path(out) if out is not None else Path("runs") / file_name(f"{data_name}-{name}-comparison")
-    comparison = compare(
-        data, chosen or None, against=settings.against, sizes=sizes or None,
-        voting_rule=settings.voting_rule(class_names(data)), size=designs or None, edges_per_injected=injected,
-        own_features=settings.own_features, **model,
-        fit=settings.fit_arguments(), references=settings.references,
-        sampling={"selection": settings.selection, "samples": settings.samples, "alpha": settings.alpha},
-        seed=settings.seed, folder=folder / "certificates", progress=on_progress,
-    )  # fmt: skip
-    tau = f"-{injected:g}" if threat.kind == "injection" else ""
-    files = comparison.save(folder, file_name(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))
+    seeds = numbers("seeds", settings.seeds) or (settings.seed,)
+    runs = []
+    folder = None if out is None else Path(out)
+    for seed in seeds:
+        seeded = replace(settings, seed=seed)
+        data = load_data(seeded)  # the seed also draws the split of a named dataset
+        folder = folder or _usual_folder(settings, data)
+        runs.append(_compare(seeded, data, folder, on_progress))
+    assert folder is not None
+    comparison = join_seeds(runs)
+    files = comparison.save(folder, _name_of_files(comparison.threat))
     return Compared(folder, comparison, files)
+
+
+def _compare(settings: CompareSettings, data: Any, folder: Path, on_progress: OnProgress | None) -> Comparison:
+    """Compares with one seed."""
+    task = infer_task(data)
+    name = settings.model or "gcn"
+    model: dict[str, Any] = {"model": name, "model_args": settings.set}
+    if is_module_spec(name):
+        model = {"model": lambda: fresh_model(settings, data), "model_args": {}}
+    marks = {} if settings.trusted is None else {"trusted": trusted_column(data)}
+    return compare(
+        data,
+        [_defence(text, task, marks) for text in settings.defence] or None,
+        against=settings.against,
+        sizes=numbers("sizes", settings.sizes) or None,
+        voting_rule=settings.voting_rule(class_names(data)),
+        size=numbers("size", settings.size) or None,
+        edges_per_injected=settings.most_edges_per_injected,
+        own_features=settings.own_features,
+        fit=settings.fit_arguments(),
+        references=settings.references,
+        sampling={"selection": settings.selection, "samples": settings.samples, "alpha": settings.alpha},
+        seed=settings.seed,
+        folder=folder / "certificates",
+        progress=on_progress,
+        **model,
+    )
+
+
+def _usual_folder(settings: CompareSettings, data: Any) -> Path:
+    """Returns where to write if nobody says where."""
+    data_name = getattr(data, "name", None) or Path(settings.data).name
+    return Path("runs") / file_name(f"{data_name}-{settings.model or 'gcn'}-comparison")
+
+
+def _name_of_files(threat: Threat) -> str:
+    name = threat.kind
+    if threat.kind == "injection":
+        name += f"-{threat.edges_per_injected:g}"
+    if threat.own_features:
+        name += "-own"
+    return file_name(name)
 
 
 def _defence(text: str, task: Task, marks: dict[str, Any]) -> Any:
