@@ -13,7 +13,7 @@ from agnncert.graphs.labels import class_numbers
 
 
 def checked_labels(y: Any, total: int, rows: IntArray, num_classes: int) -> Tensor:
-    """Labels of all rows as int64; those of ``rows`` are checked.
+    """Returns the labels of all rows as int64; those of ``rows`` are checked.
 
     Raises:
         DatasetError: There are none, or one of them is not a class of the model.
@@ -37,7 +37,7 @@ def checked_labels(y: Any, total: int, rows: IntArray, num_classes: int) -> Tens
 
 
 def masked_rows(data: Data, name: str) -> IntArray:
-    """Rows of the nodes in a mask; raises ``DatasetError`` if it is missing or empty."""
+    """Returns the rows of the nodes in a mask; raises ``DatasetError`` if it is missing or empty."""
     mask = getattr(data, name, None)
     if mask is None:
         raise DatasetError(
@@ -59,7 +59,7 @@ def masked_rows(data: Data, name: str) -> IntArray:
 
 
 def part_rows(data: Any, name: str) -> Tensor:
-    """Positions of the graphs in a part of a graph set; raises ``DatasetError`` if it is missing or empty."""
+    """Returns the positions of the graphs in a part of a set; raises ``DatasetError`` if it is missing or empty."""
     rows = getattr(data, name, None)
     if rows is None or len(rows) == 0:
         raise DatasetError(

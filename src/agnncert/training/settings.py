@@ -83,7 +83,7 @@ SETTINGS: dict[str, Setting] = {
 
 
 def checked(given: Mapping[str, Any], task: str) -> FitSettings:
-    """All settings of ``fit``: the given ones, and defaults for the others; the default objective depends on ``task``.
+    """Returns all settings of ``fit``: the given ones, and defaults for the others. The objective depends on ``task``.
 
     Raises:
         SettingsError: A name is unknown, or a value is not allowed.
@@ -112,12 +112,12 @@ def checked(given: Mapping[str, Any], task: str) -> FitSettings:
 
 
 def usual_objective(task: str) -> ObjectiveName:
-    """The default objective: "balanced" for nodes, "vote" for graphs."""
+    """Returns the default objective: "balanced" for nodes, "vote" for graphs."""
     return "vote" if task == "graph" else "balanced"
 
 
 def as_json(settings: FitSettings) -> dict[str, Any]:
-    """The settings as JSON values."""
+    """Returns the settings as JSON values."""
     return {name: value.item() if hasattr(value, "item") else value for name, value in settings.items()}
 
 

@@ -208,14 +208,15 @@ def warn_if_uneven(model: torch.nn.Module, data: Any) -> None:
     """Logs a warning if a column varies far more than others and the model does not scale its inputs."""
     if any(isinstance(layer, Scaling) for layer in model.modules()):
         return
-    found = uneven_column(training_rows(data))
-    if found is not None:
-        column, most, median = found
-        log.warning(
-            "features have very different scales: column %d varies by %.3g, the median column by %.3g. Scale them "
-            'within the model: build_model(..., scale="standard"), --set scale=standard, or in a module of your own '
-            "agnncert.Scaling.of(x).",
-            column,
-            most,
-            median,
-        )
+    uneven = uneven_column(training_rows(data))
+    if uneven is None:
+        return
+    column, most, median = uneven
+    log.warning(
+        "features have very different scales: column %d varies by %.3g, the median column by %.3g. Scale them "
+        'within the model: build_model(..., scale="standard"), --set scale=standard, or in a module of your own '
+        "agnncert.Scaling.of(x).",
+        column,
+        most,
+        median,
+    )

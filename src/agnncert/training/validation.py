@@ -92,7 +92,7 @@ class Validation:
         return self.by_vote(division, settings["size"], voting_rule)
 
     def by_vote(self, division: Division, size: int, voting_rule: VotingRule | None = None) -> Scorer:
-        """Measure of the vote, certified at ``size``; ties by the mean share of votes for the true class."""
+        """Scores by the measure of the vote, certified at ``size``; ties by the mean share of votes for the true class."""
         theorem = division.theorem(self.task)
         num_classes = self.bound_model.num_classes
         complete_rule = (voting_rule or VotingRule()).under(theorem, num_classes)
@@ -116,7 +116,7 @@ class Validation:
         return score_by_counts if is_default_rule and not division.is_per_neighbour else score_by_evidence
 
     def _by_recall(self, division: Division, voting_rule: VotingRule, rate: float, size: int) -> Scorer:
-        """Recall at a false positive rate without an attack, certified at ``size``; ties by the recall itself."""
+        """Scores by the recall at a false positive rate without an attack, certified at ``size``; ties by the recall."""
         edges_by_group = self._laid_out(division)
         empties = thresholds_of(division, self.task)
 
@@ -127,7 +127,7 @@ class Validation:
         return score
 
     def by_best_prior(self, division: Division, size: int, against: Against) -> Scorer:
-        """Mean certified accuracy around ``size`` with the best prior for the votes; ties by the accuracy."""
+        """Scores by mean certified accuracy around ``size`` with the best prior for the votes; ties by the accuracy."""
         sizes = window(size)
         empties: list[Empty] = ["abstain"] if division.is_per_neighbour else ["no_edge", "abstain"]
         # With one subgraph per neighbour the prediction without edges is a prior.
@@ -147,7 +147,7 @@ class Validation:
         return score
 
     def by_noise(self, defence: RandomDefence, seed: int) -> Scorer:
-        """Accuracy of the vote on a few noisy graphs, the same at every evaluation."""
+        """Scores by the accuracy of the vote on a few noisy graphs, the same at every evaluation."""
         defence.count(self.bound_model, self.graph, self.rows, 1, seed)  # errors come now, not after the first epoch
 
         def score() -> Score:
@@ -157,7 +157,7 @@ class Validation:
         return score
 
     def by_prediction(self, clusters: Any = None) -> Scorer:
-        """Accuracy on the whole graph, or on clusters if it is too large for one pass; ties by the loss."""
+        """Scores by accuracy on the whole graph, or on clusters if it is too large for one pass; ties by the loss."""
         rows = torch.from_numpy(self.rows)
         truth = torch.from_numpy(self.truth)
 
