@@ -92,7 +92,7 @@ class Validation:
         return self.by_vote(division, settings["size"], voting_rule)
 
     def by_vote(self, division: Division, size: int, voting_rule: VotingRule | None = None) -> Scorer:
-        """Scores by the measure of the vote, certified at ``size``; ties by the mean share of votes for the true class."""
+        """Scores by the measure of the vote, certified at ``size``; ties by the mean share of votes for the truth."""
         theorem = division.theorem(self.task)
         num_classes = self.bound_model.num_classes
         complete_rule = (voting_rule or VotingRule()).under(theorem, num_classes)
@@ -116,7 +116,7 @@ class Validation:
         return score_by_counts if is_default_rule and not division.is_per_neighbour else score_by_evidence
 
     def _by_recall(self, division: Division, voting_rule: VotingRule, rate: float, size: int) -> Scorer:
-        """Scores by the recall at a false positive rate without an attack, certified at ``size``; ties by the recall."""
+        """Scores by recall at a false positive rate without an attack, certified at ``size``; ties by the recall."""
         edges_by_group = self._laid_out(division)
         empties = thresholds_of(division, self.task)
 
