@@ -7,6 +7,8 @@ edges. Where shapes change, rounding may differ, and outputs are compared in dou
 model; they cannot prove that it is compatible.
 """
 
+import contextlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +24,9 @@ from agnncert.auditing.findings import ALL_ATTACKS, Finding, finding_of
 from agnncert.auditing.probe_changes import SINKS, Corruption, corrupted, with_new_sinks, with_other_sinks
 from agnncert.auditing.probe_graphs import EdgeValues, FeatureTable, ProbeGraph
 from agnncert.auditing.state import state_of
+from agnncert.auditing.time_growth import MOST_SECONDS, STEEP, growth_of_time
 from agnncert.auditing.user_graphs import (
+    LEAST_ROWS,
     MOST_ROWS,
     UserGraph,
     batch_of_graphs,
@@ -39,6 +43,7 @@ from agnncert.engine.rounding import fresh_copy
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, Task
 
+log = logging.getLogger(__name__)
 _STATE = "A certificate speaks about a model that stays as it is: keep counters and other state out of it."
 # The limit of plain features for models whose layers are all known: certify calls them both ways later.
 BRIEF_PLAIN_NUMBERS = 2**18
@@ -100,6 +105,9 @@ class Probes:
         self.width = x.size(1)
         self.num_rows = min(FEW_ROWS, len(x))
         self.adapter = self._bind(model, x, values)
+        if user is not None and not brief and isinstance(data, Data):
+            user = self._affordable(data, user)
+            x = user.x
         # The constructed graph comes first: it is small and finds most faults.
         constructed = self._constructed(self.num_rows)
         self.probes = []
@@ -110,6 +118,40 @@ class Probes:
         self.small = self.probes[0]
 
     # Setting up
+
+    def _affordable(self, data: Data, user: UserGraph) -> UserGraph:
+        """Returns the user's graph, or a small part of it if the model would take long on all of it.
+
+        A model that compares all pairs of nodes, or computes eigenvectors, takes a hundred or a thousand times as long
+        on ten times as many nodes. The probes then look at about 1,024 nodes, and the log says so.
+        """
+        num_nodes = max(user.graph.num_nodes, 0 if self.plain_graph is None else self.plain_graph.graph.num_nodes)
+        if num_nodes <= LEAST_ROWS:
+            return user
+        growth = growth_of_time(lambda rows: self._evaluate_lone_nodes(user.x, rows), LEAST_ROWS)
+        seconds = growth.predicted(num_nodes)
+        if growth.exponent < STEEP or seconds < MOST_SECONDS:
+            return user
+        log.warning(
+            "the model's time grows with about the power %.1f of the number of nodes: one evaluation of %d nodes would "
+            "take about %.0f seconds, and an audit takes many. It looks at about %d nodes of the graph instead.",
+            growth.exponent,
+            num_nodes,
+            seconds,
+            LEAST_ROWS,
+        )
+        if self.plain_graph is not None and self.plain_graph.graph.num_nodes > LEAST_ROWS:
+            self.plain_graph = None
+        return union_of_subgraphs(data, self.division, self.generator, LEAST_ROWS)
+
+    def _evaluate_lone_nodes(self, x: Tensor, count: int) -> None:
+        """Evaluates the model on so many nodes without edges."""
+        rows = torch.arange(count) % len(x)
+        values = {name: value[:0] for name, value in self.builder.values.items()}
+        no_edge = torch.empty(2, 0, dtype=torch.int64)
+        graph = ProbeGraph(rows, no_edge, values, torch.zeros_like(rows), torch.arange(count))
+        with contextlib.suppress(Failed):
+            Evaluator(self.adapter, x, self.most_plain).logits(graph)
 
     def _of_user(self, data: Data | Sequence[Data], brief: bool) -> UserGraph:
         """Returns a part of the user's data; sets ``plain_graph`` unless a brief look is enough."""

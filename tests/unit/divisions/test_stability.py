@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import agnncert as ac
+from agnncert.divisions import stability
 from agnncert.divisions.stability import require_stable
 from agnncert.errors import DivisionError
 from agnncert.graphs.canonical import canonical
@@ -170,3 +171,28 @@ def test_the_first_line_of_a_verdict_says_whose_word_it_rests_on(tmp_path):
             assert verdict.holds
             first = str(verdict).splitlines()[0]
             assert ("rests on the word of the author of the division Own" in first) == (name == "own")
+
+
+def no_stability(patch):
+    patch.setattr(stability, "_require_same_groups", lambda division, graph: None)
+
+
+def any_cost(patch):
+    patch.setattr(stability, "_require_costs", lambda division: None)
+
+
+def only_costs_of_the_library(patch):
+    patch.setattr(stability, "is_own", lambda division: division.family is None)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "division"),
+    [(no_stability, ByDegree()), (any_cost, Free()), (only_costs_of_the_library, DerivedByDegree(7))],
+    ids=lambda part: getattr(part, "__name__", type(part).__name__),
+)
+def test_a_broken_look_would_let_it_pass(monkeypatch, mistake, division):
+    graph = canonical(DATA)
+    with pytest.raises(DivisionError):
+        require_stable(division, graph)
+    mistake(monkeypatch)
+    require_stable(division, graph)
