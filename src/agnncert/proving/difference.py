@@ -156,7 +156,7 @@ class Difference:
         listed = [f"{number:,} {CHANGES[change]}" for change, number in self.counts.items() if number]
         if not listed:
             return f"Nothing changed at {self.asked}: all {self.num_same:,} targets are as before."
-        return f"At {self.asked}: {', '.join(listed)}; {self.num_same:,} as before."
+        return f"At {self.asked}: {', '.join(listed)}; {self.num_same:,} are as before."
 
     @property
     def asked(self) -> str:

@@ -76,6 +76,7 @@ def write_difference(difference: Difference, path: str | Path, old: str, new: st
             "sections": sections,
         },
         script="",
+        style="main > header { padding-top: 3rem; }",
     )
     write_atomic(path, page)
     return Path(path)

@@ -343,5 +343,17 @@ def test_weights_of_the_certified_model_keep_its_threshold(agnncert, payments, p
     assert np.array_equal(again.label, cut.label)
     assert agnncert("verify", "runs/cut", "--require", "data,model").status == 0
     before = agnncert(*words, plain / "weights.safetensors", "--out", "runs/before")
-    assert before.status == 0
-    assert "the one that was certified" in before.out
+    assert before.status == 2, "its threshold would be dropped"
+    assert f"agnncert score {plain} DATA" in before.err
+    assert f"name {plain / 'certified.safetensors'}" in before.err
+
+
+def test_new_data_is_scored_with_the_threshold_of_stacked_votes(agnncert, payments, plain) -> None:
+    assert agnncert("certify", plain, "--set", "alerts=3", "--set", "targets=val", "--no-report").status == 0
+    cut = ac.load_certificate(plain / "certificate.cert")
+    answer = told(agnncert("score", plain, payments, "--json", "--certificate", "today.cert"))
+    scored = ac.load_certificate("today.cert")
+    assert answer["targets"] == len(scored) > len(cut)
+    assert scored.claim.digests["model"] == cut.claim.digests["model"]
+    for target in cut:
+        assert (scored[target].label, scored[target].radius) == (cut[target].label, cut[target].radius)
