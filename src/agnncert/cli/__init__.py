@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     import typer
 
 _PACKAGE = str(Path(__file__).parents[1])
-ADDED = {"compare": "agnncert_peers", "scan": "agnncert_code", "serve": "agnncert_live"}  # by add-on packages
+# Commands of add-on packages.
+ADDED = {
+    "compare": "agnncert_peers",
+    "scan": "agnncert_code",
+    "serve": "agnncert_live",
+    "journal": "agnncert_live",
+}
 DONE, REFUTED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 

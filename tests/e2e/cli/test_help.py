@@ -10,7 +10,7 @@ from tests.support.paths import GOLDEN
 
 COMMANDS = [
     "demo", "datasets", "train", "certify", "verify", "show", "issue", "audit", "attack", "explain", "report", "score", "diff", "export", "log", "card", "cards", "compare",
-    "scan", "serve",
+    "journal", "scan", "serve",
 ]  # fmt: skip
 
 SCRIPT = """
