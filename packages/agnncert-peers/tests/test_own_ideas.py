@@ -5,9 +5,11 @@ import json
 import sys
 from dataclasses import dataclass, replace
 
+import nbformat
 import numpy as np
 import pytest
 import torch
+from nbclient import NotebookClient
 
 import agnncert as ac
 from agnncert.certificates.budget import Budget
@@ -344,3 +346,23 @@ def test_the_command_takes_seeds_and_draws_a_split_for_each(tmp_path):
     assert len({tuple(certificate.target.tolist()) for certificate in certificates}) == 2
     with pytest.raises(SettingsError, match="twice"):
         replace(settings, seeds="0,0")
+
+
+KERNEL = """
+import agnncert as ac
+from agnncert_peers.gnncert import GNNCertE
+data = ac.load_dataset("digits-knn")
+ac.compare(data, [GNNCertE(3)], sizes=[0, 1], references=False, fit={"epochs": 2})
+"""
+
+
+# The kernel's own machinery closes its sockets late and says so; that is not about the bar.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.slow
+def test_a_notebook_shows_a_bar_and_then_the_table(tmp_path):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(KERNEL)])
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute(cleanup_kc=True)
+    outputs = notebook.cells[0].outputs
+    printed = "".join(output.get("text", "") for output in outputs)
+    assert "gnncert-e(T=3): training 2 of 2" in printed
+    assert "<table" in outputs[-1]["data"]["text/html"]
