@@ -39,7 +39,7 @@ from agnncert.auditing.user_graphs import (
 )
 from agnncert.divisions.base import Division
 from agnncert.engine.adapter import ModelAdapter, bind
-from agnncert.engine.rounding import fresh_copy
+from agnncert.engine.copies import fresh_copy
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, Task
 

@@ -68,16 +68,25 @@ class BoundedModel:
     """A known module, evaluated with bounds.
 
     Args:
-        model: The module, with weights of the precision's type.
+        model: The module, with weights that the precision's type holds exactly.
         precision: How numbers are rounded.
     """
 
     def __init__(self, model: nn.Module, precision: Precision) -> None:
         self.model = model
         self.precision = precision
+        self._converted: dict[int, Tensor] = {}
         self._norms: dict[tuple[int, bool], WeightNorms] = {}
         self._lengths: dict[tuple[int, bool], float] = {}
         self._heads: dict[int, list[HeadNorms]] = {}
+
+    def in_precision(self, precision: Precision) -> "BoundedModel":
+        """Returns the same module in another precision. Norms of weights are shared."""
+        other = BoundedModel(self.model, precision)
+        other._norms = self._norms
+        other._lengths = self._lengths
+        other._heads = self._heads
+        return other
 
     @torch.no_grad()
     def __call__(
@@ -223,11 +232,19 @@ class BoundedModel:
 
     def _product(self, weight: Tensor, x: Input, is_output: bool) -> BoundedRows:
         """Returns the product of rows with a weight."""
-        if isinstance(x, FeatureRows):
-            return x.features.bounded_projection(x.rows, weight, is_output, self.precision)
-        values = F.linear(x.values, weight)
         norms = self._weight_norms(weight, is_output)
+        if isinstance(x, FeatureRows):
+            return x.features.bounded_projection(x.rows, weight, norms, self.precision)
+        values = F.linear(x.values, self._as_precise(weight))
         return self._observed(values, bound.after_linear(x.bounds, x.width, norms, self.precision), is_output)
+
+    def _as_precise(self, weight: Tensor) -> Tensor:
+        """Returns a weight in the precision's type. Smaller operands are converted by the operations themselves."""
+        if weight.dtype == self.precision.dtype:
+            return weight
+        if id(weight) not in self._converted:
+            self._converted[id(weight)] = weight.to(self.precision.dtype)
+        return self._converted[id(weight)]
 
     def _observed(self, values: Tensor, bounds: Bounds, is_output: bool) -> BoundedRows:
         """Returns rows whose size is also bounded by what was computed. Logits are not looked at again."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from agnncert.engine.error_bounds import DOUBLE, UP, Bounds, Precision, after_linear, after_rounding
-from agnncert.engine.operator_norms import weight_norms
+from agnncert.engine.error_bounds import DOUBLE, UP, Bounds, Precision, WeightNorms, after_linear, after_rounding
 
 ROWS_AT_A_TIME = 2**14  # rows that are turned into float64 together
 
@@ -61,42 +60,50 @@ def exact_rows(x: Tensor, precision: Precision) -> BoundedRows:
     return BoundedRows(x.to(precision.dtype), Bounds(size, torch.full_like(size, lost)))
 
 
-def project_rows(
-    x: Tensor, compressed: Tensor | None, weight: Tensor, is_output: bool, precision: Precision
-) -> BoundedRows:
-    """Returns ``x @ weight.t()``, computed in float64 and rounded once, with bounds.
+def project_rows(x: Tensor, compressed: Tensor | None, weight: Tensor, norms: WeightNorms) -> BoundedRows:
+    """Returns ``x @ weight.t()`` in float64, with bounds.
 
     Args:
         x: Features, shape ``[num_rows, num_features]``.
         compressed: The same in compressed rows, if they are sparse.
         weight: The weight.
-        is_output: Whether errors are measured in the maximum norm.
-        precision: What products are rounded to.
+        norms: Its norms, which say whether errors are measured in the maximum norm.
     """
-    norms = weight_norms(weight, is_output)
     factor = weight.detach().double().t().contiguous()
+    terms: Tensor | float = x.size(1)
     if compressed is None:
         blocks = [_product(block, factor) for block in torch.split(x, ROWS_AT_A_TIME)]
-        product, length, terms = (torch.cat(parts) for parts in zip(*blocks, strict=True))
+        product, length = (torch.cat(parts) for parts in zip(*blocks, strict=True))
     else:
         product, length, terms = _sparse_product(compressed, factor)
-    lost = math.sqrt(x.size(1)) * precision.tiny
+    lost = math.sqrt(x.size(1)) * DOUBLE.tiny
     bounds = after_linear(Bounds(length * UP, torch.full_like(length, lost)), terms, norms, DOUBLE)
-    seen = product.abs().amax(dim=1) if is_output else product.norm(dim=1)
+    seen = product.abs().amax(dim=1) if norms.is_maximum else product.norm(dim=1)
     bounds = Bounds(torch.minimum(bounds.size, (seen + bounds.error) * UP + 2.0**-500), bounds.error)
+    return BoundedRows(product, bounds)
+
+
+def rounded_rows(rows: BoundedRows, norms: WeightNorms, precision: Precision) -> BoundedRows:
+    """Returns rows in float64, rounded once to a precision.
+
+    Args:
+        rows: The rows.
+        norms: Norms of the weight that they are a product with.
+        precision: What they are rounded to.
+    """
     if precision is DOUBLE:
-        return BoundedRows(product, bounds)
-    return BoundedRows(product.to(precision.dtype), after_rounding(bounds, norms.outputs, precision))
+        return rows
+    return BoundedRows(rows.values.to(precision.dtype), after_rounding(rows.bounds, norms.outputs, precision))
 
 
-def _product(block: Tensor, factor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns the product of some rows with a matrix, their norms, and how many of their entries are not zero."""
+def _product(block: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the product of some rows with a matrix, and the norms of the rows."""
     rows = block.double()
-    return rows @ factor, rows.norm(dim=1), (block != 0).sum(dim=1)
+    return rows @ factor, rows.norm(dim=1)
 
 
 def _sparse_product(compressed: Tensor, factor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns the same as :func:`_product` for compressed rows."""
+    """Returns the same as :func:`_product` for compressed rows, and how many entries of each are not zero."""
     rows = compressed.double()
     terms = torch.diff(compressed.crow_indices())
     owner = torch.repeat_interleave(torch.arange(len(terms)), terms)

@@ -33,7 +33,7 @@ class Precision:
     Attributes:
         dtype: Type of the numbers.
         unit: Largest relative error of an operation.
-        tiny: Smallest normal number, hence the largest error of a result that is taken for zero.
+        tiny: At least the smallest normal number, hence the largest error of a number that is taken for zero.
         huge: Nothing that may become larger is bounded. Before a sum is divided by the number of its terms, it may be
             that many times larger, so this is far below the largest number.
     """
@@ -45,7 +45,8 @@ class Precision:
 
 
 SINGLE = Precision(torch.float32, 2.0**-24, 2.0**-126, 2.0**100)
-DOUBLE = Precision(torch.float64, 2.0**-53, 2.0**-1022, 2.0**990)
+# Weights and features may be given in float32, and be taken for zero when they are turned into float64.
+DOUBLE = Precision(torch.float64, 2.0**-53, SINGLE.tiny, 2.0**990)
 
 
 class Bounds(NamedTuple):
@@ -73,12 +74,14 @@ class WeightNorms(NamedTuple):
         absolute: The same of the absolute values of its entries.
         inputs: Number of its columns.
         outputs: Number of its rows; 1 if maximum norms are meant.
+        is_maximum: Whether its product is measured in the maximum norm, as that of the layer that returns logits.
     """
 
     signed: float
     absolute: float
     inputs: int
     outputs: int
+    is_maximum: bool
 
 
 def gamma(terms: Tensor | float, precision: Precision) -> Tensor:

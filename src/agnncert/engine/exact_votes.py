@@ -4,7 +4,6 @@ A class leads in exact arithmetic if its computed lead is more than twice the bo
 tried in float32, then for the rows that are left in float64. A row that neither decides is unstable.
 """
 
-import copy
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -191,9 +190,8 @@ def _bounded(bound_model: ModelAdapter, precision: Precision) -> BoundedModel:
     if precision.dtype not in made:
         model = bound_model.model
         assert isinstance(model, nn.Module)
-        if precision.dtype != bound_model.dtype:
-            model = copy.deepcopy(model).to(precision.dtype)
-        made[precision.dtype] = BoundedModel(model, precision)
+        others: list[BoundedModel] = list(made.values())
+        made[precision.dtype] = others[0].in_precision(precision) if others else BoundedModel(model, precision)
     bounded: BoundedModel = made[precision.dtype]
     return bounded
 
@@ -241,6 +239,6 @@ def _part_of(inputs: Inputs, rows: Tensor, hops: int) -> _Part:
         asked = (torch.cumsum(nodes, 0) - 1)[rows]
     position = torch.cumsum(nodes, 0) - 1
     index = nodes.nonzero().view(-1)
-    some = x.features.copy(x.index[index]) if isinstance(x, LazyRows) else x.index_select(0, index)
+    some = x.features.rows(x.index[index]) if isinstance(x, LazyRows) else x.index_select(0, index)
     edges = position[torch.stack([source[is_kept], head[is_kept]])]
     return _Part(Inputs(some, edges, {name: value[is_kept] for name, value in values.items()}, batch), asked)

@@ -16,13 +16,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from agnncert.engine.bounded_rows import BoundedRows, project_rows
-from agnncert.engine.error_bounds import Precision
+from agnncert.engine.bounded_rows import BoundedRows, project_rows, rounded_rows
+from agnncert.engine.error_bounds import DOUBLE, Precision, WeightNorms
 from agnncert.engine.rounding_noise import RoundingNoise, random_signs
 from agnncert.engine.stand_in import ABOUT_SHAPE_AND_TYPE, StandIn, on_copies
 from agnncert.graphs.entries import Entries
 
 MOST_NOISY_ROWS_KEPT = 2**20  # rows of a noisy projection that is kept: the plain one takes memory enough
+MOST_DOUBLES_KEPT = 2**25  # numbers of a projection in float64 that is kept: few rows need it
 ROWS_THAT_TRAVEL = 2**16  # rows that are brought to another device at a time
 _PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm}
 
@@ -50,13 +51,13 @@ class BoundedProjection(NamedTuple):
 
     Attributes:
         weight: The weight. As long as it is kept here, no other tensor can get its ``id()``.
-        is_output: Whether errors are measured in the maximum norm.
+        norms: Its norms.
         precision: What it was rounded to.
         rows: The product and its bounds.
     """
 
     weight: Tensor
-    is_output: bool
+    norms: WeightNorms
     precision: Precision
     rows: BoundedRows
 
@@ -160,21 +161,30 @@ class Features:
             return self.x.size(0) * width * self.x.element_size() <= self.most_kept
         return self.noise is None or self.x.size(0) <= MOST_NOISY_ROWS_KEPT
 
-    def bounded_projection(self, index: Tensor, weight: Tensor, is_output: bool, precision: Precision) -> BoundedRows:
+    def bounded_projection(
+        self, index: Tensor, weight: Tensor, norms: WeightNorms, precision: Precision
+    ) -> BoundedRows:
         """Returns rows of ``x @ weight.t()`` with bounds on their errors; it is computed once per weight, in float64.
 
         Args:
             index: Which rows.
             weight: The weight.
-            is_output: Whether errors are measured in the maximum norm.
+            norms: Its norms.
             precision: What products are rounded to.
         """
-        if not self._keeps(weight.size(0)):
-            return project_rows(self.x.index_select(0, index), None, weight, is_output, precision)
-        key = (id(weight), is_output, precision.dtype)
+        keeps_double = self.x.size(0) * weight.size(0) <= MOST_DOUBLES_KEPT
+        if not self._keeps(weight.size(0)) or (precision is DOUBLE and not keeps_double):
+            product = project_rows(self.x.index_select(0, index), None, weight, norms)
+            return rounded_rows(product, norms, precision)
+        key = (id(weight), norms.is_maximum, precision.dtype)
         if key not in self._bounded:
-            rows = project_rows(self.x, None if self.sparse is None else self.sparse.rows, weight, is_output, precision)
-            self._bounded[key] = BoundedProjection(weight, is_output, precision, rows)
+            double_key = (id(weight), norms.is_maximum, DOUBLE.dtype)
+            double = self._bounded.get(double_key)
+            compressed = None if self.sparse is None else self.sparse.rows
+            product = project_rows(self.x, compressed, weight, norms) if double is None else double.rows
+            if keeps_double:  # float32 and float64 have it in common
+                self._bounded[double_key] = BoundedProjection(weight, norms, DOUBLE, product)
+            self._bounded[key] = BoundedProjection(weight, norms, precision, rounded_rows(product, norms, precision))
         return self._bounded[key].rows.select(index)
 
     def finish_backward(self) -> None:

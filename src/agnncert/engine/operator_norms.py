@@ -21,8 +21,8 @@ def weight_norms(weight: Tensor, is_output: bool) -> WeightNorms:
     outputs, inputs = exact.shape
     if is_output:
         largest_row = largest_row_norm(exact)
-        return WeightNorms(largest_row, largest_row, inputs, 1)
-    return WeightNorms(spectral_norm(exact), spectral_norm(exact.abs()), inputs, outputs)
+        return WeightNorms(largest_row, largest_row, inputs, 1, is_maximum=True)
+    return WeightNorms(spectral_norm(exact), spectral_norm(exact.abs()), inputs, outputs, is_maximum=False)
 
 
 def largest_row_norm(weight: Tensor) -> float:

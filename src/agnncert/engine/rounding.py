@@ -11,24 +11,21 @@ feature and edge value moves by some units of rounding, up or down at random. Co
 lead that outlasts the noise outlasts all of these. ``docs/proofs.md`` has the argument, and what it assumes.
 """
 
-import copy
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.inspector import Inspector
 
 from agnncert.certificates.votes import BoolArray
 from agnncert.engine.adapter import ModelAdapter
+from agnncert.engine.copies import fresh_copy
 from agnncert.engine.exact_votes import UNSTABLE, decide, row_scale
 from agnncert.engine.features import Features, LazyRows
 from agnncert.engine.long_sums import rows_with_long_sums
 from agnncert.engine.rounding_noise import NUMBERS_IN_CACHE, RoundingNoise, is_code
-from agnncert.errors import ModelContractError
 
 NOISE_UNITS = 16.0  # units of rounding by which numbers are moved: more than sums of a thousand terms gather
 SAFETY = 4.0  # times the movement seen that a vote must withstand
@@ -203,40 +200,3 @@ def model_with_noise(model: Model, noise: RoundingNoise) -> Model:
                 moved = noise.perturb_all(weight, salt=4 + number)
                 weight.copy_(torch.where(is_code(weight), weight, moved))
     return noisy_model
-
-
-def fresh_copy(model: Model) -> Model:
-    """Returns a copy of a module, without gradients that it may have kept from training.
-
-    A function is returned as it is.
-
-    Raises:
-        ModelContractError: The module cannot be copied.
-    """
-    if not isinstance(model, torch.nn.Module):
-        return model
-    try:
-        return copy.deepcopy(model, _copied_beforehand(model))
-    except Exception as error:
-        raise ModelContractError(
-            "the model cannot be copied, to see whether it remembers earlier graphs and how far rounding moves it "
-            f"({type(error).__name__}: {error}). Build it anew and load its weights, or delete what it keeps of "
-            "earlier calls."
-        ) from error
-
-
-def _copied_beforehand(model: torch.nn.Module) -> dict[int, Any]:
-    """Returns copies of what ``deepcopy`` cannot copy, or only slowly, by the ``id()`` of what they are copies of."""
-    copies: dict[int, Any] = {}
-    for layer in model.modules():
-        for name, value in vars(layer).items():
-            if isinstance(value, Tensor) and value.grad_fn is not None:
-                # deepcopy refuses tensors with a gradient's graph, such as a module may have kept from training.
-                copies[id(value)] = value.detach().clone()
-            elif type(value) in (dict, OrderedDict, set) and not value:
-                # Every module has a dozen empty tables, of hooks mostly, which would take most of the time.
-                copies[id(value)] = type(value)()
-            elif name == "inspector" and isinstance(value, Inspector):
-                # What PyG notes down about the signatures of a layer's methods never changes, and is most of the rest.
-                copies[id(value)] = value
-    return copies

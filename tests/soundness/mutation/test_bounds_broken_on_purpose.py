@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from agnncert.engine import bounded_attention, bounded_model, bounded_rows, error_bounds, exact_votes
 from agnncert.engine.bounded_model import BoundedModel
-from agnncert.engine.error_bounds import DOUBLE, SINGLE, Bounds, WeightNorms
+from agnncert.engine.error_bounds import DOUBLE, SINGLE, Bounds
 from agnncert.models.build import build_model
 from tests.support.bounded import largest_ratio
 from tests.support.hubs import hub
@@ -179,7 +179,7 @@ def take_small_norms(patch):
 
     def broken(weight, is_output):
         norms = plain(weight, is_output)
-        return WeightNorms(norms.signed / 1000, norms.absolute / 1000, norms.inputs, norms.outputs)
+        return norms._replace(signed=norms.signed / 1000, absolute=norms.absolute / 1000)
 
     patch.setattr(bounded_model, "weight_norms", broken)
 

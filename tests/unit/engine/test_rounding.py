@@ -16,9 +16,10 @@ from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import rounding as guard
 from agnncert.engine import rounding_noise
 from agnncert.engine.adapter import bind
+from agnncert.engine.copies import fresh_copy
 from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.features import SparseRows
-from agnncert.engine.rounding import fresh_copy, model_with_noise, predict, stable_predictions
+from agnncert.engine.rounding import model_with_noise, predict, stable_predictions
 from agnncert.engine.rounding_noise import RoundingNoise
 from agnncert.engine.union import union_of_subgraphs
 from agnncert.engine.votes import compute_votes

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from agnncert.engine.bounded_rows import project_rows
+from agnncert.engine.bounded_rows import project_rows, rounded_rows
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.rounding_noise import RoundingNoise
 
@@ -54,7 +54,8 @@ class KeptFeatures(Features):
                 product[rows] = changed._linear(weight, projection.bias)
                 features._projections[key] = projection._replace(product=product, leaf=product)
             for bounded_key, bounded in list(features._bounded.items()):
-                new = project_rows(changed.x, None, bounded.weight, bounded.is_output, bounded.precision)
+                changed_product = project_rows(changed.x, None, bounded.weight, bounded.norms)
+                new = rounded_rows(changed_product, bounded.norms, bounded.precision)
                 features._bounded[bounded_key] = bounded._replace(rows=bounded.rows.renewed(rows, new, len(x)))
 
     def num_kept(self) -> int:
