@@ -199,7 +199,9 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
     names = certificate.class_names or data.get("class_names")
     unit = addons("agnncert.attack_units").get(str(data.get("name")))
     times = {name: known[name] for name in ("seconds of training", "seconds of certification") if name in known}
+    words: Mapping[str, str] = next((table["words"] for table in steps.values() if table.get("words")), {})
     return ReportContext(
+        words=words,
         class_names=names if names and len(names) == certificate.counts.shape[1] else None,
         dataset=str(data.get("name", "")),
         undefended=undefended,

@@ -15,6 +15,7 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.named import defence_names
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.measures import MEASURES
+from agnncert.report.domain import check_words
 from agnncert.training.settings import SETTINGS, checked
 
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight", "time")
@@ -53,8 +54,10 @@ class DataSettings:
     directed: bool = False
     name: str | None = None  # of data from tables, in reports and run folders; by default that of the folder
     seed: int = 0  # of the split and of everything random
+    words: Mapping[str, str] = field(default_factory=dict)  # what reports call a "node", an "edge" and a "neighbour"
 
     def __post_init__(self) -> None:
+        check_words(self.words)
         for kind in self.column:
             require_one_of("kind of column", kind, COLUMNS)
         if self.seed < 0:
@@ -264,7 +267,7 @@ def read_settings(
     names, own = keys_of(kind), dict(table.get("set", {}))
     for key, value in pairs("set", words).items():
         group, dot, name = key.partition(".")
-        if dot and group in ("column", "defence"):
+        if dot and group in ("column", "defence", "words"):
             given[group] = {**given.get(group, table.get(group, {})), name: value}
         elif key in names:
             given.setdefault(key, value)
@@ -327,7 +330,7 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
     if tuple in kinds and isinstance(value, list | str):
         return tuple(value.split(",")) if isinstance(value, str) else tuple(map(str, value))
     if Mapping in kinds and isinstance(value, dict):
-        return {key: str(entry) for key, entry in value.items()} if name == "column" else value
+        return {key: str(entry) for key, entry in value.items()} if name in ("column", "words") else value
     if bool in kinds or isinstance(value, bool):
         if bool in kinds and isinstance(value, bool):
             return value

@@ -56,6 +56,7 @@ CERTIFY_ONLY = (
     "alerts",
     "days",
     "positive",
+    "words",
 )
 _CHOICE = (
     "empty",

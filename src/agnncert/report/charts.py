@@ -81,7 +81,7 @@ def until(curve: Shares, last: int) -> Shares:
 
 def _size_label(summary: Summary) -> str:
     """Returns the name of the axis of sizes, which says if a few targets are certified beyond it."""
-    label = f"size of the attack ({summary.words.step.many})"
+    label = summary.in_domain(f"size of the attack ({summary.words.step.many})")
     if summary.shown_size == summary.last_size:
         return label
     beyond = int((summary.certificate.radius > summary.shown_size).sum())

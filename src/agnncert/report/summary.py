@@ -17,6 +17,7 @@ from agnncert.errors import SettingsError
 from agnncert.explanation import VoteExplanation
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.proving.words import Subject, Words
+from agnncert.report.domain import check_words, in_domain
 from agnncert.storage import visible
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class ReportContext:
         explanations: Explanations of single targets (``ac.explain``), shown in the part about one target.
         certificate_path: Path of the certificate file, for the verification command.
         run_path: Path of the run folder with data and model, for the verification command.
+        words: What nodes, edges and neighbours are called in the main sentences: ``{"edge": "payment"}``.
         run_options: What that command needs beside the folder, such as `` --root datasets``.
     """
 
@@ -137,10 +139,12 @@ class ReportContext:
     certificate_path: str = ""
     run_path: str = ""
     run_options: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in _TEXTS:
             object.__setattr__(self, name, visible(getattr(self, name)))
+        check_words(self.words)
         for name in REFERENCES:
             share = getattr(self, name)
             if share is not None and not 0 <= share <= 1:
@@ -282,6 +286,10 @@ class Summary:
     def words(self) -> Words:
         """What is said about the defence, in the words of its evidence."""
         return self.certificate.evidence.words(self.subject)
+
+    def in_domain(self, sentence: str) -> str:
+        """Returns a sentence in the words of the context."""
+        return in_domain(sentence, self.context.words)
 
     @cached_property
     def largest_radius(self) -> int:

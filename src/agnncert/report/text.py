@@ -116,6 +116,10 @@ def headline_size(summary: Summary) -> int:
 
 def headline(summary: Summary) -> str:
     """Returns the main result in one sentence: about the rarest class if it is rare, else about all targets."""
+    return summary.in_domain(_headline(summary))
+
+
+def _headline(summary: Summary) -> str:
     if summary.certified.share[0] == 0:
         return "Nothing is proved about these decisions"
     stay = "stay the same" if summary.truth is None else "have the stated true class and keep it"
@@ -151,7 +155,8 @@ def beside(summary: Summary) -> list[str]:
 
     What the evidence wants to be read first comes before everything else.
     """
-    return [*summary.words.first, *_about_truth(summary), *uncovered(summary)]
+    sentences = [*summary.words.first, *_about_truth(summary), *uncovered(summary)]
+    return [summary.in_domain(sentence) for sentence in sentences]
 
 
 def _about_truth(summary: Summary) -> list[str]:

@@ -49,3 +49,16 @@ def test_a_missing_table_names_the_setting_for_another_file(kind, agnncert, plac
         "--set", f"{kind}=tables/payments.csv",
     )  # fmt: skip
     assert mended.status == 0, mended.err
+
+
+def test_words_of_the_domain_are_set_once_and_used_by_every_later_command(agnncert, place) -> None:
+    fast = ("--epochs", 1, "--groups", 4, "--no-references", "--model", "gcn", "--out", "run")
+    words = ("--set", "words.edge=payment", "--set", "words.node=account")
+    assert agnncert("train", "tables", *fast, *words).status == 0
+    certified = agnncert("certify", "run")
+    assert certified.status == 0, certified.err
+    shown = agnncert("show", "run").out
+    said = [line for line in shown.splitlines() if "when an attacker" in line or line.startswith("Without an attack")]
+    assert said
+    assert not any(" edges" in line or " nodes" in line for line in said)
+    assert agnncert("train", "tables", *fast, "--set", "words.vote=ballot").status == 2
