@@ -156,7 +156,8 @@ def test_noise_that_leaves_almost_no_edge_still_leaves_some_of_infinitely_many()
 
 def test_injected_nodes_without_edges_change_nothing():
     noise = DeletionNoise(0.8, 0.9)
-    assert noise.holds(Budget(inject_nodes=math.inf), bounds_of([0.51, 0.5])).tolist() == [True, False]
+    without_edges = Budget(inject_nodes=math.inf, edges_per_injected=0)
+    assert noise.holds(without_edges, bounds_of([0.51, 0.5])).tolist() == [True, False]
 
 
 def test_nothing_but_injection_is_covered():
