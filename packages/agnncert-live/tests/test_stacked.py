@@ -237,3 +237,17 @@ def test_killed_under_load_every_acknowledged_batch_is_there(tmp_path, acknowled
         for number in range(seen):
             assert live.apply([], id=f"batch {number}").repeated
         assert_current(live)
+
+
+@pytest.mark.parametrize(
+    ("broken", "answer", "theorem"),
+    [
+        ("agnncert_live.stacked.StackedCore._trusted_edges_changed", lambda *_: False, "trusted edge values"),
+        ("agnncert_live.spent.Reference.features_changed", lambda *_: False, "sum"),
+    ],
+    ids=["trusted edges", "own features"],
+)
+def test_a_guard_that_is_broken_on_purpose_proves_a_label_that_is_gone(broken, answer, theorem, monkeypatch):
+    monkeypatch.setattr(broken, answer)
+    with pytest.raises(AssertionError):
+        test_what_a_reference_still_proves_is_true(theorem, None)
