@@ -87,4 +87,4 @@ def test_helpers_of_tests_live_in_one_place() -> None:
     tests = PROJECT / "tests"
     helpers = [file for file in tests.rglob("*.py") if not file.name.startswith(("test_", "conftest"))]
     # golden/make.py and corpus write files, forger/offline.py runs the forger's fuzz for hours
-    assert {file.parent.name for file in helpers} == {"support", "golden", "forger", "corpus", "mutation"}
+    assert {file.parent.name for file in helpers} == {"support", "golden", "forger", "corpus", "mutation", "attacks"}

@@ -273,7 +273,18 @@ class Neighbourhoods:
         # What is a function of the number of neighbours alone is found by ``degree_features``.
         is_left = _without(column, plain).norm(dim=0) > 1e-3 * (column - column.mean(dim=0)).norm(dim=0)
         vanishes = _without(sums, plain).norm(dim=0) <= 1e-6 * sums.norm(dim=0)
-        return [int(found) for found in self.varied[is_solution & is_left & ~vanishes]]
+        return [int(found) for found in self.varied[is_solution & is_left & ~vanishes & self._hears_several(weight)]]
+
+    def _hears_several(self, weight: Tensor) -> Tensor:
+        """Tells which varied columns have many different sums over neighbours.
+
+        The leaves of one hub all hear the same number. Own features less a constant then solve any equation.
+        """
+        none = torch.zeros(len(self.nodes), dtype=torch.float64)
+        ordered = self.aggregated(weight, none, self.varied).sort(dim=0).values
+        slack = 1e-9 * ordered.abs().amax(dim=0)
+        num_distinct = (ordered.diff(dim=0) > slack).sum(dim=0) + 1
+        return num_distinct >= max(LEAST_DISTINCT, len(self.nodes) // 4)
 
     def _correlated(self, value: Tensor) -> list[int]:
         """Returns columns that are an affine function of a number for each sampled node."""
