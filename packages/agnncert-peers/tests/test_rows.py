@@ -206,7 +206,7 @@ def test_a_defence_may_bring_its_vote_and_its_row_says_which(nodes):
     plain, voted, own = comparison.rows[-3:]
     assert [row["vote"] for row in (plain, voted, own)] == ["", "empty abstain, prior 4", "empty abstain, prior 3"]
     assert voted["defence"] == "node-centric(T=5), empty abstain, prior 4"
-    assert own["defence"] == "edge-centric(T=inf), prior 3"
+    assert own["defence"] == "per-edge, prior 3"
     assert " vote " in comparison.table().splitlines()[0]
     everywhere = ac.compare(nodes, [ac.NodeCentric(5)], sizes=SIZES, voting_rule=voting_rule, references=False, **QUICK)
     assert everywhere.rows[0]["certified"] == voted["certified"]

@@ -28,7 +28,7 @@ from agnncert.divided.evidence import evidence_of
 from agnncert.divided.explain import explain_division
 from agnncert.divided.recompute import recompute_division
 from agnncert.divisions.base import Division, require_division
-from agnncert.divisions.named import DIVISIONS, division_named, parse_division
+from agnncert.divisions.named import DIVISIONS, division_named, parse_division, title_of
 from agnncert.errors import DivisionError, SettingsError, did_you_mean
 from agnncert.explanation import VoteExplanation
 from agnncert.graphs.targets import CanonicalData, prepared
@@ -183,7 +183,9 @@ class Divided(Defence):
         return self.division.knows_empty_groups
 
     def short_name(self) -> str:
-        """Returns the printed form without the usual hash of ids."""
+        """Returns the printed form without the usual hash of ids, or the title if each neighbour or edge has a vote."""
+        if self.division.is_per_neighbour:
+            return title_of(self.division).lower()
         return str(self.division).replace(", hash=md5", "").replace(", key=u64le", "")
 
     def choose_voting_rule(self, model: Any, data: Any, size: int, **settings: Any) -> RuleChoice:
