@@ -11,6 +11,7 @@ from agnncert.certificates.file import Contents
 from agnncert.datasets.taught import teaching_of_model
 from agnncert.datasets.teaching_record import is_teaching_note
 from agnncert.defence import Defence, Findings, RecomputeOptions, as_defence
+from agnncert.engine.arguments import require_model
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.graphs.task import infer_task
@@ -21,6 +22,8 @@ def check_against_graph(
     contents: Contents, data: Any, model: Any, options: RecomputeOptions, defence: Any = None
 ) -> Findings:
     """Checks what a file says, given the graph, or graph and model; arguments as in ``verify``."""
+    if model is not None:
+        require_model(model)
     task, rows = contents.claim.task, contents.arrays["row"]
     if infer_task(data) != task:
         return Findings([f"the certificate is about {task} classification, the data is for the other task"])

@@ -74,6 +74,8 @@ def settings_of(model: nn.Module | Callable[..., Tensor]) -> dict[str, str]:
     settings = {}
     for place, layer in model.named_modules(prefix="model", remove_duplicate=False):
         settings[place] = _path(type(layer))
+        if isinstance(layer, torch.fx.GraphModule):  # all of them have the same class, and each has code of its own
+            settings[f"{place}.code"] = layer.code
         values = {name: value for name, value in vars(layer).items() if _is_setting(layer, name, value)}
         for name in _HOOKS:
             hooks = getattr(layer, name)
