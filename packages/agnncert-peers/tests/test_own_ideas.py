@@ -9,6 +9,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from nbclient import NotebookClient
 
 import agnncert as ac
@@ -245,6 +246,26 @@ def test_seeds_are_stored_with_their_runs(seeded, tmp_path):
     assert stored["seeds"] == [0, 1, 2]
     assert [run["seeds"] for run in stored["runs"]] == [[0], [1], [2]]
     assert stored["rows"][-1]["deviations"] == comparison.deviations(comparison.rows[-1])
+
+
+def test_a_plot_has_a_line_for_each_row_and_a_band_over_the_seeds(seeded):
+    comparison = seeded[0]
+    ax = Figure().subplots()
+    assert comparison.plot(ax) is ax
+    for line, row in zip(ax.lines, comparison.rows, strict=True):
+        assert line.get_label() == row["defence"]
+        assert line.get_ydata() == pytest.approx(comparison.curve(row))
+        assert (line.get_linestyle() == "--") == bool(row["control"])
+    assert len(ax.collections) == len(comparison.rows)
+
+
+def test_a_plot_has_no_point_where_nothing_is_proved(seeded):
+    comparison = seeded[0]
+    row = {**comparison.rows[-1], "certified": [0.5, None, None]}
+    ax = replace(comparison, rows=(row,), runs=()).plot(Figure().subplots())
+    assert np.isnan(ax.lines[0].get_ydata()[1:]).all()
+    nothing = {**row, "certified": [None, None, None]}
+    assert not replace(comparison, rows=(nothing,), runs=()).plot(Figure().subplots()).lines
 
 
 def test_seeds_go_on_where_they_stopped(seeded, data, monkeypatch):

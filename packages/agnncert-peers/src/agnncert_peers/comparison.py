@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,12 @@ from agnncert.report.tables import FORMATS, laid_out
 from agnncert.storage import write_atomic
 from agnncert.study import MAJORITY
 from agnncert_peers.control_rows import ABOUT
+from agnncert_peers.plot import plot_comparison
 from agnncert_peers.runner import Row
 from agnncert_peers.threat import Threat
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TIE = 1e-12  # shares that differ by no more are equal
 FIGURES = (".svg", ".pdf", ".png")
@@ -134,6 +138,20 @@ class Comparison:
 
     def __str__(self) -> str:
         return "\n".join([self.title, "", self.table(), "", *self.footnotes(), *self.remarks()]).rstrip()
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws the shown measure of each row over the perturbation size.
+
+        Controls are grey and dashed. With several seeds, a band shows the standard deviation. A row has no point where
+        nothing is proved.
+
+        Args:
+            ax: Axes of matplotlib to draw into. Defaults to those of a new figure.
+
+        Raises:
+            MissingPackage: matplotlib is not installed.
+        """
+        return plot_comparison(self, ax)
 
     def _repr_html_(self) -> str:
         head, rows = self._cells()
