@@ -21,7 +21,7 @@ import numpy as np
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.errors import SettingsError
+from agnncert.errors import SettingsError, did_you_mean
 from agnncert.explanation import VoteExplanation
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
@@ -444,6 +444,20 @@ class Defence(ABC):
         reason = self.cannot.get(ability, "this kind of defence does not offer it")
         return SettingsError(f"{self} cannot {_ABILITIES[ability]}, because {reason}.")
 
+    def require_threshold_settings(self, settings: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        """Refuses further arguments of ``choose_threshold`` that this defence does not understand.
+
+        Args:
+            settings: The arguments by name.
+            known: The names that it understands.
+
+        Raises:
+            SettingsError: Names the first of them.
+        """
+        for name in settings:
+            if name not in known:
+                raise SettingsError(f'choose_threshold has no argument "{name}" here: {did_you_mean(name, known)}')
+
     def require_options(self, options: CertifyOptions) -> None:
         """Refuses options of ``certify`` that this defence does not understand.
 
@@ -474,5 +488,10 @@ def as_defence(value: Any) -> Defence:
             f"{value!r:.60} is no defence: expected {example}. A division of your own inherits from ac.Division, any "
             "other defence from ac.Defence."
         )
-    defence: Defence = convert()
+    defence = convert()
+    if not isinstance(defence, Defence):
+        raise SettingsError(
+            f"the defence of this {type(value).__name__} is {defence!r:.60}: expected an ac.Defence, as "
+            "choose_threshold and choose_voting_rule make it."
+        )
     return defence

@@ -72,8 +72,10 @@ def issue_files(
     files = {"certificate": copy, "statement": copy.with_suffix(".statement.json")}
     files["redacted_form"] = copy.with_suffix(".redacted.json")
     beside = _models_beside(file) if whole else []
-    write_atomic(files["statement"], _json(statement(certificate, verdict, [copy, *beside])))
     write_atomic(files["redacted_form"], _json(redacted(certificate, copy)))
+    # The redacted form goes to people without the certificate: only what is signed tells them that it is the issuer's.
+    subjects = [copy, files["redacted_form"], *beside]
+    write_atomic(files["statement"], _json(statement(certificate, verdict, subjects)))
     if whole and (folder := find_run(file)) is not None:
         said = report_certificate(certificate, copy, folder, write=False)
         files["model_card"] = out / "MODEL_CARD.md"

@@ -84,7 +84,15 @@ class Divided(Defence):
         return certify_division(model, data, self.division, targets, defence.voting_rule, options)
 
     def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
-        """Forms the subgraphs again and, with a model, computes all votes again."""
+        """Forms the subgraphs again and, with a model, computes all votes again.
+
+        A voting rule that the caller brings, such as a threshold, has to be the one that was certified.
+        """
+        record = VoteRecord.load(contents.evidence, contents.settings)
+        if self.voting_rule is not None and not _is_rule_of(record, self.voting_rule):
+            return Findings(
+                [f"the certificate is about {record.voting_rule}, and the defence at hand has {self.voting_rule}"]
+            )
         return recompute_division(contents, data, model, self.division, options)
 
     @classmethod
@@ -211,6 +219,7 @@ class Divided(Defence):
         **settings: Any,
     ) -> OperatingPoint:
         """Chooses the votes that one class is given in advance, on the validation part."""
+        self.require_threshold_settings(settings, ("size", "protocol"))
         found = choose_prior(
             model,
             data,
@@ -234,6 +243,14 @@ class Divided(Defence):
     def without_edges(self, model: Any) -> Any:
         """Returns the same model, called without edges."""
         return WithoutEdges(model)
+
+
+def _is_rule_of(record: VoteRecord, voting_rule: VotingRule) -> bool:
+    """Returns whether votes were added up by this voting rule, its defaults filled in."""
+    try:
+        return voting_rule.under(record.theorem, record.votes.num_classes) == record.voting_rule
+    except SettingsError:  # nobody can add up such votes in this way
+        return False
 
 
 class WithoutEdges(torch.nn.Module):

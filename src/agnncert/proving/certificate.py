@@ -24,7 +24,7 @@ from agnncert.certificates.class_names import checked_class_names, class_word
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.voting_rule import LARGEST_CLASS, VotingRule
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
 from agnncert.proving.evidence import Evidence
 from agnncert.proving.measures import Measures, measured, own_or_any
@@ -352,7 +352,7 @@ class Certificate:
             if self.truth is None:
                 raise SettingsError("this certificate holds no true classes: pass them, for example data.y.")
             return self.truth
-        classes = np.asarray(truth).reshape(-1)
+        classes = _true_classes(truth)
         if len(classes) > self.row.max(initial=-1):
             return np.asarray(classes[self.row])
         if len(classes) == self.num_targets:
@@ -704,6 +704,26 @@ def _check_once(name: str, values: npt.NDArray[Any]) -> None:
 def _require_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
         raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+
+
+def _true_classes(truth: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Returns true classes as a list of numbers.
+
+    Raises:
+        SettingsError: They are no list, or something in it is no class: neither a whole number nor NaN.
+    """
+    given = np.asarray(truth)
+    if given.size != max(given.shape, default=1):
+        raise SettingsError(f"true classes of shape {given.shape} were given: expected one number for each target.")
+    classes = given.reshape(-1)
+    if classes.dtype.kind not in "biuf":
+        raise SettingsError(f"true classes of type {classes.dtype} were given: expected whole numbers, -1 if unknown.")
+    wrong = classes[(classes > LARGEST_CLASS) | (~np.isnan(classes) & (classes != np.floor(classes)))]
+    if len(wrong):
+        raise SettingsError(
+            f"{wrong[0]} was given as a true class: expected whole numbers up to {LARGEST_CLASS:,}, -1 if unknown."
+        )
+    return classes
 
 
 def _total(prices: Prices) -> float:

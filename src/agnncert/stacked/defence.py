@@ -223,6 +223,7 @@ class StackedVotes(StackedSettings, Defence):
         **settings: Any,
     ) -> OperatingPoint:
         """Chooses a constant of the model on the validation part: the threshold is a part of the model."""
+        self.require_threshold_settings(settings, ("size",))
         if settings.get("size"):
             raise SettingsError("stacked votes are trained for a size: pass size= to StackedVotes, not here.")
         if getattr(data, "val_mask", None) is None or not bool(data.val_mask.any()):

@@ -94,7 +94,11 @@ def test_the_statement_is_an_in_toto_test_result_about_these_files(issued, certi
     assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
     assert {each["name"]: each["digest"]["sha256"] for each in statement["subject"]} == {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in (issued / "certificate.cert", certified / "weights.safetensors")
+        for path in (
+            issued / "certificate.cert",
+            issued / "certificate.redacted.json",
+            certified / "weights.safetensors",
+        )
     }
     predicate = statement["predicate"]
     assert predicate["result"] == "PASSED"
@@ -114,6 +118,17 @@ def test_a_file_alone_is_issued_with_warnings_and_a_forged_one_is_not(agnncert, 
     answer = agnncert("issue", "alone.cert", "--out", "other")
     assert (answer.status, "is not issued" in answer.err) == (2, True)
     assert list(Path("other").iterdir()) == []
+
+
+def test_a_redacted_form_that_claims_more_than_the_certificate_is_not_the_signed_one(issued) -> None:
+    honest = issued / "certificate.redacted.json"
+    forged = json.loads(honest.read_text(encoding="utf-8"))
+    forged["curves"]["all"] = [[size, 1.0] for size, _ in forged["curves"]["all"]]
+    text = json.dumps(forged, indent=2, ensure_ascii=False) + "\n"
+    assert forged["certificate_sha256"] == hashlib.sha256((issued / "certificate.cert").read_bytes()).hexdigest()
+    signed = {each["digest"]["sha256"] for each in read(issued, "certificate.statement.json")["subject"]}
+    assert hashlib.sha256(honest.read_bytes()).hexdigest() in signed
+    assert hashlib.sha256(text.encode()).hexdigest() not in signed
 
 
 def test_the_redacted_form_has_curves_and_names_no_target(issued) -> None:

@@ -1,5 +1,8 @@
 """A threshold for two classes: the best one that keeps to the limit, and what is reported is what ``certify`` proves."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -101,12 +104,37 @@ def test_graphs_have_thresholds_too():
         ({"alerts": 2.5}, "alerts=2.5: expected a whole number"),
         ({"alerts": 2, "size": -1}, "size=-1"),
         ({"alerts": 2, "positive": 2}, "positive=2: expected 0 or 1"),
+        ({"alerts": 2, "positive": 1.0}, "positive=1.0: expected 0 or 1"),
+        ({"alerts": 2, "positive": True}, "positive=True: expected 0 or 1"),
+        ({"alerts": 2, "size": 10**30}, "expected at most"),
+        ({"alerts": 2, "sizes": 1}, 'no argument "sizes" here: did you mean "size"'),
+        ({"false_positive_rate": "0.1"}, "expected a share"),
+        ({"false_positive_rate": [0.1]}, "expected a share"),
         ({"alerts": 2, "protocol": "induct"}, "did you mean"),
     ],
 )
 def test_senseless_limits_are_refused(nodes, model, settings, said):
     with pytest.raises(SettingsError, match=said):
         ac.choose_threshold(model, nodes, ac.NodeCentric(9), **settings)
+
+
+def test_a_certificate_is_not_verified_for_another_threshold(nodes, model, tmp_path):
+    few, many = (ac.choose_threshold(model, nodes, ac.NodeCentric(9), alerts=alerts) for alerts in (3, 60))
+    assert few.prior != many.prior
+    ac.certify(few.model, nodes, few).save(tmp_path / "few.cert")
+    for same in (few, pickle.loads(pickle.dumps(few)), ac.NodeCentric(9), None):
+        assert ac.verify(tmp_path / "few.cert", data=nodes, model=model, defence=same).holds
+    for given in ({"model": model}, {}):
+        verdict = ac.verify(tmp_path / "few.cert", data=nodes, defence=many, **given)
+        assert not verdict.holds
+        assert "the defence at hand has VotingRule" in str(verdict)
+
+
+@pytest.mark.parametrize("other", [None, ac.NodeCentric(9)], ids=str)
+def test_a_point_whose_defence_was_exchanged_is_refused_in_our_words(nodes, model, other):
+    point = ac.choose_threshold(model, nodes, ac.NodeCentric(9), alerts=3)
+    with pytest.raises(SettingsError, match="the defence of this OperatingPoint is"):
+        ac.certify(model, nodes, replace(point, defence=other))
 
 
 def test_more_classes_have_no_threshold():

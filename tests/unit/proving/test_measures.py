@@ -86,6 +86,26 @@ def test_targets_without_a_true_class_do_not_count_and_unknown_classes_are_refus
         measured(possible, np.array([0, 1, 2]))
 
 
+@pytest.mark.parametrize(
+    ("truth", "said"),
+    [
+        ([0.5] * 6 + [0] * 6, "0.5 was given as a true class"),
+        ([None] * 12, "of type object"),
+        (["fraud"] * 12, "expected whole numbers"),
+        (np.zeros((12, 2)), r"of shape \(12, 2\)"),
+        (np.full(12, 2**63, dtype=np.uint64), "whole numbers up to"),
+        ([np.inf] * 12, "inf was given"),
+    ],
+    ids=["halves", "none", "text", "table", "huge", "infinite"],
+)
+def test_what_is_no_class_is_refused_and_not_left_out(truth, said):
+    """A target that was left out would raise the share of all others."""
+    certificate = certificate_of(random_evidence(np.random.default_rng(0), "node-centric/node", num_targets=12))
+    for ask in (lambda: certificate.measures(0, truth), lambda: certificate.certified_accuracy(truth)):
+        with pytest.raises(SettingsError, match=said):
+            ask()
+
+
 def test_a_share_below_that_of_a_constant_is_said():
     rare = measured(own_or_any(np.zeros(100, dtype=int), np.arange(100) < 96, 2), (np.arange(100) >= 97).astype(int))
     assert rare.accuracy == 0.96 < rare.majority_share == 0.97
