@@ -254,7 +254,8 @@ def test_a_plot_has_a_line_for_each_row_and_a_band_over_the_seeds(seeded):
     assert comparison.plot(ax) is ax
     for line, row in zip(ax.lines, comparison.rows, strict=True):
         assert line.get_label() == row["defence"]
-        assert line.get_ydata() == pytest.approx(comparison.curve(row))
+        expected = np.array(comparison.curve(row), dtype=np.float64)
+        assert line.get_ydata() == pytest.approx(expected, nan_ok=True)
         assert (line.get_linestyle() == "--") == bool(row["control"])
     assert len(ax.collections) == len(comparison.rows)
 

@@ -1,6 +1,6 @@
 """``comparison.plot()``: the certified measure of each defence over the perturbation size, drawn with matplotlib."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def plot_comparison(comparison: "Comparison", ax: "Axes | None" = None) -> "Axes
         shares = np.array(comparison.curve(row), dtype=np.float64)  # NaN, hence no point, where nothing is proved
         if np.isnan(shares).all():
             continue
-        style = {"linestyle": "--", "color": "grey"} if row["control"] else {}
+        style: dict[str, Any] = {"linestyle": "--", "color": "grey"} if row["control"] else {}
         (line,) = ax.plot(sizes, shares, marker="o", markersize=3, label=row["defence"], **style)
         spread = np.array(comparison.deviations(row), dtype=np.float64)
         if not np.isnan(spread).all():
@@ -34,5 +34,6 @@ def plot_comparison(comparison: "Comparison", ax: "Axes | None" = None) -> "Axes
     ax.set_xlabel(f"perturbation size: {comparison.threat.unit}")
     ax.set_ylabel(f"certified {comparison.measure}")
     ax.set_ylim(0, 1)
-    ax.legend(fontsize="small")
+    if ax.lines:
+        ax.legend(fontsize="small")
     return ax
