@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from agnncert.certificates.file import Contents
+from agnncert.defence import OperatingPoint, as_defence
 from agnncert.engine.adapter import ModelAdapter
+from agnncert.errors import SettingsError
 from agnncert.graphs.digest import graph_digest
 from agnncert.graphs.targets import Targets
 from agnncert.models.digest import model_digest
@@ -49,6 +51,22 @@ def other_model(contents: Contents, model: Any) -> Iterator[str]:
         yield (
             "the model is not the one that was certified (its digest differs: other weights or settings, or classes "
             "under other names of their modules)"
+        )
+
+
+def require_model_of_point(defence: Any, model: Any) -> None:
+    """Raises SettingsError if the threshold of an operating point is a part of another model than the given one.
+
+    Args:
+        defence: What was passed as the defence. Only an ``OperatingPoint`` is looked at.
+        model: The given model.
+    """
+    if not isinstance(defence, OperatingPoint) or as_defence(defence).voting_rule is not None:
+        return
+    if model_digest(model) != model_digest(defence.model):
+        raise SettingsError(
+            "the threshold is a part of point.model, and the given model is another one, which labels without this "
+            "threshold: pass point.model."
         )
 
 

@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from agnncert.agreement import require_model_of_point
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.auditing.model_audit import audit as audit_for_division
 from agnncert.certificates.class_names import names_in_data
@@ -69,6 +70,7 @@ def certify(
     require_order(model, data, defence)
     require_some(targets)
     options = CertifyOptions(voting_rule, engine, tolerance, memory_limit, checkpoint, workers, progress)
+    require_model_of_point(defence, model)
     chosen_defence = as_defence(defence)
     chosen_defence.require_options(options)
     require_true_labels(data, targets)

@@ -13,6 +13,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.voting_rule import LARGEST_PRIOR, VotingRule
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.explanation import VoteExplanation
 from agnncert.progress import OnProgress
@@ -468,6 +469,29 @@ class Defence(ABC):
         if foreign:
             named = ", ".join(f"{name}={value!r:.60}" for name, value in foreign.items())
             raise SettingsError(f"{named}: {self} has no such setting; leave it out.")
+
+
+def require_limit(false_positive_rate: Any, alerts: Any, size: Any = 0) -> None:
+    """Raises SettingsError if a limit for a threshold, or the size that it is chosen for, makes no sense."""
+    if (false_positive_rate is None) == (alerts is None):
+        raise SettingsError("a threshold needs one limit: pass false_positive_rate=0.01, or alerts=100.")
+    if false_positive_rate is not None and not _is_share(false_positive_rate):
+        raise SettingsError(f"false_positive_rate={false_positive_rate!r:.60}: expected a share from 0 to less than 1.")
+    for name, value in (("alerts", alerts), ("size", size)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise SettingsError(f"{name}={value!r:.60}: expected a whole number from 0 on.")
+    if size > LARGEST_PRIOR:
+        raise SettingsError(f"size={size!r:.60}: expected at most {LARGEST_PRIOR:,}, the largest prior.")
+
+
+def require_positive(positive: Any) -> None:
+    """Raises SettingsError if the class to be found is none of two."""
+    if isinstance(positive, bool) or not isinstance(positive, Integral) or positive not in (0, 1):
+        raise SettingsError(f"positive={positive!r:.60}: expected 0 or 1.")
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float | np.floating) and bool(0 <= value < 1)
 
 
 def as_defence(value: Any) -> Defence:

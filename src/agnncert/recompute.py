@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from agnncert.addons import ADD_ON_KINDS, addon
-from agnncert.agreement import wrong_targets
+from agnncert.agreement import require_model_of_point, wrong_targets
 from agnncert.certificates.file import Contents
 from agnncert.datasets.taught import teaching_of_model
 from agnncert.datasets.teaching_record import is_teaching_note
@@ -24,6 +24,7 @@ def check_against_graph(
     """Checks what a file says, given the graph, or graph and model; arguments as in ``verify``."""
     if model is not None:
         require_model(model)
+        require_model_of_point(defence, model)
     task, rows = contents.claim.task, contents.arrays["row"]
     if infer_task(data) != task:
         return Findings([f"the certificate is about {task} classification, the data is for the other task"])

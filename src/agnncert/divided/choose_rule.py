@@ -7,15 +7,15 @@ counting (``rule_search``). Answers that look at no graph stand beside the model
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, get_args
 
 import numpy as np
 import torch
 
 from agnncert.certificates.votes import FloatArray, IntArray
-from agnncert.certificates.voting_rule import LARGEST_PRIOR, VotingRule
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import inductive_view
+from agnncert.defence import require_limit, require_positive
 from agnncert.divided.certify import certify_division
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric, EdgeDivision, PerEdge
@@ -417,7 +417,7 @@ def choose_prior(
         DatasetError: Labels or splits are missing.
     """
     require_order(model, data, division)
-    _require_limit(false_positive_rate, alerts, size)
+    require_limit(false_positive_rate, alerts, size)
     task = infer_task(data)
     data = _seen(data, task, protocol)
     ready, rows = CanonicalData.of(data), _parts(data, task)[-1]
@@ -428,8 +428,7 @@ def choose_prior(
         )
     if positive is None:
         positive = int(2 * table.truth.sum() <= len(table.truth))
-    if isinstance(positive, bool) or not isinstance(positive, Integral) or positive not in (0, 1):
-        raise SettingsError(f"positive={positive!r:.60}: expected 0 or 1.")
+    require_positive(positive)
     counted = np.ones(len(rows), dtype=bool) if false_positive_rate is None else table.truth != positive
     most = int((false_positive_rate or 0) * counted.sum()) if alerts is None else alerts
     threshold = best_threshold(table, thresholds_of(division, task), positive, counted, most, size)
@@ -446,19 +445,3 @@ def choose_prior(
 
     alerted = int((alert_leads(table, empty, positive) <= lead).sum())
     return DivisionThreshold(VotingRule(empty, tuple(prior)), positive, size, alerted, measures(0), measures(size))
-
-
-def _require_limit(false_positive_rate: Any, alerts: Any, size: Any) -> None:
-    if (false_positive_rate is None) == (alerts is None):
-        raise SettingsError("a threshold needs one limit: pass false_positive_rate=0.01, or alerts=100.")
-    if false_positive_rate is not None and not _is_share(false_positive_rate):
-        raise SettingsError(f"false_positive_rate={false_positive_rate!r:.60}: expected a share from 0 to less than 1.")
-    for name, value in (("alerts", alerts), ("size", size)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-            raise SettingsError(f"{name}={value!r:.60}: expected a whole number from 0 on.")
-    if size > LARGEST_PRIOR:
-        raise SettingsError(f"size={size!r:.60}: expected at most {LARGEST_PRIOR:,}, the largest prior.")
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float | np.floating) and bool(0 <= value < 1)

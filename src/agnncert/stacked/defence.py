@@ -16,7 +16,17 @@ from agnncert.agreement import other_model, wrong_targets
 from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
-from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, OperatingPoint, RecomputeOptions, Task
+from agnncert.defence import (
+    CertifyOptions,
+    Defence,
+    Findings,
+    FitOptions,
+    OperatingPoint,
+    RecomputeOptions,
+    Task,
+    require_limit,
+    require_positive,
+)
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.explanation import VoteExplanation
@@ -226,11 +236,18 @@ class StackedVotes(StackedSettings, Defence):
         self.require_threshold_settings(settings, ("size",))
         if settings.get("size"):
             raise SettingsError("stacked votes are trained for a size: pass size= to StackedVotes, not here.")
+        require_limit(false_positive_rate, alerts)
+        require_stacked(model, self)
         if getattr(data, "val_mask", None) is None or not bool(data.val_mask.any()):
             raise DatasetError("a threshold is chosen on validation nodes: the data has no val_mask, or an empty one.")
+        if data.y is None or data.val_mask.dtype != torch.bool or len(data.val_mask) != len(data.y):
+            raise DatasetError(
+                "a threshold is chosen by the classes y of val_mask, a mask with an entry for each node."
+            )
         truth = data.y[data.val_mask].numpy()
         if positive is None:
             positive = int(2 * (truth == 1).sum() <= len(truth))
+        require_positive(positive)
         limits = {"false_positive_rate": false_positive_rate, "alerts": alerts}
         moved = with_threshold(model, data, positive=positive, **limits)  # type: ignore[arg-type]
         label = self.labels(moved, data, data.val_mask)

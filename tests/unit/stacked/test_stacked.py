@@ -296,6 +296,44 @@ def test_a_threshold_needs_scores_that_differ(trained):
         with_threshold(same, data, false_positive_rate=0.1)
 
 
+def test_a_point_is_certified_and_verified_with_its_own_model_alone(trained, tmp_path):
+    data, model = trained
+    few, many = (ac.choose_threshold(model, data, model.defence, alerts=alerts) for alerts in (2, 20))
+    ac.certify(few.model, data, few).save(tmp_path / "few.cert")
+    assert ac.verify(tmp_path / "few.cert", data=data, model=few.model, defence=copy.deepcopy(few)).holds
+    for ask in (
+        lambda: ac.certify(model, data, few),
+        lambda: ac.verify(tmp_path / "few.cert", data=data, model=few.model, defence=many),
+    ):
+        with pytest.raises(SettingsError, match=r"pass point\.model"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"false_positive_rate": "0.1"}, "expected a share"),
+        ({"alerts": "3"}, "alerts='3': expected a whole number"),
+        ({"alerts": 2.5}, "alerts=2.5: expected a whole number"),
+        ({"alerts": True}, "alerts=True: expected a whole number"),
+        ({"alerts": 3, "positive": 1.0}, "positive=1.0: expected 0 or 1"),
+        ({"alerts": 3, "epochs": 1}, 'no argument "epochs" here'),
+    ],
+)
+def test_senseless_limits_of_a_threshold_are_refused(trained, settings, said):
+    data, model = trained
+    with pytest.raises(SettingsError, match=said):
+        ac.choose_threshold(model, data, model.defence, **settings)
+
+
+@pytest.mark.parametrize("parts", [{"y": None}, {"val_mask": torch.ones(9, dtype=torch.bool)}], ids=["y", "val_mask"])
+def test_a_threshold_needs_classes_and_a_mask(trained, parts):
+    data, model = trained
+    other = data.clone().update(parts)
+    with pytest.raises(DatasetError, match="a threshold is chosen by the classes y"):
+        ac.choose_threshold(model, other, model.defence, alerts=3)
+
+
 def test_wrong_calls_say_what_to_do(trained):
     data, model = trained
     with pytest.raises(ModelContractError, match="fit\\(model, data, StackedVotes"):
