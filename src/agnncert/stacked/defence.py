@@ -233,7 +233,7 @@ class StackedVotes(StackedSettings, Defence):
         **settings: Any,
     ) -> OperatingPoint:
         """Chooses a constant of the model on the validation part: the threshold is a part of the model."""
-        self.require_threshold_settings(settings, ("size",))
+        self.require_threshold_settings(settings, ("size", "protocol"))
         if settings.get("size"):
             raise SettingsError("stacked votes are trained for a size: pass size= to StackedVotes, not here.")
         require_limit(false_positive_rate, alerts)
