@@ -108,7 +108,7 @@ class Claim:
             raise CertificateError(f"the claim has the fields {sorted(stored)}: expected {expected}.")
         for name, value in stored.items():
             if not _FITS[name](value):
-                raise CertificateError(f'the claim\'s "{name}" is {value!r}, which makes no sense.')
+                raise CertificateError(f'the claim\'s "{name}" is {value!r:.200}, which makes no sense.')
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
         }

@@ -87,8 +87,9 @@ def graph(**values) -> Data:
     ],
 )  # fmt: skip
 def test_the_reason_given_is_the_reason(model, message):
-    calls = [lambda: ac.certify(model, graph(), DIVISION), lambda: ac.fit(model, graph(), DIVISION, epochs=1)]
-    calls.append(lambda: ac.audit(model, defence=DIVISION, data=graph()))
+    calls = [lambda: ac.certify(model, graph(), DIVISION), lambda: ac.audit(model, defence=DIVISION, data=graph())]
+    if not isinstance(model, str):  # fit takes the name of a model
+        calls.append(lambda: ac.fit(model, graph(), DIVISION, epochs=1))
     for call in calls:
         with pytest.raises(ac.errors.ModelContractError, match=message) as caught:
             call()

@@ -75,7 +75,7 @@ def edits(inserted: float = 0, deleted: float = 0, replaced: float = 0, flows: b
 
     Example:
         >>> edits(inserted=2, replaced=1, flows=False)
-        Budget(inject_nodes=3, edges_per_injected=inf, delete_nodes=1)
+        Budget(inject_nodes=3, delete_nodes=1)
     """
     free = math.inf if flows else 0
     return Budget(

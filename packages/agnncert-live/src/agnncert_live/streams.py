@@ -45,7 +45,7 @@ class Neo4jChanges:
         >>> change = {"eventType": "r", "operation": "c", "type": "FOLLOWS", "keys": [], **ends,
         ...           "state": {"before": None, "after": {"properties": {}}}}
         >>> read({"id": "A3x", "txId": 12, "seq": 0, "event": change})
-        [Event(kind='add_edge', node='ann', other='bob', value=None, directed=False, graph=None)]
+        [Event(kind='add_edge', node='ann', other='bob', value=None, directed=False, graph=None, columns=None)]
     """
 
     def __init__(
