@@ -405,3 +405,53 @@ def test_evidence_that_is_counted_live_says_which_pairs_have_one_direction():
     counted = live._core.counter.evidence(np.arange(12))
     assert 0 < again.one_way.sum() < len(again.one_way)
     assert counted.one_way.tolist() == again.one_way.tolist()
+
+
+@pytest.mark.parametrize(("row", "found"), [(None, "names no graph"), (7, "names graph 7, which is not among them")])
+def test_an_event_for_one_of_several_graphs_is_refused_with_the_graph_that_it_names(row, found):
+    live = agnncert_live.LiveGraph(graph_model(), graphs(), ac.EdgeCentric(5))
+    with pytest.raises(GraphError, match=f"the event {found}: give the row of one of the 3 graphs"):
+        live.apply(agnncert_live.Event("add_node", "new", value=[0.0] * 5, graph=row))
+
+
+@pytest.mark.parametrize(
+    "y", [[[1], [0], [1], [0]], [1.0, 0.0, math.nan, 1.0], [True, False, True, False], [1, 0, -1, 1]], ids=repr
+)
+def test_true_classes_are_read_as_certify_reads_them_and_new_nodes_have_none(y):
+    data = lettered()
+    data.y = torch.tensor(y)
+    live = agnncert_live.LiveGraph(tiny_model(), data, ac.EdgeCentric(3))
+    known = certified(live).truth.tolist()
+    assert live.truth.tolist() == known
+    assert [live[name].truth for name in "abce"] == [None if k < 0 else k for k in known]
+    live.apply(agnncert_live.Event("add_node", "f", value=[0.0, 1.0]))
+    assert live.truth.tolist() == [*known, -1]
+    assert_current(live)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 2)], ids=str)
+def test_a_node_comes_also_where_labels_are_numbers_without_a_sign(shape):
+    data = lettered()
+    data.y = torch.ones(shape, dtype=torch.uint8)
+    live = agnncert_live.LiveGraph(tiny_model(), data, ac.EdgeCentric(3))
+    live.apply(agnncert_live.Event("add_node", "f", value=[0.0, 1.0]))
+    assert live.targets.tolist() == ["a", "b", "c", "e", "f"]
+    assert_current(live)
+
+
+def test_labels_in_several_columns_are_nobodys_true_class():
+    data = lettered()
+    data.y = torch.ones((4, 2), dtype=torch.long)
+    live = agnncert_live.LiveGraph(tiny_model(), data, ac.EdgeCentric(3))
+    assert certified(live).truth is None
+    assert live["a"].truth is None
+    assert live.truth.tolist() == [-1] * 4
+
+
+def test_noise_may_decide_a_vote_whose_lead_is_small_beside_rounding_and_no_other():
+    live = agnncert_live.LiveGraph(tiny_model(), lettered(), ac.EdgeCentric(3), tolerance=1e-5)
+    scores = torch.tensor([[1e6, 1e6 - 40, 0.0], [1.0, 0.0, 0.0]], dtype=torch.float64)
+    deviation = torch.tensor([10.0, 1e-9], dtype=torch.float64)
+    votes = live._core.engine._predictions(scores, deviation)
+    assert votes.stable.tolist() == [False, True]  # leads of 40 and 1 have to be above 80 and 2e-5
+    assert votes.noise_decides.tolist() == [True, False]  # and above 1,280 and 3.2e-4 to be beyond all noise

@@ -278,7 +278,7 @@ class Core(ABC, Generic[Computed]):
             self.y = grown(self.y, slots)
         for slot in self.store.batch.added:
             if self.y is not None:
-                self.y[slot] = False if self.y.dtype == bool else -1
+                self.y[slot] = 0 if self.y.dtype.kind in "bu" else -1
             if self.all_nodes and self.store.nodes.alive[slot]:
                 self.answers.place[slot] = self._next_place
                 self._next_place += 1
@@ -357,9 +357,7 @@ class Core(ABC, Generic[Computed]):
 
     def truth_of(self, target: int) -> int | None:
         """Returns the true class of a target node, if it is known."""
-        if self.task == "graph" or self.y is None:
-            return None
-        if self.y.ndim != 1 or self.y.dtype.kind not in "iu":
+        if self.y is None or self.y.ndim != 1:
             return None
         return int(self.y[target])
 

@@ -24,6 +24,7 @@ from agnncert.divisions.base import Division
 from agnncert.engine.arguments import require_order
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
 from agnncert.graphs.graph import Task
+from agnncert.graphs.labels import class_numbers
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.models.digest import model_digest
@@ -682,10 +683,12 @@ def _core_class(defence: Defence) -> type[Core[Any]]:
 
 
 def _labels(data: Any) -> npt.NDArray[Any] | None:
+    """Returns the class of each node as ``certify`` reads it, -1 if unknown; labels in several columns as they are."""
     y = getattr(data, "y", None)
     if y is None:
         return None
-    labels: npt.NDArray[Any] = torch.as_tensor(y).detach().cpu().numpy().copy()
+    classes = class_numbers(y, int(data.num_nodes))
+    labels: npt.NDArray[Any] = torch.as_tensor(y if classes is None else classes).detach().cpu().numpy().copy()
     return labels
 
 
