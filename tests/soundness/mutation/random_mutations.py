@@ -12,7 +12,8 @@ Outcomes are rows of ``experiments/results/random-mutations.jsonl``, or of ``ran
 and a mutation that has one is not tried again. ``--only`` draws from some files, such as ``stacked agnncert_live``.
 Survivors are listed in ``random-mutations.md`` beside it; those for which ``equivalent.json`` has an argument are
 equivalent: no test could tell them apart. ``--open`` judges what only quick tests have judged by all tests of its file, on
-the present text; what took the place of an expression that was rewritten since is in ``present.json``. At the end, the tests that noticed something run on the code as it is.
+the present text; what took the place of an expression that was rewritten since is in ``present.json``. A row with
+``by_hand`` was judged by editing the file and running the test that it names. At the end, the tests that noticed something run on the code as it is.
 """
 
 import argparse
@@ -461,7 +462,8 @@ def write_table(seed: int, only: Sequence[str] = ("",)) -> None:
     survivors = [mutation for mutation, row in judged.items() if row["outcome"] in ("survived", QUICK)]
     argued = [mutation for mutation in survivors if mutation.key in arguments]
     opened = [one for one in survivors if judged[one]["outcome"] == QUICK and one not in argued]
-    later = [one for one, row in judged.items() if "present" in row and one not in survivors]
+    by_hand = [one for one, row in judged.items() if row.get("by_hand") and one not in survivors]
+    later = [one for one, row in judged.items() if "present" in row and one not in [*survivors, *by_hand]]
     commits = Counter(row["commit"] for row in judged.values())
     lines = [
         "# Mutations drawn at random",
@@ -478,7 +480,8 @@ def write_table(seed: int, only: Sequence[str] = ("",)) -> None:
         f"{len(later)} of those that are noticed passed a few seconds of quick tests at first. They were judged again on a "
         "later text (`--open`) by all tests listed for their file, until one failed; a default in the body of a class by "
         "editing the file. Where the expression had been rewritten, a mutation of like effect was made of what took its "
-        'place, as `tests/soundness/mutation/present.json` says; "now" names it. Every place was noticed. What is called equivalent passed the quick tests and was argued.',
+        'place, as `tests/soundness/mutation/present.json` says; "now" names it. Every place was noticed. What is called equivalent passed the quick tests and was argued.'
+        + _said_of(len(by_hand)),
         "",
         "| survivor | line | code | mutation | survived because |",
         "|---|---|---|---|---|",
@@ -497,6 +500,15 @@ def write_table(seed: int, only: Sequence[str] = ("",)) -> None:
         by = f"`{test}`" + (f"; now {now}" if now else "")
         lines.append(f"| `{m.file}.{m.function}` | {m.line} | {_cell(m.before)} | {_cell(m.after)} | {by} |")
     rows_of(seed).with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _said_of(by_hand: int) -> str:
+    if not by_hand:
+        return ""
+    return (
+        f" {by_hand} more passed all tests listed for their file at first. They were planted again by hand, in the same way "
+        "on a later text, and the test that is named failed."
+    )
 
 
 def _said(only: Sequence[str]) -> str:
