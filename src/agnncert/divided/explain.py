@@ -68,7 +68,7 @@ def explain_division(
     removal, reason = _removal(evidence, voters, label_without)
     explained = VoteExplanation(
         target=shown,
-        defence=str(defence),
+        defence=defence.short_name(),
         label=winner(total),
         counts=tuple(total.tolist()),
         scale=1,
