@@ -25,15 +25,10 @@ def check_against_graph(
     if model is not None:
         require_model(model)
         require_model_of_point(defence, model)
-    task, rows = contents.claim.task, contents.arrays["row"]
-    if infer_task(data) != task:
-        return Findings([f"the certificate is about {task} classification, the data is for the other task"])
-    if task == "graph" and not len(rows):
-        return Findings(["the certificate is about no graph at all"])
-    total = len(data) if task == "graph" else data.num_nodes
-    if rows.max(initial=-1) >= total:
-        return Findings([f"the certificate names row {rows.max()}, the data has {total}: it belongs to another graph"])
-    canonical_data = prepared(data, rows, compact=True)
+    misfit = _misfit(contents, data)
+    if misfit is not None:
+        return Findings([misfit])
+    canonical_data = prepared(data, contents.arrays["row"], compact=True)
     try:
         named = as_defence(defence) if defence is not None else defence_of_file(contents, model)
     except SettingsError as error:
@@ -75,7 +70,8 @@ def _without_defence(contents: Contents, data: CanonicalData, model: Any, error:
 
 def _misfit(contents: Contents, data: Any) -> str | None:
     """Returns why the data cannot be what a file is about, or None."""
-    task, rows = contents.claim.task, contents.arrays["row"]
+    task = contents.claim.task
+    rows = contents.arrays["row"]
     if infer_task(data) != task:
         return f"the certificate is about {task} classification, the data is for the other task"
     if task == "graph" and not len(rows):
