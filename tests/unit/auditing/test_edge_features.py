@@ -76,6 +76,17 @@ HONEST = {
 }
 
 
+def star(leaves: int = 1_500) -> Data:
+    """A hub with leaves, all of which hear the same neighbour."""
+    ends = torch.stack([torch.zeros(leaves, dtype=torch.int64), torch.arange(1, leaves + 1)])
+    x = torch.randn(leaves + 1, 3, generator=torch.Generator().manual_seed(0))
+    return Data(x=x, edge_index=to_undirected(ends))
+
+
+def test_random_features_of_the_leaves_of_a_hub_are_no_eigenvector():
+    assert list(inspect_edge_features(star())) == []
+
+
 @pytest.mark.parametrize("name", HONEST)
 def test_features_of_the_nodes_themselves_are_accepted(name):
     data = HONEST[name]()

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from torch_geometric.data import Data
 
-from agnncert.certificates.ids import Id
+from agnncert.certificates.claim import Claim
+from agnncert.certificates.ids import Id, id_array
 from agnncert.defence import Defence, Model
 from agnncert.errors import AgnncertError
 from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import CanonicalData, Targets
 from agnncert.proving.certificate import Certificate, Decision
+from agnncert.proving.evidence import Evidence
 from agnncert_live.conversion import GraphData, data_of
 from agnncert_live.events import Event, Moved, Refused
 from agnncert_live.rows import grown
@@ -360,6 +362,19 @@ class Core(ABC, Generic[Computed]):
         if self.y is None or self.y.ndim != 1:
             return None
         return int(self.y[target])
+
+    def decided(self, target: int, claim: Claim, evidence: Evidence) -> Decision:
+        """Returns the decision about one target, given the claim and the evidence of it alone."""
+        truth = self.truth_of(target)
+        certificate = Certificate(
+            claim,
+            evidence,
+            id_array([self.id_of(target)]),
+            np.array([self.row_of(target)]),
+            None if truth is None else np.array([truth]),
+            np.array([self.degree(target)]),
+        )
+        return certificate[self.id_of(target)]
 
     def degree(self, target: int) -> int:
         """Returns the number of distinct neighbours of a node, or of edges of a graph."""

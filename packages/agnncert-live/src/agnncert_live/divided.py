@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from agnncert.auditing.model_audit import AuditReport, Locality, audit
 from agnncert.certificates.claim import make_claim
-from agnncert.certificates.ids import id_array
 from agnncert.certificates.votes import Votes, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import Defence
@@ -209,16 +208,7 @@ class DividedCore(Core[NodeVotes]):
             locality=self.locality,
             rounding=self.engine.bound_model.rounding,
         )
-        truth = self.truth_of(target)
-        certificate = Certificate(
-            claim,
-            evidence,
-            id_array([self.id_of(target)]),
-            np.array([self.row_of(target)]),
-            None if truth is None else np.array([truth]),
-            np.array([self.degree(target)]),
-        )
-        return certificate[self.id_of(target)]
+        return self.decided(target, claim, evidence)
 
     def certificate(self) -> Certificate:
         """Returns the certificate of the graph as it is. No vote is computed again unless noise decides its flag."""

@@ -15,7 +15,6 @@ from torch_geometric.data import Data
 
 from agnncert.auditing.model_audit import Locality
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.ids import id_array
 from agnncert.defence import CertifyOptions, Defence, GraphData, Model
 from agnncert.divisions.edge import PerEdge
 from agnncert.errors import ModelContractError, SettingsError
@@ -199,16 +198,7 @@ class StackedCore(Core[StackedAnswers]):
         """Returns what is proved about one target."""
         evidence = self._evidence(np.array([target]))
         claim = make_stacked_claim(evidence, locality=self.locality, notes=(str(self.model.defence),))
-        truth = self.truth_of(target)
-        certificate = Certificate(
-            claim,
-            evidence,
-            id_array([self.id_of(target)]),
-            np.array([self.row_of(target)]),
-            None if truth is None else np.array([truth]),
-            np.array([self.degree(target)]),
-        )
-        return certificate[self.id_of(target)]
+        return self.decided(target, claim, evidence)
 
     def certificate(self) -> Certificate:
         """Returns the certificate of the graph as it is: one pass over the nodes and one sum over the edges."""
