@@ -10,7 +10,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agnncert.datasets.catalog import dataset_info
 from agnncert.report.drawing import Curve, Level, Panel, draw_panels
-from experiments.benchmarks import first_case
 from experiments.paper import defences, designed, prose, tables, votes
 from experiments.paper import tables as paper
 from experiments.paper.defences import compared, comparison_panels
@@ -219,7 +218,6 @@ def page_text(
     text = environment.get_template("results.md.j2").render(
         **{"results": results, "prose": prose, "tables": tables, "defences": defences, "designed": designed},
         **{"paper": paper, "NAMES": NAMES, "votes": votes},
-        first_case=first_case.block(""),
         folder=folder,
         names=names,
         figures=[_linked(figure, page) for figure in figures],
