@@ -26,6 +26,7 @@ from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.stacked.record import StackedRecord
 from agnncert.verdict import Verdict, verify
+from agnncert.verifier.check import require_trusted_training
 from agnncert.verifier.piles import Part, parts_of
 
 Numbers = npt.NDArray[Any]
@@ -115,6 +116,9 @@ def add_extracted(verdict: Verdict, contents: Contents) -> Verdict:
     """Returns the verdict about a file, with what the extracted checker says about it."""
     if contents.kind not in ("votes", "stacked"):
         nothing = "nothing by the extracted checker: its proofs do not speak of random samples"
+        return replace(verdict, checked=(*verdict.checked, nothing))
+    if any(budget.training_fields for budget in contents.budgets):
+        nothing = "nothing by the extracted checker: the file makes statements about training data, which it trusts"
         return replace(verdict, checked=(*verdict.checked, nothing))
     record_class = StackedRecord if contents.kind == "stacked" else VoteRecord
     record = record_class.load(contents.evidence, contents.settings)
@@ -215,6 +219,7 @@ def _run_checker(stream: Iterable[Any]) -> list[list[str]]:
 def _questions(budgets: Sequence[Budget], prices: Sequence[tuple[Prices, bool]], excluded: Sequence[bool]) -> list[int]:
     numbers: list[int] = [len(budgets)]
     for budget, ask_excluded in zip(budgets, excluded, strict=True):
+        require_trusted_training(budget)
         numbers += [_amount(getattr(budget, name)) for name in COUNTS]
         numbers += [int(budget.target_features), int(ask_excluded)]
     numbers.append(len(prices))

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from agnncert.certificates.class_names import names_in_data
 from agnncert.certificates.file import Contents, read_contents
 from agnncert.errors import CertificateError, SettingsError, suggests_arguments
-from agnncert.verifier.check import check_premise
+from agnncert.verifier.check import check_budgets, check_premise
 from agnncert.verifier.exclusions import wrong_exclusions
-from agnncert.verifier.kinds import checker_of
+from agnncert.verifier.kinds import checker_of, training_fields
 
 if TYPE_CHECKING:
     from agnncert.progress import OnProgress
@@ -271,7 +271,10 @@ def check_file(file: Path) -> tuple[Contents, list[str]]:
         CertificateError: It is no certificate, or its evidence contradicts itself, so that nothing follows from it.
     """
     contents = read_contents(file)
-    wrong = [*check_premise(contents.claim), *checker_of(contents.kind).check(contents)]
+    wrong = list(check_premise(contents.claim))
+    checker = checker_of(contents.kind)
+    foreign = list(check_budgets(contents, training_fields(checker)))
+    wrong += foreign or checker.check(contents)
     if not wrong and contents.excluded:
         wrong = wrong_exclusions(contents)
     return contents, wrong

@@ -137,7 +137,7 @@ def test_metrics_and_the_interface(running) -> None:
 @pytest.mark.parametrize(
     ("path", "status"),
     [("/decision?target=nobody", 404), ("/decision", 422), ("/decision?target=user-1&add_edges=-1", 422),
-     ("/decision?target=user-1&spells=3", 422), ("/closest?limit=x", 422), ("/nothing", 404), ("/../../etc/passwd", 404),
+     ("/decision?target=user-1&spells=3", 422), ("/decision?target=user-1&flip_labels=1", 400), ("/closest?limit=x", 422), ("/nothing", 404), ("/../../etc/passwd", 404),
      ("/%2e%2e/%2e%2e/etc/passwd", 404), ("/static/..%2f..%2fetc", 404)],
 )  # fmt: skip
 def test_questions_that_make_no_sense(running, path, status) -> None:

@@ -191,6 +191,7 @@ class Problem(ABC):
     def _require_budget(self, row: int, budget: Budget) -> None:
         if not isinstance(budget, Budget):
             raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+        require_test_time(budget)
         if budget.delete_nodes and not self.has_ids(row):
             raise BudgetError(
                 "the budget deletes nodes, but the graph has no node_id: every later node would change its "
@@ -402,6 +403,19 @@ class _EdgeOrder:
         """Sorts edges by a node of each, shape ``[num_edges]``."""
         counts = torch.bincount(node, minlength=num_nodes)
         return cls(node.argsort(stable=True), [0, *counts.cumsum(0).tolist()])
+
+
+def require_test_time(budget: Budget) -> None:
+    """Refuses to attack training data.
+
+    Raises:
+        BudgetError: A field about training data is not zero.
+    """
+    if budget.training_fields:
+        raise BudgetError(
+            f"{budget}: an attack changes the graph that a trained model is given, not what it was trained on. "
+            f"Leave {', '.join(budget.training_fields)} out."
+        )
 
 
 def _require_within(cost: Budget, budget: Budget, kind: str) -> None:

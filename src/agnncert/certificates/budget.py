@@ -1,7 +1,7 @@
 """Holds what an attacker may do (:class:`Budget`) and what it costs him (:class:`Prices`), field by field."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any, Self
@@ -17,6 +17,7 @@ COUNTS = (
     "delete_nodes",
     "change_features",
 )
+TRAINING = ("flip_labels", "add_labels", "remove_labels", "poison_graphs")  # done before the model was trained
 PRICED = tuple(name for name in COUNTS if name != "edges_per_injected")
 
 
@@ -25,6 +26,9 @@ class Budget:
     """The most an attacker may change. ``math.inf`` means any number.
 
     Every field is zero by default, except that injected nodes may have any number of edges.
+
+    The last four fields are about what the model is trained on. Most defences trust their training data, and refuse a
+    budget with such a field.
 
     An *edge* is an unordered pair of nodes: one or both directions, and any number of copies, count once.
 
@@ -38,6 +42,10 @@ class Budget:
         delete_nodes: Nodes removed with all their edges; never the target itself.
         change_features: Nodes whose features change arbitrarily, the target not counted.
         target_features: Whether the target's own features may change too.
+        flip_labels: Training labels replaced by another class, before training.
+        add_labels: Nodes without a training label that are given one, before training.
+        remove_labels: Training labels taken away, before training.
+        poison_graphs: Training graphs inserted, deleted or altered in any way, before training.
 
     Example:
         >>> Budget(add_edges=3, delete_edges=math.inf)
@@ -52,6 +60,10 @@ class Budget:
     delete_nodes: float = 0
     change_features: float = 0
     target_features: bool = False
+    flip_labels: float = 0
+    add_labels: float = 0
+    remove_labels: float = 0
+    poison_graphs: float = 0
 
     def __new__(cls, *amounts: Any, **named: Any) -> Self:
         """Refuses a field that a budget does not have, with the nearest one that it has."""
@@ -59,7 +71,7 @@ class Budget:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        for name in COUNTS:
+        for name in (*COUNTS, *TRAINING):
             value = getattr(self, name)
             if isinstance(value, Integral) and not isinstance(value, int):  # numpy's integers
                 value = int(value)
@@ -95,7 +107,29 @@ class Budget:
             (True, False)
         """
         compared = [name for name in COUNTS if name != "edges_per_injected" or cost.inject_nodes]
-        return all(getattr(cost, name) <= getattr(self, name) for name in (*compared, "target_features"))
+        return all(getattr(cost, name) <= getattr(self, name) for name in (*compared, "target_features", *TRAINING))
+
+    @property
+    def training_fields(self) -> tuple[str, ...]:
+        """Names of the fields about training data that are not zero."""
+        return tuple(name for name in TRAINING if getattr(self, name))
+
+    def require_trusted_training(self, covered: Iterable[str] = ()) -> None:
+        """Refuses an attack on training data that nothing is proved about.
+
+        Args:
+            covered: Names of the fields about training data that something is proved about. None by default.
+
+        Raises:
+            BudgetError: Another field about training data is not zero.
+        """
+        refused = [name for name in self.training_fields if name not in set(covered)]
+        if refused:
+            raise BudgetError(
+                f"{self}: nothing is proved about {', '.join(refused)}. This defence trusts what its model was trained "
+                f"on: leave {'it' if len(refused) == 1 else 'them'} out, or use a defence against poisoned training "
+                "data, such as LabelVotes for labels."
+            )
 
     @property
     def injected_edges(self) -> float:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.budget import COUNTS, TRAINING, Budget
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.class_names import checked_class_names
 from agnncert.certificates.ids import id_array
@@ -314,7 +314,7 @@ def _budget_to_json(budget: Budget) -> dict[str, Any]:
 
     How many edges injected nodes may have is written wherever nodes are injected, so that nobody has to know a default.
     """
-    counts = {name: getattr(budget, name) for name in COUNTS}
+    counts = {name: getattr(budget, name) for name in (*COUNTS, *TRAINING)}
     if not budget.inject_nodes and budget.edges_per_injected == _DEFAULT.edges_per_injected:
         del counts["edges_per_injected"]
     stored: dict[str, Any] = {}
@@ -330,7 +330,7 @@ def _budget_from_json(stored: dict[str, Any]) -> Budget:
     """Returns the budget of a statement; raises BudgetError or TypeError for what is not written as one."""
     fields: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in stored.items()}
     budget = Budget(**fields)
-    if any(_EXACT < getattr(budget, name) < math.inf for name in COUNTS):
+    if any(_EXACT < getattr(budget, name) < math.inf for name in (*COUNTS, *TRAINING)):
         raise BudgetError(f"a number is larger than {_EXACT:,}, but not infinite.")
     if json.dumps(_budget_to_json(budget), sort_keys=True) != json.dumps(stored, sort_keys=True):
         raise BudgetError(f"{reprlib.repr(stored)} is not how a budget is written.")

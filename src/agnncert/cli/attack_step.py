@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.attacks.api import KINDS, attack
+from agnncert.attacks.problem import require_test_time
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.file import read_contents
 from agnncert.certificates.votes import BoolArray, IntArray
@@ -44,7 +45,7 @@ class AttackSettings:
         numbers("sizes", self.sizes)
         if self.sample != "all" and not (self.sample.isdecimal() and int(self.sample)):
             raise SettingsError(f"sample={self.sample}: expected a whole number from 1 on, or all.")
-        self.budget(0)
+        require_test_time(self.budget(0))
 
     def budget(self, size: int) -> Budget:
         """What the attacker may do at one size."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.addons import ADD_ON_KINDS, addons
-from agnncert.certificates.budget import COUNTS, Budget, Prices
+from agnncert.certificates.budget import COUNTS, TRAINING, Budget, Prices
 from agnncert.certificates.claim import FEATURES_FIXED, Claim
 from agnncert.certificates.class_names import checked_class_names, class_word
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
@@ -370,10 +370,13 @@ class Certificate:
         with a total are a budget, too, which holds every attack that costs no more.
 
         Example: ``cert.holds_against(Budget(add_edges=3, delete_edges=math.inf))``.
+
+        Raises:
+            BudgetError: The budget is about training data, and the defence trusts its training data.
         """
         if isinstance(budget, Prices):
             return self.cheapest(budget) > _total(budget)
-        _require_budget(budget)
+        self._require_budget(budget)
         return self.evidence.holds(budget)
 
     def cheapest(self, prices: Prices, label: int | str | None = None) -> FloatArray:
@@ -421,7 +424,7 @@ class Certificate:
             classes = range(self.counts.shape[1])
             return np.stack([self.cheapest(at, k) <= _total(at) for k in classes], axis=1)
         if isinstance(at, bool) or not isinstance(at, (int, float, np.integer, np.floating)):
-            _require_budget(at)
+            self._require_budget(at)
         return self.evidence.possible(at)
 
     def excluded(self, label: int | str, at: Budget | Prices | float) -> BoolArray:
@@ -438,6 +441,12 @@ class Certificate:
             SettingsError: There is no such class.
         """
         return ~self.possible(at)[:, self._class(label)]
+
+    def _require_budget(self, budget: object) -> None:
+        """Refuses what is no budget, and attacks on training data that the evidence proves nothing about."""
+        if not isinstance(budget, Budget):
+            raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+        budget.require_trusted_training(self.evidence.training_fields)
 
     def _class(self, label: object) -> int:
         """Returns a class as a number that the certificate has. It may be given by its name."""
@@ -460,11 +469,14 @@ class Certificate:
         Returns:
             Whole numbers, ``math.inf`` where any amount is withstood, and -1 where not even the rest of the budget is.
         """
-        if kind not in COUNTS:
-            raise BudgetError(f'cannot search the largest "{kind}": {did_you_mean(str(kind), COUNTS)}')
+        counted = (*COUNTS, *TRAINING)
+        if kind not in counted:
+            raise BudgetError(f'cannot search the largest "{kind}": {did_you_mean(str(kind), counted)}')
         if kind in other_fields:
             raise BudgetError(f'"{kind}" is what is searched for, so it cannot be given as well.')
-        return self.evidence.max_certified(kind, Budget().but(**other_fields))
+        rest = Budget().but(**other_fields)
+        self._require_budget(rest.but(**{kind: 1}))
+        return self.evidence.max_certified(kind, rest)
 
     @_takes_budget
     def broken_at_most(self, budget: Budget, targets: npt.ArrayLike | None = None) -> int:
@@ -476,7 +488,7 @@ class Certificate:
             targets: Restricts the count to these: a mask, or positions among the targets. Defaults to all. To count the
                 correct labels that are lost, pass ``cert.label == truth``.
         """
-        _require_budget(budget)
+        self._require_budget(budget)
         if targets is None:
             return self.evidence.broken_at_most(budget)
         selected = np.asarray(targets)
@@ -523,7 +535,7 @@ class Certificate:
         """
         stated = usual_budgets(self.claim) if budgets is None else tuple(budgets)
         for budget in stated:
-            _require_budget(budget)
+            self._require_budget(budget)
         answers = self.evidence.answers(stated, everything_but_additions(self.claim.ids))
         if self.claim.task != "graph" and "new_neighbours" not in vars(self):
             self._set("new_neighbours", answers.new_edges)  # a cached property: not to be searched for twice
@@ -699,11 +711,6 @@ def _check_once(name: str, values: npt.NDArray[Any]) -> None:
     for value, number in Counter(values.tolist()).items():
         if number > 1:
             raise CertificateError(f'"{name}" names {value!r:.60} more than once: each target counts once.')
-
-
-def _require_budget(budget: object) -> None:
-    if not isinstance(budget, Budget):
-        raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
 
 
 def _true_classes(truth: npt.ArrayLike) -> npt.NDArray[Any]:

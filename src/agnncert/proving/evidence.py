@@ -84,12 +84,15 @@ class Evidence(ABC):
         possible_takes_long: Whether :meth:`possible` takes long for many targets.
         defends_plain_model: Whether the certified model, applied to the whole graph at once, is the model without the
             defence, so that a report may compare the two. False unless a kind says so.
+        training_fields: Names of the budget's fields about training data that something is proved about. All others
+            are refused. None unless a kind names them.
     """
 
     kind: ClassVar[str]
     voting_rule: VotingRule | None = None
     possible_takes_long: ClassVar[bool] = False
     defends_plain_model: ClassVar[bool] = False
+    training_fields: ClassVar[tuple[str, ...]] = ()
 
     @property
     def num_predictions(self) -> int:

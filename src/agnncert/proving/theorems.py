@@ -373,7 +373,12 @@ class Amounts:
 
     @classmethod
     def of(cls, budget: Budget, field: str | None = None, amounts: FloatArray | None = None) -> "Amounts":
-        """Returns the budget, with ``field`` replaced by one amount for each target."""
+        """Returns the budget, with ``field`` replaced by one amount for each target.
+
+        Raises:
+            BudgetError: It is about training data, which every theorem here trusts.
+        """
+        budget.require_trusted_training()
         values: dict[str, Any] = {name: np.asarray(getattr(budget, name), dtype=np.float64) for name in COUNTS}
         if field is not None:
             values[field] = amounts

@@ -526,9 +526,9 @@ class StackedEvidence(StackedRecord, Evidence):
     def holds(self, budget: Budget) -> BoolArray:
         """Returns whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
         answer = np.zeros(self.num_targets, dtype=bool)
+        attack = Amounts.of(budget)
         if budget.target_features:
             return answer
-        attack = Amounts.of(budget)
         for part, leads in self._leads:
             answer[part] = self._stays_ahead(leads, attack).all(axis=1)
         return answer

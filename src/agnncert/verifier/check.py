@@ -4,14 +4,16 @@ The claim is written again from its facts, and compared word for word. What the 
 ``check_votes``, ``check_stacked`` and, for random samples, ``agnncert_peers.recount_samples``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.certificates.budget import TRAINING, Budget
 from agnncert.certificates.claim import FEATURES_FIXED, Claim
 from agnncert.certificates.file import Contents
+from agnncert.errors import BudgetError
 
 # What a claim says that its evidence does not imply: anyone with the graph and the model can check it.
 _TAKEN_AS_STATED = ("digests", "notes", "library_version")
@@ -39,6 +41,30 @@ def check_premise(claim: Claim) -> Iterator[str]:
     """Yields what is wrong with a claim of any kind that leaves out what every proof about a graph rests on."""
     if FEATURES_FIXED not in claim.assumes:
         yield "the claim does not say that no node's features are computed from the edges"
+
+
+def check_budgets(contents: Contents, training_fields: Collection[str]) -> Iterator[str]:
+    """Yields which stated budgets are attacks on training data that this kind of file proves nothing about.
+
+    Args:
+        contents: What a file says.
+        training_fields: Names of the fields about training data that its evidence proves something about.
+    """
+    for budget in contents.budgets:
+        poisoned = [name for name in TRAINING if getattr(budget, name) != 0]
+        for name in poisoned:
+            if name not in training_fields:
+                yield f"it makes a statement about {budget}: such a certificate trusts training data ({name})"
+
+
+def require_trusted_training(budget: Budget) -> None:
+    """Refuses a question about poisoned training data, for a kind of file that trusts them.
+
+    Raises:
+        BudgetError: A field about training data is not zero.
+    """
+    if any(getattr(budget, name) != 0 for name in TRAINING):
+        raise BudgetError(f"{budget}: such a certificate trusts training data, so that nothing follows about them.")
 
 
 def check_targets(contents: Contents, num_targets: int, num_classes: int) -> Iterator[str]:

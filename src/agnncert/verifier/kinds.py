@@ -5,7 +5,8 @@ Such a module derives the statements of a file again, in code that shares nothin
 * ``check(contents) -> list[str]``: what is wrong with the statements of a file;
 * ``possible(contents, budget)``: which classes each target may get under an attack, shape ``[n, num_classes]``;
 * ``breaks(contents)``: a function from a budget to the targets whose label may change, shape ``[n]``;
-* ``not_checked(contents)``: what the file alone cannot show, and what to pass to have it checked.
+* ``not_checked(contents)``: what the file alone cannot show, and what to pass to have it checked;
+* ``TRAINING_FIELDS``, if it proves something about training data: the names of these fields of a budget.
 """
 
 import reprlib
@@ -33,6 +34,11 @@ class FileChecker(Protocol):
 
     def not_checked(self, contents: Contents) -> tuple[str, ...]:
         """Returns what the file alone cannot show, and what to pass to have it checked."""
+
+
+def training_fields(checker: FileChecker) -> tuple[str, ...]:
+    """Returns about which fields of a budget that poison training data something is proved in the files it checks."""
+    return tuple(getattr(checker, "TRAINING_FIELDS", ()))
 
 
 def checker_of(kind: str) -> FileChecker:

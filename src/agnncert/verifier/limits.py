@@ -14,6 +14,7 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.verifier.check import require_trusted_training
 from agnncert.verifier.piles import REACHED, UNLISTED, UNREACHED, Piles, is_per_neighbour
 
 
@@ -121,6 +122,7 @@ def limits_under(piles: Piles, budget: Budget, add_edges: FloatArray | None = No
         budget: What the attacker may do.
         add_edges: Numbers of added edges to use instead of that of the budget, one for each target, shape ``[n]``.
     """
+    require_trusted_training(budget)
     counts = {name: np.full(piles.num_targets, float(getattr(budget, name))) for name in COUNTS}
     if add_edges is not None:
         counts["add_edges"] = add_edges

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.stacked.record import MOST_NEW, STEPS, StackedRecord
+from agnncert.verifier.check import require_trusted_training
 
 LARGEST_STATED = 9_999
 LARGEST_NEIGHBOURS = 2**31  # larger stated numbers of new neighbours must be infinite
@@ -377,6 +378,7 @@ def holds(
         budget: What the attacker may do.
         add_edges: Numbers of added edges to use instead of that of the budget, one for each target.
     """
+    require_trusted_training(budget)
     answer = np.zeros(record.num_targets, dtype=bool)
     if budget.target_features:
         return answer
@@ -400,6 +402,7 @@ def _survives(table: DegreeTable, budget: Budget, add_edges: FloatArray | float)
 
 def possible(record: StackedRecord, budget: Budget) -> BoolArray:
     """Tells which classes may win under a budget: those that no other class stays ahead of, shape ``[n, C]``."""
+    require_trusted_training(budget)
     possible = np.ones((record.num_targets, record.num_classes), dtype=bool)
     if budget.target_features:
         return possible

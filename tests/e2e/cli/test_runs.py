@@ -81,6 +81,13 @@ def test_show_tells_what_becomes_of_each_class(agnncert, certified) -> None:
     assert {"size", "class", "targets", "recall", "precision", "false_positive_rate"} <= set(classes[0])
 
 
+def test_show_and_diff_refuse_to_answer_about_training_data_that_the_defence_trusts(agnncert, certified) -> None:
+    for words in (("show", certified), ("diff", certified, certified)):
+        answer = agnncert(*words, "--budget", "flip_labels=1")
+        assert answer.status == 2
+        assert "nothing is proved about flip_labels" in " ".join(answer.err.split())
+
+
 def test_show_answers_about_a_budget_and_about_prices(agnncert, certified) -> None:
     certificate = ac.load_certificate(certified / "certificate.cert")
     possible = certificate.possible(ac.Budget(add_edges=1, delete_edges=float("inf")))

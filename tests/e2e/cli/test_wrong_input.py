@@ -116,6 +116,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "an attack with a typo": (("attack", "x", "--kind", "gready"), ('did you mean "greedy"',)),
     "a budget with a typo": (("attack", "x", "--vary", "add_edge"), ('did you mean "add_edges"',)),
     "the rest of a budget with a typo": (("attack", "x", "--also", "delete_edge=1"), ('did you mean "delete_edges"',)),
+    "an attack on training data": (("attack", "x", "--also", "flip_labels=1"), ("flip_labels=1", "trained on")),
     "sizes that are none": (("attack", "x", "--sizes", "1,two"), ("1,two", "1,5,20")),
     "no sample": (("attack", "x", "--sample", "0"), ("sample=0",)),
     "runs to compare that are none": (("compare", "tables", "mine.py"), ("tables, mine.py", "neither")),

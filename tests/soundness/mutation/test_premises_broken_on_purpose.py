@@ -1,4 +1,4 @@
-"""With the meaning of injected nodes, what all claims assume, or the names of classes broken on purpose, a law turns red."""
+"""With injected nodes, what all claims assume, trusted training data, or the names of classes broken on purpose, a law turns red."""
 
 import pytest
 
@@ -6,14 +6,17 @@ from agnncert import verdict
 from agnncert.certificates import claim as claims
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import _budget_to_json
+from agnncert.proving import theorems
 from agnncert.proving.certificate import Certificate
 from agnncert.stacked import claim as stacked_claims
 from agnncert.verifier import check
 from agnncert_peers import sample_claim
+from agnncert_peers.noise import goes_beyond
 from tests.soundness.golden.examples import EXAMPLES
 from tests.soundness.laws import test_premises as laws
-from tests.support.mutations import edited
+from tests.support.mutations import edited, plant_text
 from tests.unit.certificates import test_class_names as names
+from tests.unit.certificates import test_training_budget as training
 
 
 def injected(folder, patch):
@@ -36,6 +39,24 @@ def refused(folder, patch):
 
 def refused_when_made(folder, patch):
     laws.test_a_claim_that_leaves_the_premise_out_makes_no_certificate()
+
+
+def trusted(folder, patch):
+    training.test_a_defence_whose_author_never_heard_of_training_data_refuses_too()
+
+
+def trusted_in_evidence(folder, patch):
+    for file in training.TRUSTS:
+        training.test_the_evidence_itself_proves_nothing_about_training_data(file)
+
+
+def trusted_in_files(folder, patch):
+    training.test_a_file_of_it_with_such_a_statement_is_refused(training.TRUSTS[0], "flip_labels", folder)
+
+
+def trusted_in_the_recount(folder, patch):
+    for file in training.TRUSTS:
+        training.test_the_recount_answers_no_question_about_training_data(file)
 
 
 def counted(folder, patch):
@@ -80,6 +101,26 @@ MUTATIONS = {
     "no premise is asked for in a certificate": (
         replaced(Certificate.__post_init__, "FEATURES_FIXED not in self.claim.assumes", "False"),
         refused_when_made,
+    ),
+    "certificates answer about training data": (
+        replaced(Certificate._require_budget, "self.evidence.training_fields", "budget.training_fields"),
+        trusted,
+    ),
+    "theorems about votes overlook training data": (
+        lambda patch: plant_text(patch, theorems, "budget.require_trusted_training()", "pass"),
+        trusted_in_evidence,
+    ),
+    "noise overlooks training data": (
+        replaced(goes_beyond, '(*COUNTS, "target_features", *TRAINING)', '(*COUNTS, "target_features")'),
+        trusted_in_evidence,
+    ),
+    "files may state anything about training data": (
+        replaced(check.check_budgets, "!= 0", "> 10**9"),
+        trusted_in_files,
+    ),
+    "the recount overlooks training data": (
+        replaced(check.require_trusted_training, "!= 0", "> 10**9"),
+        trusted_in_the_recount,
     ),
     "any number of names": (replaced(check.check_targets, "contents.class_names and len", "False and len"), counted),
     "other names": (lambda patch: patch.setattr(verdict, "_other_names", nothing), compared),

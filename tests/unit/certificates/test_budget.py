@@ -7,12 +7,12 @@ import pickle
 import numpy as np
 import pytest
 
-from agnncert.certificates.budget import COUNTS, Budget, Prices
+from agnncert.certificates.budget import COUNTS, TRAINING, Budget, Prices
 from agnncert.errors import AgnncertError, BudgetError
 
 
 def test_everything_is_zero_unless_said_otherwise():
-    assert all(getattr(Budget(), name) == 0 for name in COUNTS if name != "edges_per_injected")
+    assert all(getattr(Budget(), name) == 0 for name in (*COUNTS, *TRAINING) if name != "edges_per_injected")
     assert Budget().target_features is False
 
 
@@ -32,13 +32,16 @@ def test_injected_nodes_have_any_number_of_edges_unless_said_otherwise():
         (Budget(inject_nodes=2, edges_per_injected=1), Budget(inject_nodes=2), False),
         (Budget(inject_nodes=2), Budget(inject_nodes=1, edges_per_injected=7), True),
         (Budget(change_features=1), Budget(target_features=True), False),
+        (Budget(flip_labels=2, add_edges=1), Budget(flip_labels=2), True),
+        (Budget(flip_labels=2), Budget(flip_labels=1, add_labels=1), False),
+        (Budget(), Budget(poison_graphs=1), False),
     ],
 )
 def test_a_budget_allows_what_costs_no_more_in_any_field(budget, cost, allowed):
     assert budget.allows(cost) == allowed
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", [*COUNTS, *TRAINING])
 @pytest.mark.parametrize("value", [-1, 0.5, math.nan, -math.inf, "3", None, True, 1 + 0j])
 def test_amounts_that_no_attacker_can_have_are_refused_by_name(name, value):
     with pytest.raises(BudgetError, match=rf"Budget\({name}=.*whole number from 0 on, or math.inf"):

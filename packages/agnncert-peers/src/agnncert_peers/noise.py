@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
-from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.budget import COUNTS, TRAINING, Budget
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.errors import SettingsError
 from agnncert_peers.bounds import ClassBounds
@@ -82,7 +82,7 @@ def goes_beyond(budget: Budget, *covered: str) -> bool:
         >>> goes_beyond(Budget(add_edges=1, edges_per_injected=9), "add_edges")
         False
     """
-    amounts = {name: getattr(budget, name) for name in (*COUNTS, "target_features")}
+    amounts = {name: getattr(budget, name) for name in (*COUNTS, "target_features", *TRAINING)}
     if not budget.inject_nodes:  # then it does not matter how many edges each might bring
         del amounts["edges_per_injected"]
     return any(amount > 0 for name, amount in amounts.items() if name not in covered)

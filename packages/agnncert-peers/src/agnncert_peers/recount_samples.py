@@ -26,7 +26,7 @@ import numpy.typing as npt
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
 from agnncert.errors import CertificateError
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow, require_trusted_training
 from agnncert_peers.sample_claim import make_sample_claim
 
 Numbers = npt.NDArray[Any]
@@ -526,6 +526,7 @@ def _largest_radius(noise: Noise) -> int:
 
 def holds(noise: Noise, bounds: Bounds, budget: Budget) -> Flags:
     """Tells whether each target keeps its label against ``budget``, shape ``[n]``; False where nothing is proved."""
+    require_trusted_training(budget)
     if budget.change_edges or budget.delete_nodes:
         return np.zeros(len(bounds.label), dtype=bool)
     if noise["kind"] == "interception":
