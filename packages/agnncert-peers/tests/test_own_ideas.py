@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import subprocess
 import sys
 from dataclasses import dataclass, replace
 
@@ -22,6 +24,7 @@ from agnncert.training.node_objectives import SampledNodeObjective
 from agnncert_peers import bar
 from agnncert_peers.comparison import join_seeds
 from agnncert_peers.gnncert import GNNCertE
+from agnncert_peers.own_code import digest_of_own_code
 from agnncert_peers.runner import make_study
 from agnncert_peers.steps import CompareSettings, compare_run
 from tests.support.labelled import fit_settings, labelled_graph, labelled_graphs
@@ -148,6 +151,37 @@ def test_an_own_division_has_the_row_of_its_certificate(data, tmp_path):
     assert comparison.row("mine")["certified"] == expected
     injected = ac.compare(data, {"mine": OneEach(5)}, against="injection", sizes=[0, 1], references=False, **QUICK)
     assert injected.row("mine")["certified"][1] is None
+
+
+def certificates_after(data, folder, division):
+    ac.compare(data, {"mine": division}, sizes=[0, 1], references=False, folder=folder, **QUICK)
+    return {file.name for file in folder.glob("*.cert")}
+
+
+def test_an_own_division_with_other_code_is_not_taken_for_the_earlier_one(data, tmp_path):
+    class Other(OneEach):
+        def groups(self, graph):
+            return (super().groups(graph) + 2) % 5
+
+    Other.__qualname__ = OneEach.__qualname__
+    before = certificates_after(data, tmp_path, OneEach(5))
+    assert certificates_after(data, tmp_path, OneEach(5)) == before
+    assert str(Other(5)) == str(OneEach(5))
+    assert len(certificates_after(data, tmp_path, Other(5)) - before) == 1
+
+
+def test_the_digest_of_own_code_is_the_same_in_another_process():
+    text = "class Mine:\n    def f(self, x):\n        return x in {'a', 'b', 'c', 'd'}\n"
+    program = f"{text}\nfrom agnncert_peers.own_code import digest_of_own_code\nprint(digest_of_own_code(Mine()))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1
+    assert len(found.pop().strip()) == 16
+    assert digest_of_own_code(GNNCertE(5)) == ""
 
 
 def test_an_own_defence_has_a_row(data):
@@ -373,6 +407,7 @@ def test_the_command_takes_seeds_and_draws_a_split_for_each(tmp_path):
 KERNEL = """
 import agnncert as ac
 from agnncert_peers.gnncert import GNNCertE
+from agnncert_peers.own_code import digest_of_own_code
 data = ac.load_dataset("digits-knn")
 ac.compare(data, [GNNCertE(3)], sizes=[0, 1], references=False, fit={"epochs": 2})
 """

@@ -39,6 +39,7 @@ from agnncert.study import (
     predict,
 )
 from agnncert.teaching import EPOCHS, teach, usual_epochs
+from agnncert_peers.own_code import digest_of_own_code
 from agnncert_peers.threat import CROSS_FITTED, TAUGHT_BY, Threat
 
 Row = dict[str, Any]
@@ -58,6 +59,8 @@ def key_of(study: Study) -> str:
     }
     if study.voting_rule is not None:
         parts["voting_rule"] = study.voting_rule.to_json()
+    if own_code := digest_of_own_code(study.defence):
+        parts["own_code"] = own_code
     if study.design_size is not None:
         parts["design_size"] = [study.design_size, study.against, study.measure]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
