@@ -3,6 +3,7 @@ From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric G
   PerNeighbourVote PerNeighbour PerPair OwnGroupsOfGraphs MessagePassing FiniteGraphs Counterexamples Checker
   CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote
   StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible PossibleOwn Excluded ExcludedProofs Prices.
+From Agnncert Require Import PoisonedGraphs EdgeBlind.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -127,6 +128,16 @@ Print Assumptions price_two_levels.
 Print Assumptions price_gnncert_n.
 Print Assumptions price_gnncert_en.
 Print Assumptions price_stated.
+Print Assumptions view_stays.
+Print Assumptions poisoned_vote.
+Print Assumptions poisoned_node_centric.
+Print Assumptions poisoned_node_centric_with_loops.
+Print Assumptions poisoned_edge_centric.
+Print Assumptions poisoned_radius.
+Print Assumptions edge_blind_same.
+Print Assumptions edge_blind_any.
+Print Assumptions edge_blind_certificate.
+Print Assumptions one_training_edge.
 Print Assumptions no_edge_doubt.
 Print Assumptions no_edge_same.
 Print Assumptions constant_local.

@@ -180,9 +180,59 @@ let check_stacked () =
   print_prices wrong_price;
   Printf.printf "targets %d\n" !targets
 
+(* Models that were trained apart (PoisonedGraphs.v): the votes of all models in every view, and for each budget how many training graphs are poisoned. *)
+let check_poisoned () =
+  let s = settings (int ()) in
+  let queries, ask = queries () in
+  let poisoned = Array.init (Array.length queries) (fun _ -> lim ()) in
+  let models = int () in
+  let m = Array.length queries in
+  let fails = Array.make m 0 and wrong_budget = Array.make m 0 and wrong = Array.make 4 0 and targets = ref 0 in
+  let excluded = fresh_excluded ask s.num_classes in
+  let rec chunks () =
+    let n = int () in
+    if n > 0 then begin
+      let stated_label = block n in let radius = block n in let neighbours = block n in
+      let num_views = block n in let num_cover = block n in
+      let total = int () in let view_code = block total in let vote_code = block (total * models) in
+      let cover = block (int ()) in let stated = block (n * m) in
+      let next = ref 0 and next_row = ref 0 in
+      for j = 0 to n - 1 do
+        let view v =
+          let votes = List.init models (fun i -> let code = vote_code (v * models + i) in (choice_of (code asr 1), code land 1 = 1)) in
+          weigh s.num_classes (view_code v asr 1) (if view_code v land 1 = 1 then Reached else Unreached) votes in
+        let views = List.init (num_views j) (fun i -> view (!next + i)) in
+        next := !next + num_views j;
+        let cover_row = List.init (num_cover j) (fun i -> cover (!next_row + i)) in
+        next_row := !next_row + num_cover j;
+        let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
+        let c = count_target s (poisoned_target (Some 0) views cover_row) in
+        note 0 (c.made && c.label = stated_label j);
+        note 1 (right_poisoned_radius s views cover_row models (radius j));
+        note 2 (right_new_neighbours s c (let x = neighbours j in if x = -10 then None else Some x));
+        Array.iteri (fun i q ->
+          let h = poisoned_holds s views cover_row poisoned.(i) q in
+          if not h then fails.(i) <- fails.(i) + 1;
+          if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
+          if ask.(i) then begin
+            let t = poisoned_target poisoned.(i) views cover_row in
+            let out = cannot_get s (count_target s t) (count_classes s t) q in
+            List.iteri (fun k is_out -> if is_out then excluded.(i).(k) <- excluded.(i).(k) + 1) out
+          end) queries
+      done;
+      targets := !targets + n;
+      chunks ()
+    end in
+  chunks ();
+  print_wrong wrong;
+  Array.iteri (fun i _ -> print_budget wrong_budget.(i) (poisoned_broken poisoned.(i) fails.(i)) excluded.(i)) queries;
+  Printf.printf "targets %d\n" !targets
+
+let code_of_poisoned = 100
+
 let () =
   set_binary_mode_in stdin true;
   try
     let code = int () in
-    if code = Array.length divisions then check_stacked () else check_votes code
+    if code = Array.length divisions then check_stacked () else if code = code_of_poisoned then check_poisoned () else check_votes code
   with Ints.Too_large -> prerr_endline "a number does not fit into 63 bits"; exit 3
