@@ -4,6 +4,7 @@ From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric G
   CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote
   StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible PossibleOwn Excluded ExcludedProofs Prices.
 From Agnncert Require Import PoisonedGraphs EdgeBlind.
+From Agnncert Require Import LabelVotes LabelChecker.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -138,6 +139,14 @@ Print Assumptions edge_blind_same.
 Print Assumptions edge_blind_any.
 Print Assumptions edge_blind_certificate.
 Print Assumptions one_training_edge.
+Print Assumptions label_lead_bound.
+Print Assumptions label_votes_sound.
+Print Assumptions label_votes_exact.
+Print Assumptions label_prices_sound.
+Print Assumptions checked_labels.
+Print Assumptions checked_labels_exact.
+Print Assumptions checked_label_radius.
+Print Assumptions checked_labels_excluded.
 Print Assumptions no_edge_doubt.
 Print Assumptions no_edge_same.
 Print Assumptions constant_local.

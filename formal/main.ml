@@ -12,6 +12,7 @@ let lim_of n = if n < 0 then None else Some n
 let lim () = lim_of (int ())
 let choice_of k = if k = 0 then None else Some (k - 1)  (* 0 is an abstention *)
 let vote () = choice_of (int () + 1)
+let vote_of k = choice_of (k + 1)  (* -1 is no class *)
 
 let budget () =
   let add_edges = lim () in let delete_edges = lim () in let change_edges = lim () in
@@ -228,11 +229,58 @@ let check_poisoned () =
   Array.iteri (fun i _ -> print_budget wrong_budget.(i) (poisoned_broken poisoned.(i) fails.(i)) excluded.(i)) queries;
   Printf.printf "targets %d\n" !targets
 
+(* Votes of training labels (LabelChecker.v): each entry has a label and perhaps a row of factors; for each budget how many entries may change, -1 for any
+   number, -2 if it is about anything else. *)
+let check_labels () =
+  let l_classes = int () in let l_advance = many l_classes int in let l_asked = int () in
+  let s = { l_classes; l_advance; l_asked } in
+  let factored = flag () in let steps = int () in let width = int () in
+  let entries = int () in
+  let label = block entries in let audited = block entries in
+  let row b j = List.init width (fun i -> b (j * width + i)) in
+  let rows = if factored then let b = block (entries * width) in List.init entries (row b) else [] in
+  let budgets = Array.of_list (many (int ()) (fun () -> let changes = int () in (changes, flag ()))) in
+  let ask = Array.map snd budgets in
+  let m = Array.length budgets in
+  let fails = Array.make m 0 and wrong_budget = Array.make m 0 and wrong = Array.make 4 0 and targets = ref 0 in
+  let excluded = fresh_excluded ask l_classes in
+  let rec chunks () =
+    let n = int () in
+    if n > 0 then begin
+      let stated_label = block n in let radius = block n in
+      let own = block n in let cap = block n in
+      let factors = block (n * (if factored then width else entries)) in
+      let stated = block (n * m) in
+      for j = 0 to n - 1 do
+        let weights = if factored then label_weights steps (cap j) (own j) (row factors j) rows 0
+          else List.init entries (fun u -> factors (j * entries + u)) in
+        let entry u w = { e_weight = w; e_label = vote_of (label u); e_audited = audited u = 1 } in
+        let c = count_labels s (List.mapi entry weights) in
+        let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
+        note 0 (c.v_made && c.v_label = stated_label j);
+        note 1 (right_label_radius c entries (radius j));
+        Array.iteri (fun i (changes, _) ->
+          let h = changes >= -1 && labels_hold c (lim_of changes) in
+          if not h then fails.(i) <- fails.(i) + 1;
+          if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
+          if ask.(i) && changes >= -1 then
+            List.iteri (fun k out -> if out then excluded.(i).(k) <- excluded.(i).(k) + 1) (labels_cannot_get s c (lim_of changes))) budgets
+      done;
+      targets := !targets + n;
+      chunks ()
+    end in
+  chunks ();
+  print_wrong wrong;
+  Array.iteri (fun i _ -> print_budget wrong_budget.(i) fails.(i) excluded.(i)) budgets;
+  Printf.printf "targets %d\n" !targets
+
 let code_of_poisoned = 100
+let code_of_labels = 101
 
 let () =
   set_binary_mode_in stdin true;
   try
     let code = int () in
-    if code = Array.length divisions then check_stacked () else if code = code_of_poisoned then check_poisoned () else check_votes code
+    if code = Array.length divisions then check_stacked () else if code = code_of_poisoned then check_poisoned ()
+    else if code = code_of_labels then check_labels () else check_votes code
   with Ints.Too_large -> prerr_endline "a number does not fit into 63 bits"; exit 3
