@@ -5,6 +5,7 @@ From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric G
   StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible PossibleOwn Excluded ExcludedProofs Prices.
 From Agnncert Require Import PoisonedGraphs EdgeBlind.
 From Agnncert Require Import LabelVotes LabelChecker.
+From Agnncert Require Import PairVotes.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -154,3 +155,13 @@ Print Assumptions constant_local_undirected.
 Print Assumptions sum_checked.
 Print Assumptions difference_checked.
 Print Assumptions product_checked.
+Print Assumptions pairs_lead.
+Print Assumptions pairs_certificate.
+Print Assumptions pairs_radius.
+Print Assumptions pairs_structure.
+Print Assumptions pairs_excluded.
+Print Assumptions pairs_price.
+Print Assumptions trusted_certificate.
+Print Assumptions trusted_radius.
+Print Assumptions trusted_excluded.
+Print Assumptions trusted_price.

@@ -129,8 +129,20 @@ let check_votes code =
   print_prices wrong_price;
   Printf.printf "targets %d\n" !targets
 
-(* Stacked votes: a table of different votes, and for each target the rows of its neighbours. *)
-let check_stacked () =
+(* Stacked votes: a table of different votes, and for each target the rows of its neighbours. Files about pairs of nodes have the same numbers, and a rule
+   that says who votes. *)
+type statements = {
+  holds_ : stacked_settings -> stacked_counted -> query -> bool; radius_ : stacked_settings -> stacked_counted -> int -> bool;
+  structure_ : stacked_settings -> stacked_counted -> int -> bool; neighbours_ : stacked_settings -> stacked_counted -> int option -> bool;
+  cannot_ : stacked_settings -> stacked_target -> stacked_counted -> query -> bool list }
+let of_nodes = { holds_ = stacked_holds; radius_ = right_stacked_radius; structure_ = right_stacked_structure; neighbours_ = right_stacked_neighbours;
+                 cannot_ = (fun s t c -> stacked_cannot_get s c (count_duels s t)) }
+let of_pairs rule = { holds_ = pairs_hold rule; radius_ = right_pairs_radius rule; structure_ = right_pairs_structure rule;
+                      neighbours_ = right_pairs_neighbours rule; cannot_ = (fun s t _ -> pairs_cannot_get rule s t) }
+let rules = [| Common; Both; Trusted |]
+
+let check_stacked in_pairs =
+  let about = if in_pairs then of_pairs rules.(int ()) else of_nodes in
   let x_classes = int () in let x_computed = flag () in let x_by_edge = flag () in let x_ids = flag () in let x_pseudo = int () in
   let x_pseudo_votes = many (int ()) int in let x_slack = int () in let x_second = int () in let x_used = flag () in
   let s = { x_classes; x_computed; x_by_edge; x_ids; x_pseudo; x_pseudo_votes; x_slack; x_second; x_used } in
@@ -159,16 +171,16 @@ let check_stacked () =
         let c = count_stacked s t in
         let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
         note 0 (c.y_made && c.y_label = stated_label j);
-        note 1 (right_stacked_radius s c (radius j));
-        note 2 (right_stacked_neighbours s c (let x = neighbours j in if x = -10 then None else Some x));
-        note 3 (right_stacked_structure s c (structure j));
+        note 1 (about.radius_ s c (radius j));
+        note 2 (about.neighbours_ s c (let x = neighbours j in if x = -10 then None else Some x));
+        note 3 (about.structure_ s c (structure j));
         Array.iteri (fun i q ->
-          let h = stacked_holds s c q in
+          let h = about.holds_ s c q in
           if not h then fails.(i) <- fails.(i) + 1;
           if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
-          append needs.(i) (stacked_need s c q (radius j) (structure j))) queries;
-        if asks then note_excluded excluded ask (stacked_cannot_get s c (count_duels s t)) queries;
-        note_prices wrong_price asked stated_price n j (stacked_holds s c)
+          if not in_pairs then append needs.(i) (stacked_need s c q (radius j) (structure j))) queries;
+        if asks then note_excluded excluded ask (about.cannot_ s t c) queries;
+        note_prices wrong_price asked stated_price n j (about.holds_ s c)
       done;
       targets := !targets + n;
       chunks ()
@@ -177,7 +189,8 @@ let check_stacked () =
   print_wrong wrong;
   Array.iteri (fun i q ->
     let p = first_too_dear needs.(i) (left_for_touches hubs (without_changes s q)) in
-    print_budget wrong_budget.(i) (stacked_broken s q fails.(i) (to_list needs.(i)) p hubs) excluded.(i)) queries;
+    let broken = if in_pairs then fails.(i) else stacked_broken s q fails.(i) (to_list needs.(i)) p hubs in
+    print_budget wrong_budget.(i) broken excluded.(i)) queries;
   print_prices wrong_price;
   Printf.printf "targets %d\n" !targets
 
@@ -276,11 +289,13 @@ let check_labels () =
 
 let code_of_poisoned = 100
 let code_of_labels = 101
+let code_of_pairs = 102
 
 let () =
   set_binary_mode_in stdin true;
   try
     let code = int () in
-    if code = Array.length divisions then check_stacked () else if code = code_of_poisoned then check_poisoned ()
+    if code = Array.length divisions then check_stacked false else if code = code_of_pairs then check_stacked true
+    else if code = code_of_poisoned then check_poisoned ()
     else if code = code_of_labels then check_labels () else check_votes code
   with Ints.Too_large -> prerr_endline "a number does not fit into 63 bits"; exit 3

@@ -123,6 +123,20 @@ WEAKENED = [
     ("labels checker: a class behind in one duel of its own", "LabelChecker", "Nat.eqb (v_class r) k && label_lead_stays n r", "label_lead_stays n r", ["LabelChecker"]),
     ("numbers: a sum may wrap round", "Overflow", "(x < 0 <-> 0 <= s) /\\ (y < 0 <-> 0 <= s).", "(x < 0 <-> 0 <= s) /\\ (y < 0 <-> 0 <= s) /\\ x = y.", ["Overflow"]),
     ("numbers: products are not tried", "Overflow", "product_is_right (x y p : Z) : Prop := Z.quot p x = y", "product_is_right (x y p : Z) : Prop := x = x", ["Overflow"]),
+    ("pairs: an edge reaches one vote where neighbours of one node vote as well", "PairVotes", "match r with Both => 2 | _ => 1 end.", "match r with Both => 1 | _ => 1 end.", ["PairVotes"]),
+    ("pairs: a node has two votes where neighbours of one node vote as well", "PairVotes", "match r with Both => 3 | _ => 1 end.", "match r with Both => 2 | _ => 1 end.", ["PairVotes"]),
+    ("pairs: a common neighbour needs three edges", "PairVotes", "Some t => t <? 2 |", "Some t => t <? 3 |", ["PairVotes"]),
+    ("pairs: altered nodes count once where neighbours of one node vote as well", "PairVotes", "(vertex (change_features B)) None", "(change_features B) None", ["PairVotes"]),
+    ("pairs: injected nodes are free", "PairVotes", "(vertex (voting_newcomers r B)) None", "(Some 0) None", ["PairVotes"]),
+    ("pairs: the radius counts votes where neighbours of one node vote as well", "PairVotes", "any_stacked_test s c (votes_of_node r * x)", "any_stacked_test s c x", ["PairVotes"]),
+    ("pairs: the prior may follow the graph", "PairVotes", "pm_own : forall G G' y, node G' u = node G u -> node G' v = node G v -> (own_score G y <-> own_score G' y)", "pm_own : True", ["PairVotes"]),
+    ("pairs: a common neighbour is a neighbour of one node", "PairVotes", "| AtBoth => near_to G u (snd x) /\\ near_to G v (snd x)", "| AtBoth => near_to G u (snd x) \\/ near_to G v (snd x)", ["PairVotes"]),
+    ("pairs: one end of a pair may be altered", "PairVotes", "pa_u : spares A u; pa_v : spares A v", "pa_u : spares A u; pa_v : spares A u", ["PairVotes"]),
+    ("pairs in plain numbers: an edge costs the vote of a common neighbour alone", "PairVotes", "- S * (w + gamma) * Z.of_nat (length (near_pairs (added A))", "- S * gamma * Z.of_nat (length (near_pairs (added A))", ["PairVotes"]),
+    ("trusted contacts: changed edges are free", "PairVotes", "| Trusted => Budget (add_edges B) (delete_edges B) (change_edges B)", "| Trusted => Budget (add_edges B) (delete_edges B) (Some 0)", ["PairVotes"]),
+    ("trusted contacts: they may be deleted", "PairVotes", "contact G j -> ~ In j (removed A) /\\ ~ In j (altered A);", "contact G j -> ~ In j (altered A) /\\ ~ In j (altered A);", ["PairVotes"]),
+    ("trusted contacts: own edges may change", "PairVotes", "ta_own : forall x, arc G' u x = arc G u x;", "ta_own : forall x, arc G u x = arc G u x;", ["PairVotes"]),
+    ("trusted contacts: a file need not say that votes read values of edges", "PairVotes", "Bool.eqb (x_by_edge s) (match r with Trusted => true | _ => false end)", "true", ["PairVotes"]),
 ]  # fmt: skip
 
 
