@@ -14,6 +14,7 @@ from .certifier import audit as audit
 from .certifier import certify as certify
 from .certifier import choose_threshold as choose_threshold
 from .certifier import explain as explain
+from .datasets.events import load_events as load_events
 from .datasets.hetero_model import HeteroModel as HeteroModel
 from .datasets.load import load_dataset as load_dataset
 from .datasets.npz import load_npz as load_npz

@@ -58,7 +58,7 @@ PUBLIC = (
     "Scaling StackedVotes "
     "Verdict VoteExplainer VoteExplanation VotingRule attack attacks audit baselines build_model build_report certify choose_threshold "
     "choose_voting_rule compare convert_parquet dataset_digest errors explain fit from_hetero inductive_view "
-    "load_certificate load_dataset load_model load_npz load_tables mark_trusted open_graph pretrained recipe "
+    "load_certificate load_dataset load_events load_model load_npz load_tables mark_trusted open_graph pretrained recipe "
     "save_figures save_model save_tables split teach testing subgraphs verify vote_loss write_graph "
 )
 

@@ -12,10 +12,11 @@ import torch
 from agnncert.addons import addon
 from agnncert.certificates.votes import IntArray
 from agnncert.cli.folder import ENCODING, RunFolder
-from agnncert.cli.settings import DataSettings
+from agnncert.cli.settings import EVENT_COLUMNS, DataSettings
 from agnncert.datasets.catalog import DATASETS
 from agnncert.datasets.columns import FORMATS
-from agnncert.datasets.encoding import encoding_of
+from agnncert.datasets.encoding import Encode, encoding_of
+from agnncert.datasets.events import load_events
 from agnncert.datasets.fraud import trusted_edges
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
@@ -44,6 +45,8 @@ def load_data(settings: DataSettings) -> Any:
     Raises:
         DatasetError: There is no such dataset or folder, or its content cannot be used.
     """
+    if has_events(settings):
+        return _load_events(settings, cut_off=None, encode=settings.encode)
     if settings.nodes or settings.edges or settings.graphs:
         return _load_tables(settings)
     if settings.data in DATASETS:
@@ -54,7 +57,8 @@ def load_data(settings: DataSettings) -> Any:
     if not folder.is_dir():
         raise DatasetError(
             f'no dataset and no folder is called "{settings.data}": {did_you_mean(settings.data, DATASETS)} '
-            "Your own graph: a folder with nodes.csv and edges.csv, of write_graph, or with a TU dataset's files."
+            "Your own graph: a folder with nodes.csv and edges.csv, or with events.csv, of write_graph, or with a TU "
+            "dataset's files."
         )
     if (folder / ON_DISK).is_file():
         return _open_graph(settings)
@@ -76,23 +80,104 @@ def _open_graph(settings: DataSettings) -> Any:
     return open_graph(settings.data)
 
 
-def _load_tables(settings: DataSettings) -> Any:
+def has_events(settings: DataSettings) -> bool:
+    """Returns whether the data is a table of events.
+
+    Raises:
+        SettingsError: The folder has a table of edges as well, and neither is named.
+    """
+    if settings.events is not None:
+        return True
+    if settings.edges is not None or settings.data in DATASETS or not settings.data:
+        return False
+    kinds = {kind for kind in ("events", "edges") for suffix in FORMATS if _is_table(settings.data, kind + suffix)}
+    if len(kinds) > 1:
+        raise SettingsError(
+            f"{settings.data} has a table of events and one of edges: say which, with --set events=FILE or --set "
+            "edges=FILE."
+        )
+    return kinds == {"events"}
+
+
+def _is_table(folder: str, name: str) -> bool:
+    return Path(folder, name).is_file()
+
+
+def load_training(settings: DataSettings) -> tuple[Any, Any]:
+    """Loads what training may see, and the whole data. They are the same without a cut-off in time.
+
+    The columns are encoded as the first one shows.
+
+    Raises:
+        DatasetError: As ``load_data``.
+        SettingsError: There is a cut-off, and the data is no table of events.
+    """
+    if settings.cut_off is None:
+        data = load_data(settings)
+        return data, data
+    if not has_events(settings):
+        raise SettingsError(f"cut_off={settings.cut_off} is for tables of events: other edges have no time.")
+    seen = _load_events(settings, cut_off=settings.cut_off, encode=settings.encode)
+    return seen, _load_events(settings, cut_off=None, encode=seen.encoding)
+
+
+def _load_events(settings: DataSettings, cut_off: str | None, encode: Encode) -> Any:
+    """Loads a table of events, and with a cut-off what training may see of it."""
+    foreign = [name for name in ("graphs", "repeated", "edge_feature") if getattr(settings, name)]
+    if foreign:
+        raise SettingsError(
+            f'"{foreign[0]}" is for tables of edges: what edges say about events is set by edge_value, as in '
+            '--set "edge_value=log(count),mean(log(amount))".'
+        )
+    return load_events(
+        settings.data or None,
+        events=settings.events,
+        nodes=settings.nodes,
+        values=settings.edge_value or None,
+        directed=settings.directed is not False,
+        features=_listed(settings.feature),
+        as_of=settings.as_of,
+        cut_off=cut_off,
+        encode=encode or "auto",
+        trusted=settings.trusted,
+        seed=settings.seed,
+        name=settings.name,
+        **_column_names(settings),
+    )
+
+
+def _column_names(settings: DataSettings) -> dict[str, Any]:
     columns: dict[str, Any] = {**settings.column}
     if columns.get("label") == "none":
         columns["label"] = None
-    edge_features: Sequence[str] | None = settings.edge_feature or None
-    if settings.edge_feature == ("none",):
-        edge_features = []
+    return columns
+
+
+def _listed(names: Sequence[str]) -> Sequence[str] | None:
+    """Returns names that a setting lists: None if it is not set, and none if it says "none"."""
+    if tuple(names) == ("none",):
+        return []
+    return names or None
+
+
+def _load_tables(settings: DataSettings) -> Any:
+    for name in ("edge_value", "as_of", "cut_off"):
+        if getattr(settings, name):
+            raise SettingsError(f'"{name}" is for tables of events: name one with --set events=FILE.')
+    columns = _column_names(settings)
+    for name in EVENT_COLUMNS:
+        if name in columns:
+            raise SettingsError(f"column.{name} is for tables of events: name one with --set events=FILE.")
     return load_tables(
         settings.data or None,
         nodes=settings.nodes,
         edges=settings.edges,
         graphs=settings.graphs,
-        directed=settings.directed,
+        directed=bool(settings.directed),
         features=settings.feature or None,
         seed=settings.seed,
         name=settings.name,
-        edge_features=edge_features,
+        edge_features=_listed(settings.edge_feature),
         encode=settings.encode,
         repeated=settings.repeated,
         trusted=settings.trusted,
@@ -130,6 +215,10 @@ def describe(canonical_data: CanonicalData, settings: DataSettings) -> dict[str,
         "split": _split_of(canonical_data) or None,
         "split_by_time": settings.column.get("time"),
         "repeated_edges": getattr(data, "repeated_edges", None),
+        "events": getattr(data, "num_events", None),
+        "nodes_without_a_row": getattr(data, "num_unlisted", None),
+        "as_of": settings.as_of,
+        "cut_off": settings.cut_off,
         "trusted": settings.trusted,
         "encoding": None if encoding is None else encoding.digest,
     }
@@ -187,7 +276,7 @@ def copy_tables(settings: DataSettings, folder: RunFolder, data: Any) -> None:
 
 def _table_files(settings: DataSettings) -> dict[str, Path]:
     """Returns the files that the data was read from, by the name of their copy."""
-    named = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs}
+    named = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs, "events": settings.events}
     files = {}
     if settings.data:
         beside = [Path(settings.data, f"{kind}{suffix}") for kind, suffix in product(named, FORMATS)]

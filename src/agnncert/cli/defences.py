@@ -6,15 +6,44 @@ from typing import Any, TypeVar
 from agnncert.addons import addons
 from agnncert.cli.data import trusted_column
 from agnncert.cli.settings import DEFENCE_OPTIONS, DefenceSettings
+from agnncert.datasets.encoding import encoding_of
+from agnncert.datasets.events import made_of_events
 from agnncert.defence import Defence, Task
 from agnncert.divided.defence import Divided
 from agnncert.divisions.named import DIVISIONS, defence_names
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.stacked.settings import MANY_ROWS
 
 SomeSettings = TypeVar("SomeSettings", bound=DefenceSettings)
 
 USUAL = "node"  # the defence, if neither the settings nor the model name one
+NO_MODEL = "none"  # in place of the name of a model, for defences that need none
 USUAL_MODEL = "gcn"  # the model, if neither the settings nor the defence name one
+
+
+# Edges that stand for events are read by one vote each, and few partners of an account are many of all it has.
+USUAL_FOR_EVENTS = "stacked"
+SETTINGS_FOR_EVENTS: dict[str, Any] = {"edge_values": True, "combine": "mean", "weight_decay": 1e-4}
+
+
+def with_usual_for_events(settings: SomeSettings, data: Any) -> SomeSettings:
+    """Returns the settings with the usual defence of graphs of events, where they leave it open.
+
+    Stacked votes read the values of edges. If nodes have no features of their own, there is no model of these.
+
+    Args:
+        settings: The settings.
+        data: What training may see. Nothing is changed if its edges do not stand for events.
+    """
+    if not made_of_events(data) or settings.division not in (None, USUAL_FOR_EVENTS):
+        return settings
+    num_rows = int(data.train_mask.sum()) if getattr(data, "train_mask", None) is not None else 0
+    usual = {**SETTINGS_FOR_EVENTS, "refine": num_rows >= MANY_ROWS}
+    model = settings.model
+    encoding = encoding_of(data)
+    if model is None and encoding is not None and not encoding.nodes:
+        model = NO_MODEL
+    return replace(settings, division=USUAL_FOR_EVENTS, defence={**usual, **settings.defence}, model=model)
 
 
 def defence_class(name: str | None) -> type[Defence]:

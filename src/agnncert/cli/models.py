@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from agnncert.cli.defences import defence_class, defence_from_settings, usual_model
+from agnncert.cli.defences import NO_MODEL, defence_class, defence_from_settings, usual_model
 from agnncert.cli.folder import CHOICE, find_run
 from agnncert.cli.settings import CertifySettings, DefenceSettings, ModelSettings
 from agnncert.cli.user_code import is_module_spec, user_model
@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 
 MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk", "heads", "readout", "scale")
 PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
-NO_MODEL = "none"  # in place of the name of a model, for defences that need none
 
 
 def fresh_model(settings: ModelSettings, data: Any, kind: type[Defence] | None = None) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from agnncert.certificates.file import read_contents
 from agnncert.certifier import certify
-from agnncert.cli.data import load_data
+from agnncert.cli.data import has_events, load_data
 from agnncert.cli.export_step import digest_of, require_format, table_of, write_table
 from agnncert.cli.folder import ENCODING, RunFolder, find_run
 from agnncert.cli.settings import DataSettings, DefenceSettings
@@ -99,10 +99,18 @@ def _certified(folder: RunFolder, named: DefenceSettings) -> Any:
 def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str, ...]) -> Any:
     """Loads data in the way in which the run loaded its own, without true classes and with its names of classes."""
     stored = stored_settings(folder)
-    if not named.data:
+    if not (named.data or named.events):
         raise SettingsError("score needs the data to label: a dataset, or a folder with tables.")
     settings = replace(
-        stored, data=named.data, nodes=named.nodes, edges=named.edges, graphs=named.graphs, name=None, root=named.root
+        stored,
+        data=named.data,
+        nodes=named.nodes,
+        edges=named.edges,
+        graphs=named.graphs,
+        events=named.events,
+        as_of=named.as_of,
+        name=None,
+        root=named.root,
     )
     if (folder.path / ENCODING).is_file():
         settings = replace(settings, encode=str(folder.path / ENCODING))
@@ -114,7 +122,11 @@ def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str
 
 
 def _without_missing_label(settings: DataSettings) -> Any:
-    """Returns the settings without the column of true classes, if the table does not have it."""
+    """Returns the settings without the column of true classes, if the table does not have it, or if it is not used."""
+    if has_events(settings):
+        unused = ("label_time", "time")
+        columns = {name: title for name, title in settings.column.items() if name not in unused}
+        return replace(settings, column={**columns, "label": "none"})
     table = Path(settings.nodes or Path(settings.data or "", "nodes.csv"))
     label = settings.column.get("label")
     if label is None or not table.is_file() or table.suffix != ".csv":

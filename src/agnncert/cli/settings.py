@@ -8,6 +8,7 @@ in a field means that the setting was not given: its value comes from an earlier
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -18,7 +19,8 @@ from agnncert.proving.measures import MEASURES
 from agnncert.report.domain import check_words
 from agnncert.training.settings import SETTINGS, checked
 
-COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight", "time")
+EVENT_COLUMNS = ("event_time", "event_key", "label_time")  # of tables of events alone
+COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight", "time", *EVENT_COLUMNS)
 PARTS = ("test", "val", "train", "all")
 COMMANDS = ("train", "certify", "verify", "audit", "attack", "compare")  # those that have a table in a settings file
 EMPTY_WORDS = ("no_edge", "abstain")
@@ -45,13 +47,17 @@ class DataSettings:
     nodes: str | None = None  # files with the tables
     edges: str | None = None
     graphs: str | None = None
+    events: str | None = None  # a table of events, such as payments, instead of edges
     column: Mapping[str, str] = field(default_factory=dict)  # names of columns, by what they hold: one of COLUMNS
     feature: tuple[str, ...] = ()  # columns of features; all other columns by default
     edge_feature: tuple[str, ...] = ()  # columns of edges that are kept as edge_attr; ("none",) leaves them out
     encode: str | None = None  # how columns become features: "auto", "zip=category", or the file of an encoding
     repeated: str | None = None  # values of repeated edges: "sum" or "mean"
     trusted: str | None = None  # edges that no attacker can change: a column that marks them, or "time<2018-03-17"
-    directed: bool = False
+    directed: bool | None = None  # by default edges have no direction, and events have one
+    edge_value: tuple[str, ...] = ()  # events: values of an edge, such as "log(sum(amount))"; the usual ones by default
+    as_of: str | None = None  # events: nothing that happened, or became known, then or later is read
+    cut_off: str | None = None  # events: training sees what was before this moment alone
     name: str | None = None  # of data from tables, in reports and run folders; by default that of the folder
     seed: int = 0  # of the split and of everything random
     words: Mapping[str, str] = field(default_factory=dict)  # what reports call a "node", an "edge" and a "neighbour"
@@ -338,6 +344,8 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
         return value
     elif float in kinds and isinstance(value, int):
         return float(value)
+    elif str in kinds and isinstance(value, date | datetime):
+        return value.isoformat()
     elif str in kinds and isinstance(value, int | float | list):
         return str(value).strip("[]").replace(" ", "")
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple: "a list of texts"}

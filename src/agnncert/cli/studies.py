@@ -215,7 +215,8 @@ def _data_of_folder(folder: RunFolder, settings: SomeData, root: str | None = No
     """Does the same for callers that use the data of a run but not its model."""
     if folder.tables.is_dir():  # the copies lie in a folder called "data", and keep the name that the data had
         name = settings.name or folder.data.get("name")
-        settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None, name=name)
+        settings = replace(settings, nodes=None, edges=None, graphs=None, events=None)
+        settings = replace(settings, data=str(folder.tables), name=name)
     if (folder.path / ENCODING).is_file():  # it stays as it was fitted
         settings = replace(settings, encode=str(folder.path / ENCODING))
     _require_inside(folder, settings, root)
@@ -224,7 +225,7 @@ def _data_of_folder(folder: RunFolder, settings: SomeData, root: str | None = No
 
 def _require_inside(folder: RunFolder, settings: DataSettings, root: str | None) -> None:
     """Refuses a folder that names files outside of it and of ``root``, or that holds links, for reading or writing."""
-    places = [settings.nodes, settings.edges, settings.graphs]
+    places = [settings.nodes, settings.edges, settings.graphs, settings.events]
     if settings.data not in DATASETS:
         places.append(settings.data)
     if settings.encode is not None and settings.encode != "auto" and "=" not in settings.encode:

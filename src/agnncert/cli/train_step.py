@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.cli.data import copy_tables, describe, load_data, targets_of
-from agnncert.cli.defences import defence_class, make_defence, usual_model
+from agnncert.cli.data import copy_tables, describe, load_training, targets_of
+from agnncert.cli.defences import NO_MODEL, defence_class, make_defence, usual_model, with_usual_for_events
 from agnncert.cli.folder import RunFolder, open_run
 from agnncert.cli.model_card import card_text
-from agnncert.cli.models import NO_MODEL, fresh_model
+from agnncert.cli.models import fresh_model
 from agnncert.cli.report_step import FALSE_POSITIVES, RECALL
 from agnncert.cli.settings import FIT, TrainSettings
 from agnncert.cli.studies import row_origin, run_name
@@ -78,8 +78,11 @@ def train_run(
         fresh: Start from the beginning even if the folder holds this run already.
         on_progress: Called after every epoch.
     """
-    canonical_data = CanonicalData.of(load_data(settings))
+    seen, whole = load_training(settings)
+    canonical_data = CanonicalData.of(whole)
+    training_data = canonical_data if seen is whole else CanonicalData.of(seen)
     about = describe(canonical_data, settings)
+    settings = with_usual_for_events(settings, training_data.data)
     complete, defence = make_defence(_resolved(settings, canonical_data), canonical_data.task, canonical_data.data)
     voting_rule = complete.voting_rule(about["class_names"])
     table = complete.table()
@@ -91,7 +94,7 @@ def train_run(
         if rows and folder.weights.is_file():
             log.info("%s has been trained already (--fresh trains it again)", folder)
             return Trained(folder, complete, {row["measure"]: row["value"] for row in rows})
-        run = _Run(folder, settings, complete, canonical_data, about, on_progress)
+        run = _Run(folder, settings, complete, canonical_data, training_data, about, on_progress)
         measured_values = _train(run, defence, voting_rule)
         folder.forget_checkpoints()
         folder.write("MODEL_CARD.md", card_text(folder))
@@ -107,6 +110,7 @@ class _Run:
         asked: The settings as they were given.
         settings: The settings with nothing left open.
         data: The data, with given labels alone.
+        training: What training may see of it: the data itself, unless there is a cut-off in time.
         about: The description of the data.
         on_progress: Called after every epoch.
     """
@@ -115,6 +119,7 @@ class _Run:
     asked: TrainSettings
     settings: TrainSettings
     data: CanonicalData
+    training: CanonicalData
     about: dict[str, Any]
     on_progress: OnProgress | None
 
@@ -122,15 +127,16 @@ class _Run:
 def _train(run: _Run, defence: Defence | None, voting_rule: VotingRule | None) -> dict[str, float]:
     """Trains the model of a run and its references, stores them, and returns what was measured, by name."""
     settings = run.settings
-    training_data = run.data if settings.teach is None else _taught(run)
-    study = replace(_study(settings, training_data, defence), voting_rule=voting_rule)
+    training_data = run.training if settings.teach is None else _taught(run)
+    training = replace(_study(settings, training_data, defence), voting_rule=voting_rule)
+    study = training if run.training is run.data else replace(training, ready=run.data, targets=_targets(run))
     log.info("training %s for at most %d epochs", settings.model, settings.fit["epochs"])
-    model, record = _fit(run, study, "model", "training")
+    model, record = _fit(run, training, "model", "training")
     _log_outcome(record)
     save_model(model, run.folder.weights, {"data": run.about, "settings": settings.table(), "training": record})
     values = _values(study, model, record)
     if settings.references:
-        references = _train_references(run, study, model)
+        references = _train_references(run, study, training_data, model)
         values |= _values_of_references(references)
         _log_advice(record, references, model)
     values["accuracy, majority class"] = accuracy(study, study.majority)
@@ -160,7 +166,7 @@ def _taught(run: _Run) -> CanonicalData:
     assert settings.teach is not None
     log.info("training a teacher, %s, that reads edges and labels the training graph", settings.teach)
     taught = teach(
-        run.data.data,
+        run.training.data,
         settings.teach,
         members=settings.teachers or MEMBERS,
         protocol=settings.fit["protocol"],
@@ -191,6 +197,10 @@ def _study(settings: TrainSettings, canonical_data: CanonicalData, defence: Defe
         fit_args=arguments,
         seed=settings.seed,
     )
+
+
+def _targets(run: _Run) -> Any:
+    return targets_of(run.data, None)
 
 
 def _fit(run: _Run, study: Study, name: str, what: str) -> tuple[Any, dict[str, Any]]:
@@ -224,7 +234,7 @@ def _values(study: Study, model: Any, record: dict[str, Any]) -> dict[str, float
     }
 
 
-def _train_references(run: _Run, study: Study, trained: Any) -> list[_Reference]:
+def _train_references(run: _Run, study: Study, training_data: CanonicalData, trained: Any) -> list[_Reference]:
     """Trains an undefended model and one without edges, to compare with.
 
     The undefended model learns from given labels alone, and the one without edges from the same as the trained model.
@@ -238,15 +248,18 @@ def _train_references(run: _Run, study: Study, trained: Any) -> list[_Reference]
         gnn = replace(run.asked, model="gcn", division=None, defence={}, set=run.asked.set if shape else {})
         undefended_settings = _resolved(gnn, run.data)
     plain = _study(undefended_settings, run.data, None)
-    undefended, _ = _fit(run, plain, "undefended", "training an undefended model")
+    plain_training = _study(undefended_settings, run.training, None)
+    undefended, _ = _fit(run, plain_training, "undefended", "training an undefended model")
     references = [_Reference("undefended", plain, undefended)]
     if study.defence.makes_model:
         without_edges = study.defence.without_edges(trained)
         if without_edges is not None:
             references.append(_Reference("no edges", plain, without_edges))
         return references
-    no_edges = _study(replace(settings, model="mlp", set=shape), study.ready, None)
-    mlp, record = _fit(run, no_edges, "graph_free", "training a model without edges")
+    without_edges_settings = replace(settings, model="mlp", set=shape)
+    no_edges = _study(without_edges_settings, study.ready, None)
+    no_edges_training = _study(without_edges_settings, training_data, None)
+    mlp, record = _fit(run, no_edges_training, "graph_free", "training a model without edges")
     return [*references, _Reference("no edges", no_edges, mlp, record["score"])]
 
 

@@ -77,6 +77,8 @@ class Table:
         values = self.frame[column]
         if values.dtype.kind == "f":
             return self._whole(column)
+        if _holds_text(values):
+            return list(values.fillna("").tolist())
         texts = []
         for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=self.start + 1):
             try:
@@ -111,7 +113,7 @@ class Table:
             DatasetError: An entry is missing, or neither a whole number nor text.
         """
         values = self.frame[column]
-        if values.dtype.kind not in "iuf":
+        if values.dtype.kind not in "iuf" and not _holds_text(values):
             for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=self.start + 1):
                 if gap is not True and not _is_id(value):
                     raise self._not_an_id(column, value, row)
@@ -189,6 +191,13 @@ class Table:
             return ""
         texts = values[pd.to_numeric(values, errors="coerce").isna()]
         return texts.iloc[0] if len(texts) else values.iloc[0]
+
+
+def _holds_text(values: Any) -> bool:
+    """Returns whether a column is stored as text, so that all entries are texts or missing."""
+    import pandas as pd
+
+    return isinstance(values.dtype, pd.StringDtype)
 
 
 def _decoded(value: object) -> str:

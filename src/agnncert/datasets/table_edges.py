@@ -58,11 +58,13 @@ class JoinedEdges:
     Attributes:
         edge_index: Rows of src and dst, shape ``[2, num_edges]``.
         values: Values of each edge, or ``None``.
+        count: Rows of the table that each edge stands for.
         num_repeated: Rows of the table that join a pair again.
     """
 
     edge_index: Rows
     values: Values | None
+    count: Rows
     num_repeated: int
 
 
@@ -124,8 +126,9 @@ def joined_edges(
         values = None if values is None else np.tile(values, (2, 1))
     is_edge = ends[0] != ends[1]
     keys = (ends[0] * num_nodes + ends[1])[is_edge]
+    _, count = np.unique(keys, return_counts=True)
     keys, values = distinct(keys, None if values is None else values[is_edge], num_nodes, repeated)
-    return JoinedEdges(np.stack(np.divmod(keys, num_nodes)), values, num_repeated)
+    return JoinedEdges(np.stack(np.divmod(keys, num_nodes)), values, count, num_repeated)
 
 
 def _num_repeated(ends: Rows, num_nodes: int, directed: bool) -> int:

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import Table, shortlist
-from agnncert.datasets.encoding import Encode, times
+from agnncert.datasets.encoding import Encode
+from agnncert.datasets.encoding_columns import times
 from agnncert.datasets.splits import split_by_time, stratified_split
 from agnncert.errors import did_you_mean
 
@@ -109,7 +110,7 @@ def feature_columns(table: Table, columns: Columns, labelled: bool) -> Sequence[
     """
     features = columns.features
     if features is None:
-        features = _remaining_columns(table, columns, labelled)
+        features = remaining_columns(table, columns, labelled)
     for column in features:
         table.require(column)
     if not features:
@@ -120,7 +121,7 @@ def feature_columns(table: Table, columns: Columns, labelled: bool) -> Sequence[
     return features
 
 
-def _remaining_columns(table: Table, columns: Columns, labelled: bool) -> list[str]:
+def remaining_columns(table: Table, columns: Columns, labelled: bool) -> list[str]:
     """Returns all columns that stand for nothing else, or raises DatasetError if one is probably the label."""
     others = (columns.id, columns.label, columns.split, columns.graph, columns.time)
     features = [column for column in table.columns if column not in others]

@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import unbatch_edge_index
 
 from agnncert.datasets.columns import FORMATS, Table, read_table, shortlist
-from agnncert.datasets.encoding import Encode, Encoding, encoded, encoding_named, fit_columns, trusted_rows
+from agnncert.datasets.encoding import Encode, Encoding, encoding_named, trusted_rows
+from agnncert.datasets.encoding_columns import encoded, fit_columns
 from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
 from agnncert.datasets.table_edges import REPEATED, EdgeRows, Values, joined_edges, without_repeated_trusted
 from agnncert.datasets.table_roles import (
@@ -120,7 +121,7 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
     Returns:
         A ``Data`` or ``GraphSet`` like those of ``load_dataset``, with ``class_names`` in the order of the
         classes. Without labels a ``Data`` has neither ``y`` nor masks. ``repeated_edges`` counts the rows of the table
-        of edges that join a pair again.
+        of edges that join a pair again. With ``repeated``, ``edge_count`` says how many rows each edge stands for.
 
     Raises:
         DatasetError: Something is missing, duplicate, unknown or not a number. The message names all of it.
@@ -153,9 +154,9 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
         trusted=trusted,
     )
     paths = {
-        "nodes": _locate(folder, "nodes", nodes),
-        "edges": _locate(folder, "edges", edges),
-        "graphs": _locate(folder, "graphs", graphs),
+        "nodes": locate(folder, "nodes", nodes),
+        "edges": locate(folder, "edges", edges),
+        "graphs": locate(folder, "graphs", graphs, is_required=False),
     }
     tables = {kind: read_table(path, columns.of_text) for kind, path in paths.items() if path is not None}
     absent = [kind for kind in ("nodes", "edges") if kind not in tables]
@@ -178,8 +179,15 @@ def _load_tu(files: dict[str, Path], seed: int, name: str | None) -> GraphSet:
     return GraphSet(graphs, train, val, test, num_classes=len(class_names), class_names=class_names, name=title)
 
 
-def _locate(folder: PathLike | None, kind: str, path: PathLike | None) -> Path | None:
-    """Returns the file of one table: as given, or found in the folder, or ``None`` if there is no table of graphs."""
+def locate(folder: PathLike | None, kind: str, path: PathLike | None, is_required: bool = True) -> Path | None:
+    """Returns the file of one table: as given, or found in the folder, or None without a folder.
+
+    Args:
+        folder: The folder.
+        kind: What the table is about, hence its name.
+        path: The file, if it is named.
+        is_required: Whether a folder without such a table is an error. If not, None is returned.
+    """
     if path is not None:
         return Path(path)
     if folder is None:
@@ -192,7 +200,7 @@ def _locate(folder: PathLike | None, kind: str, path: PathLike | None) -> Path |
         raise DatasetError(f"{folder} has {' and '.join(file.name for file in present)}: say which with {kind}=...")
     if present:
         return present[0]
-    if kind != "graphs":
+    if is_required:
         raise DatasetError(
             f"{folder} has no {' or '.join(option.name for option in options)}: if the table is called otherwise, name "
             f"its file ({kind}=…; in commands --set {kind}=FILE)."
@@ -377,6 +385,9 @@ class _GraphReader:
         data = Data(edge_index=torch.from_numpy(joined.edge_index), repeated_edges=joined.num_repeated)
         if joined.values is None:
             return data
+        if columns.repeated is not None:
+            data.repeated = columns.repeated
+            data.edge_count = torch.from_numpy(joined.count)
         values = torch.from_numpy(joined.values)
         if edges.weights is not None:
             data.edge_weight = values[:, 0].contiguous()

@@ -17,7 +17,8 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import Table, shortlist
-from agnncert.datasets.encoding import Encode, Encoding, encoded, encoding_named, fit_columns
+from agnncert.datasets.encoding import Encode, Encoding, encoding_named
+from agnncert.datasets.encoding_columns import encoded, fit_columns
 from agnncert.datasets.splits import MASKS, NODE_FRACTIONS
 from agnncert.datasets.table_roles import Columns, NodeRows, Rows, class_rows, feature_columns, has_labels, split_rows
 from agnncert.datasets.tables import Problems

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.datasets.columns import Table
-from agnncert.datasets.encoding import Column, Encoding, encoded, encoding_of
+from agnncert.datasets.encoding import Encoding, encoding_of
+from agnncert.datasets.encoding_columns import Column, encoded
 from agnncert.defence import Defence
 from agnncert.errors import DatasetError, GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import CanonicalGraph

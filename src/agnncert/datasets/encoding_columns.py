@@ -1,0 +1,236 @@
+"""``Column``: how one column of a table becomes features, fitted to the training part; and columns of dates."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.datasets.columns import Table, shortlist
+from agnncert.errors import DatasetError
+
+KINDS = ("number", "category", "date")
+MOST_CATEGORIES = 30  # of a column, the most frequent ones; a column with more that are all rare is refused
+OTHER = "other"  # feature of a category that has not been seen
+MISSING = "missing"  # feature of a missing entry
+DAYS_OF_YEAR = 365.25
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column becomes features.
+
+    Attributes:
+        name: The column.
+        kind: ``"number"``: as it is. ``"category"``: one feature for each category, and one for all others.
+            ``"date"``: years since the first day. ``"list"``: numbers of a list, as they are.
+        gaps: Whether entries were missing in the training part: then a feature marks missing entries.
+        fill: Number or date: the median of the training part, which stands in for missing entries.
+        first: Date: the first day of the training part, in days since 1970.
+        categories: The categories of the training part, at most 30, the most frequent ones.
+    """
+
+    name: str
+    kind: str
+    gaps: bool = False
+    fill: float = 0.0
+    first: float = 0.0
+    categories: tuple[str, ...] = ()
+
+    @classmethod
+    def fit(cls, table: Table, name: str, kind: str | None, rows: npt.NDArray[np.int64]) -> Self:
+        """Returns the column as the training rows show it.
+
+        Args:
+            table: The table.
+            name: The column.
+            kind: One of ``KINDS``. ``None`` finds it out.
+            rows: The training rows.
+
+        Raises:
+            DatasetError: It is text, but no category.
+        """
+        values = table.frame[name].iloc[rows]
+        if len(values) and isinstance(values.iloc[0], np.ndarray):
+            return cls(name, "list")
+        kind = kind or kind_of(values)
+        if kind == "category":
+            return cls._of_texts(table, name, _texts(values))
+        numbers = _numbers(values, kind)
+        finite = numbers[np.isfinite(numbers)]
+        gaps = bool(np.isnan(numbers).any())
+        if not len(finite):
+            return cls(name, kind, gaps)
+        first = float(finite.min()) if kind == "date" else 0.0
+        return cls(name, kind, gaps, float(np.median(finite)), first)
+
+    @classmethod
+    def _of_texts(cls, table: Table, name: str, texts: list[str]) -> Self:
+        """Returns a column of categories, the most frequent ones."""
+        entries = [text for text in texts if text]
+        counts = Counter(entries)
+        if len(counts) > max(MOST_CATEGORIES, len(entries) / 10):
+            raise table.error(
+                f'column "{name}" has {len(counts):,} different texts in {len(entries):,} training rows: an id or free '
+                f"text is no category. Leave it out with features=[...] (--set feature=NAME,NAME)."
+            )
+        by_frequency = sorted(counts, key=lambda text: (-counts[text], text))
+        categories = tuple(sorted(by_frequency[:MOST_CATEGORIES]))
+        return cls(name, "category", gaps=len(entries) < len(texts), categories=categories)
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features that it becomes."""
+        if self.kind == "category":
+            names = [f"{self.name}={word}" for word in (*self.categories, OTHER)]
+        else:
+            names = [self.name]
+        if self.gaps:
+            names.append(f"{self.name}={MISSING}")
+        return names
+
+    def encode(self, table: Table) -> Matrix:
+        """Returns the features of every row.
+
+        Raises:
+            DatasetError: There is no such column, or an entry is no number, no date or infinite.
+        """
+        table.require(self.name)
+        if self.kind == "list":
+            return table.numbers([self.name], "feature")
+        if self.kind == "category":
+            return self._encode_categories(table)
+        return self._encode_numbers(table)
+
+    def _encode_categories(self, table: Table) -> Matrix:
+        """Returns one-hot rows. Without a feature for missing entries, these count as other categories."""
+        number_of = {category: k for k, category in enumerate(self.categories)}
+        other = len(self.categories)
+        missing = other + 1 if self.gaps else other
+        columns = [number_of.get(text, other if text else missing) for text in _texts(table.frame[self.name])]
+        return np.asarray(np.eye(missing + 1, dtype=np.float32)[np.array(columns, int)])
+
+    def _encode_numbers(self, table: Table) -> Matrix:
+        values = table.frame[self.name]
+        numbers = _numbers(values, self.kind)
+        is_empty = values.isna().to_numpy()
+        bad = np.flatnonzero(~np.isfinite(numbers) & ~is_empty)
+        if len(bad):
+            rows = [table.start + int(row) + 1 for row in bad]
+            raise table.error(
+                f'column "{self.name}" says "{values.iloc[bad[0]]!s:.60}" in {shortlist(rows, "row")}: expected a '
+                f"finite {self.kind}. Correct it, or make the column a category (--set encode={self.name}=category)."
+            )
+        filled = np.where(is_empty, self.fill, numbers)
+        if self.kind == "date":
+            filled = (filled - self.first) / DAYS_OF_YEAR
+        columns = [filled, is_empty] if self.gaps else [filled]
+        return np.column_stack(columns).astype(np.float32)
+
+
+def fit_columns(
+    table: Table, names: Sequence[str], kinds: Mapping[str, str], rows: npt.NDArray[np.int64]
+) -> tuple[Column, ...]:
+    """Returns the columns as the training rows show them, or raises DatasetError with all problems of all columns."""
+    columns = []
+    errors = []
+    for name in names:
+        try:
+            columns.append(Column.fit(table, name, kinds.get(name), rows))
+        except DatasetError as error:
+            errors.append(str(error))
+    if errors:
+        raise DatasetError("\n".join(errors))
+    return tuple(columns)
+
+
+def encoded(table: Table, columns: Sequence[Column]) -> Matrix:
+    """Returns all features of a table, or raises DatasetError with all problems of all columns."""
+    features = []
+    errors = []
+    for column in columns:
+        try:
+            features.append(column.encode(table))
+        except DatasetError as error:
+            errors.append(str(error))
+    if errors:
+        raise DatasetError("\n".join(errors))
+    if not features:
+        return np.zeros((len(table), 0), dtype=np.float32)
+    return np.hstack(features)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A column of dates or numbers.
+
+    Attributes:
+        numbers: Days since 1970, or the numbers as they are.
+        are_dates: Whether it holds dates.
+    """
+
+    numbers: npt.NDArray[np.float64]
+    are_dates: bool
+
+
+def moments(table: Table, name: str) -> Moments:
+    """Returns a column of dates or numbers, or raises DatasetError if an entry is neither."""
+    table.require(name)
+    values = table.frame[name]
+    are_dates = kind_of(values) != "number"
+    numbers = _numbers(values, "date" if are_dates else "number")
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
+        rows = shortlist([table.start + int(row) + 1 for row in bad], "row")
+        raise table.error(
+            f'column "{name}" is no date and no number in {rows}: fill it in as 2027-12-31, or use another column.'
+        )
+    return Moments(numbers, are_dates)
+
+
+def times(table: Table, name: str) -> npt.NDArray[np.float64]:
+    """Returns a column of dates or numbers, for an order in time, or raises DatasetError if an entry is neither."""
+    return moments(table, name).numbers
+
+
+def kind_of(values: Any) -> str:
+    """Returns what a column holds: numbers, dates (ISO 8601), or else categories."""
+    if values.dtype.kind in "iufb":
+        return "number"
+    if values.dtype.kind == "M":
+        return "date"
+    entries = values.dropna()
+    for kind in ("number", "date"):
+        if np.isfinite(_numbers(entries, kind)).all():
+            return kind
+    return "category"
+
+
+def _numbers(values: Any, kind: str) -> npt.NDArray[np.float64]:
+    """Returns numbers, or days since 1970, or NaN where an entry is missing or neither."""
+    import pandas as pd
+
+    if kind == "number":
+        return np.asarray(pd.to_numeric(values, errors="coerce"), dtype=np.float64)
+    if values.dtype.kind == "M":
+        moments = pd.to_datetime(values, errors="coerce", utc=True)
+    else:
+        moments = pd.to_datetime(values.astype("string"), errors="coerce", utc=True, format="ISO8601")
+    return np.asarray((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
+
+
+def _texts(values: Any) -> list[str]:
+    """Returns entries as text, missing ones as ``""``, and whole numbers without a decimal point."""
+    gaps = values.isna().tolist()
+    return ["" if gap else _text(value) for value, gap in zip(values.tolist(), gaps, strict=True)]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()

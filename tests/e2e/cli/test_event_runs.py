@@ -1,0 +1,162 @@
+"""Tables of events from the command line: settings, the frozen encoding, cut-offs, scores, and what Python gives."""
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+import agnncert as ac
+from agnncert.cli import main
+from agnncert.datasets.generated_payments import write_payments
+from agnncert.models.digest import model_digest
+
+SETTINGS = """
+[train]
+nodes = "bank/accounts.csv"
+events = "bank/payments.csv"
+name = "bank"
+as_of = "2026-02-15"
+
+[train.column]
+id = "account"
+label = "class"
+label_time = "known_since"
+source = "payer"
+target = "payee"
+event_time = "paid_at"
+event_key = "payment"
+"""
+ROLES = {
+    "id": "account", "label": "class", "label_time": "known_since", "source": "payer", "target": "payee",
+    "event_time": "paid_at", "event_key": "payment",
+}  # fmt: skip
+QUICK = ("--model", "none", "--set", "defence.epochs=40", "--no-references")
+
+
+def in_python(folder: Path, **settings):
+    tables = {"nodes": folder / "accounts.csv", "events": folder / "payments.csv"}
+    return ac.load_events(**{**tables, **ROLES, **settings})
+
+
+@pytest.fixture(scope="session")
+def bank_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bank, and a certified run about it, of which tests get copies."""
+    folder = tmp_path_factory.mktemp("bank")
+    write_payments(folder / "bank", accounts=300, days=60, seed=1)
+    (folder / "bank.toml").write_text(SETTINGS, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["train", "--settings", "bank.toml", *QUICK, "--out", "run"]) == 0
+        assert main(["certify", "run", "--set", "false_positive_rate=0.05", "--set", "positive=fraud"]) == 0
+    return folder
+
+
+@pytest.fixture
+def bank(place: Path, bank_once: Path) -> Path:
+    return Path(shutil.copytree(bank_once, place, dirs_exist_ok=True))
+
+
+def test_the_command_line_trains_the_model_that_python_trains(bank) -> None:
+    data = in_python(bank / "bank", as_of="2026-02-15")
+    votes = ac.StackedVotes(edge_values=True, combine="mean", weight_decay=1e-4, epochs=40)
+    ours = ac.fit(None, data, votes)
+    theirs = ac.load_model(bank / "run" / "weights.safetensors")
+    assert bool(theirs.use_votes)
+    assert model_digest(ours) == model_digest(theirs)
+    chosen = ac.choose_threshold(ours, data, votes, false_positive_rate=0.05, positive="fraud").model
+    assert model_digest(chosen) == model_digest(ac.load_model(bank / "run" / "certified.safetensors"))
+
+
+def test_a_run_keeps_its_tables_and_its_encoding(agnncert, bank) -> None:
+    shutil.rmtree("bank")
+    assert sorted(file.name for file in Path("run/data").iterdir()) == ["events.csv", "nodes.csv"]
+    assert agnncert("verify", "run", "--require", "data,model").status == 0
+    stored = json.loads(Path("run/encoding.json").read_text())
+    assert stored["events"]["values"][0] == "log(count)"
+    about = json.loads(Path("run/data.json").read_text())
+    assert about["as_of"] == "2026-02-15"
+    assert about["events"] > 1000
+    assert about["nodes_without_a_row"] > 0
+    assert tomllib.loads(Path("run/settings.toml").read_text())["train"]["defence"]["combine"] == "mean"
+
+
+def test_score_reads_later_payments_with_the_encoding_of_the_run(agnncert, bank) -> None:
+    later = ("--set", "nodes=bank/accounts.csv", "--set", "events=bank/payments.csv")
+    answer = agnncert("score", "run", *later, "--out", "all.csv", "--certificate", "all.cert")
+    assert answer.status == 0, answer.err
+    run = ac.load_certificate("run/certificate.cert")
+    scored = ac.load_certificate("all.cert")
+    assert scored.claim.digests["encoding"] == run.claim.digests["encoding"]
+    data = in_python(Path("bank"), encode=Path("run/encoding.json"))
+    model = ac.load_model("run/certified.safetensors")
+    expected = ac.certify(model, data, model.defence)
+    assert scored.label.tolist() == expected.label.tolist()
+    assert scored.radius.tolist() == expected.radius.tolist()
+    then = agnncert(
+        "score", "run", *later, "--set", "as_of=2026-02-15", "--out", "then.csv", "--certificate", "then.cert"
+    )
+    assert then.status == 0, then.err
+    before = ac.load_certificate("then.cert")
+    assert before.claim.digests["graph"] == run.claim.digests["graph"]
+    same = [before.position[name] for name in run.position]
+    assert before.label[same].tolist() == run.label.tolist()
+
+
+def test_training_sees_nothing_after_the_cut_off(agnncert, bank) -> None:
+    words = ("--settings", "bank.toml", *QUICK, "--set", "cut_off=2026-02-01")
+    assert agnncert("train", *words, "--out", "cut").status == 0
+    assert agnncert("certify", "cut").status == 0
+    past = in_python(bank / "bank", as_of="2026-02-15", cut_off="2026-02-01")
+    model = ac.fit(None, past, ac.StackedVotes(edge_values=True, combine="mean", weight_decay=1e-4, epochs=40))
+    trained = ac.load_model("cut/weights.safetensors")
+    assert model_digest(model) == model_digest(trained)
+    now = in_python(bank / "bank", as_of="2026-02-15", encode=past.encoding)
+    certificate = ac.load_certificate("cut/certificate.cert")
+    expected = ac.certify(model, now, model.defence, targets=now.test_mask)
+    assert certificate.radius.tolist() == expected.radius.tolist()
+    assert certificate.claim.digests["graph"] == expected.claim.digests["graph"]
+    assert past.edge_index.size(1) < now.edge_index.size(1)
+    assert agnncert("verify", "cut", "--require", "data,model").status == 0
+
+
+def test_own_values_of_edges(agnncert, bank) -> None:
+    values = "edge_value=count,last(amount),mean(hour)"
+    assert agnncert("train", "--settings", "bank.toml", *QUICK, "--set", values, "--out", "own").status == 0
+    stored = json.loads(Path("own/encoding.json").read_text())
+    assert stored["events"]["values"] == ["count", "last(amount)", "mean(hour)"]
+    data = in_python(bank / "bank", as_of="2026-02-15", values=["count", "last(amount)", "mean(hour)"])
+    model = ac.load_model("own/weights.safetensors")
+    assert torch.allclose(model.edge_center, data.edge_attr.mean(dim=0), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--set repeated=sum", '"repeated" is for tables of edges'),
+        ("--set edge_feature=amount", '"edge_feature" is for tables of edges'),
+        ("--set edge_value=total(amount)", "cannot be read"),
+        ("--set as_of=yesterday", "expected a date"),
+        ("--set column.event_tim=paid_at", "event_time"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(agnncert, bank, words, said) -> None:
+    answer = agnncert("train", "--settings", "bank.toml", *QUICK, *words.split())
+    assert answer.status == 2
+    assert said in answer.err
+
+
+def test_settings_of_events_are_refused_for_edges(agnncert, place) -> None:
+    for words in ("as_of=2026-01-01", "cut_off=2026-01-01", "edge_value=count", "column.event_time=at"):
+        answer = agnncert("train", "tables", "--set", words)
+        assert answer.status == 2
+        assert "for tables of events" in answer.err, words
+
+
+def test_a_folder_with_both_tables_is_refused(agnncert, place, bank) -> None:
+    shutil.copy("bank/payments.csv", "tables/events.csv")
+    answer = agnncert("train", "tables")
+    assert answer.status == 2
+    assert "say which" in answer.err
