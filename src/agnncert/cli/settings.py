@@ -331,7 +331,8 @@ def settings_from(kind: type[AnySettings], table: Mapping[str, Any]) -> AnySetti
 
 
 def _converted(name: str, value: Any, hint: Any) -> Any:
-    """A value from a TOML file as the field of a settings class takes it; numbers may stand for text."""
+    """A value from a TOML file as the field of a settings class takes it; numbers and dates may stand for text."""
+    value = value.isoformat() if isinstance(value, date | datetime) else value
     kinds = [get_origin(kind) or kind for kind in (hint, *get_args(hint))]
     if tuple in kinds and isinstance(value, list | str):
         return tuple(value.split(",")) if isinstance(value, str) else tuple(map(str, value))
@@ -344,8 +345,6 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
         return value
     elif float in kinds and isinstance(value, int):
         return float(value)
-    elif str in kinds and isinstance(value, date | datetime):
-        return value.isoformat()
     elif str in kinds and isinstance(value, int | float | list):
         return str(value).strip("[]").replace(" ", "")
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple: "a list of texts"}
