@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 
 from agnncert.datasets.splits import dataset_digest, inductive_view
 from agnncert.datasets.taught import teaching_of, unlabelled_nodes
-from agnncert.datasets.teaching_record import Teaching
+from agnncert.datasets.teaching_record import CLASS_SHARES, ClassShares, Teaching
 from agnncert.engine.adapter import bind
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.fitting import fit
@@ -50,6 +50,7 @@ def teach(
     *,
     members: int = MEMBERS,
     protocol: TeachingProtocol = "held-out",
+    class_shares: ClassShares = "given",
     seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: OnProgress | None = None,
@@ -71,6 +72,11 @@ def teach(
         members: How many models the teacher consists of, if they are trained here. Defaults to 3.
         protocol: What is hidden from the teacher: "held-out", the default, hides test and validation nodes;
             "inductive" hides test nodes.
+        class_shares: How frequent the teacher takes classes to be. "given", the default: as among the given labels.
+            "predicted": as among its own predictions for the unlabelled nodes, with probabilities that fit validation
+            nodes. This helps if labels were collected by class, such as 20 of each, and some classes are far more
+            frequent than others. Rare classes get fewer labels by it: leave it out where they matter most, as in
+            fraud.
         seed: Seed of the teacher. Its members have different ones.
         checkpoint: File to which training writes its state, with a number for each model. A call that was interrupted
             goes on from there.
@@ -84,11 +90,13 @@ def teach(
 
     Raises:
         SettingsError: The data was taught already, is for graph classification, or has no test nodes; or the protocol
-            would show them to the teacher.
+            would show them to the teacher; or ``class_shares`` has another value.
         DatasetError: Training sees no unlabelled node, or labels or splits are missing.
         ModelContractError: The teacher has other classes than the data, or predicts what is no number.
     """
     _require_teachable(data, protocol)
+    if class_shares not in CLASS_SHARES:
+        raise SettingsError(f'class_shares="{class_shares}": {did_you_mean(str(class_shares), CLASS_SHARES)}')
     taught_mask = _unlabelled(data)
     lesson = _Lesson(data, protocol, seed, Path(checkpoint) if checkpoint is not None else None, progress, settings)
     begin = time.perf_counter()
@@ -96,14 +104,20 @@ def teach(
     without_edges = None if trained.reads_no_edges else lesson.train(_graph_free(lesson, len(trained.models)))
     seconds = time.perf_counter() - begin
     visible = inductive_view(data, validation=protocol == "inductive")
-    predicted = torch.full((data.num_nodes,), -1)
-    predicted[_visible_rows(data, protocol)] = _classes(trained.models, canonical(visible), count_classes(data))
+    probabilities = torch.zeros((int(data.num_nodes or 0), count_classes(data)), dtype=torch.float64)
+    probabilities[_visible_rows(data, protocol)] = _probabilities(
+        trained.models, canonical(visible), count_classes(data)
+    )
+    if class_shares == "predicted":
+        probabilities[taught_mask] = _with_predicted_shares(probabilities[taught_mask], trained.models, data)
+    predicted = probabilities.argmax(dim=1)
     accuracy = _validation_accuracy(trained.models, data)
     teaching = Teaching(
         teacher=trained.name,
         weights=tuple(model_digest(model) for model in trained.models),
         settings=trained.settings,
         protocol=protocol,
+        class_shares=class_shares,
         data=dataset_digest(data),
         num_edges=0 if trained.reads_no_edges else _num_pairs(visible.edge_index),
         num_given=int(data.train_mask.sum()),
@@ -307,9 +321,60 @@ def _graph_free(lesson: _Lesson, number: int) -> list[_Pupil]:
     return pupils
 
 
+def _with_predicted_shares(probabilities: Tensor, models: Sequence[nn.Module], data: Data) -> Tensor:
+    """Returns what a teacher would say if its loss had had classes as frequent as it predicts them.
+
+    A classifier learns ``p(class | node)`` for classes that are as frequent as in its loss. Where their shares are
+    others, and nodes of each class look the same, Bayes' rule multiplies it by the quotient of shares. About how
+    frequent classes are is seen in the predictions themselves. This is done once: repeated, as in the method of Saerens
+    et al. (2002), a class that is predicted too seldom vanishes. Probabilities have to be as sure as the teacher is
+    right, so they get a temperature first.
+
+    Args:
+        probabilities: What the teacher says about the nodes to be taught, shape ``[n, C]``.
+        models: The teacher.
+        data: The data, for its given labels and its validation nodes.
+    """
+    in_loss = _shares_in_loss(models, data)
+    share = torch.bincount(probabilities.argmax(dim=1), minlength=len(in_loss)).double() + 1  # no class vanishes
+    calm = (_log(probabilities) / _temperature(models, data, in_loss)).softmax(dim=1)
+    return calm * (share / share.sum() / in_loss)
+
+
+def _temperature(models: Sequence[nn.Module], data: Data, in_loss: Tensor) -> float:
+    """Returns by what log probabilities are divided to fit the labels of validation nodes best, from 0.1 to 10.
+
+    Validation nodes count such that classes are as frequent as in the teacher's loss.
+    """
+    said, truth = _on_validation(models, data)
+    count = torch.bincount(truth, minlength=len(in_loss)).double().clamp(min=1)
+    weight = (in_loss / count)[truth]
+
+    def loss(temperature: float) -> float:
+        log_likelihood = (_log(said) / temperature).log_softmax(dim=1).gather(1, truth[:, None]).view(-1)
+        return float(-(weight * log_likelihood).sum())
+
+    temperatures: list[float] = torch.logspace(-1, 1, 61).tolist()
+    return min(temperatures, key=loss)
+
+
+def _log(probabilities: Tensor) -> Tensor:
+    return probabilities.clamp(min=1e-12).log()
+
+
+def _shares_in_loss(models: Sequence[nn.Module], data: Data) -> Tensor:
+    """Returns how much each class counts in the loss of a teacher, as a share."""
+    records = [getattr(model, "training_record", None) or {} for model in models]
+    given = torch.as_tensor(data.y).view(-1)[data.train_mask.bool()]
+    count = torch.bincount(given, minlength=count_classes(data)).double().clamp(min=1)
+    if any(record.get("balance_classes") for record in records):
+        count = torch.ones_like(count)
+    return count / count.sum()
+
+
 @torch.no_grad()
-def _classes(models: Sequence[nn.Module], graph: CanonicalGraph, num_classes: int) -> Tensor:
-    """Returns the most probable class of every node of a graph; probabilities are averaged over the models.
+def _probabilities(models: Sequence[nn.Module], graph: CanonicalGraph, num_classes: int) -> Tensor:
+    """Returns the probability of every class for every node of a graph, averaged over the models.
 
     Raises:
         ModelContractError: A model has other classes, or returns what is no number.
@@ -325,17 +390,22 @@ def _classes(models: Sequence[nn.Module], graph: CanonicalGraph, num_classes: in
         if not bool(logits.isfinite().all()):
             raise ModelContractError("the teacher returned NaN or infinite logits: what it teaches would be arbitrary.")
         total += logits.double().softmax(dim=1)
-    return total.argmax(dim=1)
+    return total / len(models)
 
 
-def _validation_accuracy(models: Sequence[nn.Module], data: Data) -> float:
-    """Returns the share of validation nodes that models get right, in the graph without test nodes."""
+def _on_validation(models: Sequence[nn.Module], data: Data) -> tuple[Tensor, Tensor]:
+    """Returns probabilities and true classes of validation nodes, in the graph without test nodes."""
     num_classes = count_classes(data)
     view = inductive_view(data)
     rows = masked_rows(view, "val_mask")
     truth = checked_labels(view.y, int(view.num_nodes or 0), rows, num_classes)[rows]
-    predicted = _classes(models, canonical(view), num_classes)[rows]
-    return float((predicted == truth).double().mean())
+    return _probabilities(models, canonical(view), num_classes)[rows], truth
+
+
+def _validation_accuracy(models: Sequence[nn.Module], data: Data) -> float:
+    """Returns the share of validation nodes that models get right, in the graph without test nodes."""
+    probabilities, truth = _on_validation(models, data)
+    return float((probabilities.argmax(dim=1) == truth).double().mean())
 
 
 def _num_pairs(edge_index: Tensor) -> int:

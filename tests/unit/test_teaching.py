@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.datasets.taught import given_rows
@@ -325,3 +326,81 @@ def test_with_many_validation_nodes_weights_and_choices_rest_on_different_ones()
 
 def test_the_note_begins_as_verifiers_look_for_it() -> None:
     assert taught_once()[1].teaching.note.startswith(NOTE_BEGINS)
+
+
+class SaysFeatures(nn.Module):
+    """A teacher whose logits are the first columns of the features, times a factor."""
+
+    def __init__(self, factor: float = 1.0) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(factor))
+
+    def forward(self, x, edge_index):
+        return self.factor * x[:, :3]
+
+
+def unequal_classes(sure: float = 1.0, num_nodes: int = 4000):
+    """Given labels are equally many in three classes; of the others 90 % have class 0. Features are log odds.
+
+    The features of a node of class c are ``sure`` times its log probability of each class, with equal shares of classes.
+    """
+    generator = torch.Generator().manual_seed(0)
+    part = torch.arange(num_nodes)
+    labelled = part < 600
+    skewed = torch.multinomial(torch.tensor([0.9, 0.05, 0.05]), num_nodes, replacement=True, generator=generator)
+    y = torch.where(labelled, part % 3, skewed)
+    seen = 1.5 * torch.eye(3)[y] + torch.randn((num_nodes, 3), generator=generator)
+    data = Data(x=sure * 1.5 * seen, edge_index=torch.tensor([[0, 1], [1, 0]]), y=y)
+    data.train_mask = part < 300
+    data.val_mask = labelled & ~data.train_mask
+    data.test_mask = (part >= 600) & (part < 610)
+    return data
+
+
+def share_right(data, taught) -> float:
+    return float((taught.y == data.y)[taught.taught_mask].double().mean())
+
+
+@pytest.mark.parametrize("sure", [1.0, 0.2, 5.0])
+def test_predicted_shares_make_more_taught_labels_right_where_classes_are_unequal(sure) -> None:
+    data = unequal_classes(sure)
+    as_given = ac.teach(data, [SaysFeatures()])
+    as_predicted = ac.teach(data, [SaysFeatures()], class_shares="predicted")
+    assert as_given.teaching.class_shares == "given"
+    assert as_predicted.teaching.class_shares == "predicted"
+    assert share_right(data, as_predicted) > share_right(data, as_given) + 0.1
+    assert as_predicted.teaching.accuracy == as_given.teaching.accuracy
+    assert min(as_predicted.teaching.taught_by_class) > 0
+
+
+def test_predicted_shares_are_those_of_bayes_rule() -> None:
+    data = unequal_classes()
+    taught = ac.teach(data, [SaysFeatures()], class_shares="predicted")
+    log_probability = data.x[taught.taught_mask].double().log_softmax(dim=1)
+    share = torch.bincount(log_probability.argmax(dim=1), minlength=3) + 1
+    expected = (log_probability + share.log()).argmax(dim=1)
+    # The teacher is as sure as it is right, so its temperature is about 1.
+    assert (taught.y[taught.taught_mask] == expected).double().mean() > 0.98
+
+
+def test_shares_count_relative_to_those_of_the_teachers_loss() -> None:
+    data = unequal_classes()
+    data.train_mask &= (data.y == 0) | (torch.arange(len(data.y)) < 60)  # 100 of class 0, 20 of the others
+    teacher = SaysFeatures()
+    given = ac.teach(data, [teacher], class_shares="predicted").teaching.taught_by_class
+    teacher.training_record = {"balance_classes": True}
+    balanced = ac.teach(data, [teacher], class_shares="predicted").teaching.taught_by_class
+    assert given[0] < balanced[0]
+
+
+def test_no_true_label_of_a_taught_node_decides_about_shares() -> None:
+    data = unequal_classes()
+    blind = data.clone()
+    blind.y = torch.where(data.train_mask | data.val_mask, data.y, -1)
+    taught, again = (ac.teach(one, [SaysFeatures()], class_shares="predicted") for one in (data, blind))
+    assert torch.equal(taught.y[taught.taught_mask], again.y[again.taught_mask])
+
+
+def test_other_class_shares_are_refused() -> None:
+    with pytest.raises(SettingsError, match=r'class_shares="predictd".*predicted'):
+        ac.teach(few_labels(), "gcn", class_shares="predictd")

@@ -138,7 +138,8 @@ def _teaching(folder: RunFolder) -> Teaching | None:
 def _teacher(teaching: Teaching) -> str:
     return (
         f"{teaching.teacher}, {len(teaching.weights)} of them, which read {teaching.num_edges:,} edges and labelled "
-        f"{teaching.num_taught:,} training nodes beside {teaching.num_given:,} given labels"
+        f"{teaching.num_taught:,} training nodes beside {teaching.num_given:,} given labels; shares of classes as "
+        f"{'among these' if teaching.class_shares == 'given' else 'it predicted them'}"
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.datasets.teaching_record import CLASS_SHARES
 from agnncert.divisions.named import defence_names
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.measures import MEASURES
@@ -156,6 +157,7 @@ class TrainSettings(DefenceSettings):
     references: bool = True  # whether to train the models to compare with: undefended, and without edges
     teach: str | None = None  # model of a teacher that labels the training graph: a built-in one
     teachers: int | None = None  # models that the teacher consists of
+    class_shares: str | None = None  # how frequent the teacher takes classes to be: "given" or "predicted"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -166,15 +168,23 @@ class TrainSettings(DefenceSettings):
         checked(self.fit_arguments(), "node")
 
     def _check_teacher(self) -> None:
-        if self.teach is None and self.teachers is not None:
-            raise SettingsError(f"teachers={self.teachers} belongs to --teach: name the model of the teacher.")
+        for name in ("teachers", "class_shares"):
+            if self.teach is None and getattr(self, name) is not None:
+                raise SettingsError(f"{name}={getattr(self, name)} belongs to --teach: name the model of the teacher.")
         if self.teachers is not None and self.teachers < 1:
             raise SettingsError(f"teachers={self.teachers}: expected a whole number from 1 on.")
+        if self.class_shares is not None and self.class_shares not in CLASS_SHARES:
+            raise SettingsError(f'class_shares="{self.class_shares}": {did_you_mean(self.class_shares, CLASS_SHARES)}')
         if self.teach is not None and self.fit.get("protocol") == "transductive":
             raise SettingsError(
                 '--teach and protocol="transductive": test nodes would be seen in training, and what a student has '
                 "memorised about them is no robustness. Leave the protocol out."
             )
+
+    def teaching_arguments(self) -> dict[str, Any]:
+        """Returns the arguments of ``agnncert.teach`` that were asked for."""
+        asked = {"members": self.teachers, "class_shares": self.class_shares}
+        return {name: value for name, value in asked.items() if value is not None}
 
     @property
     def trained_size(self) -> int | None:

@@ -25,7 +25,7 @@ from agnncert.progress import OnProgress
 from agnncert.proving.measures import measured, own_or_any
 from agnncert.recipes import usual_arguments
 from agnncert.study import UNDEFENDED, Prediction, Study, accuracy, advice_if_worse, fit_model, predict
-from agnncert.teaching import MEMBERS, teach
+from agnncert.teaching import teach
 from agnncert.training.settings import SETTINGS, usual_objective
 
 log = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ def _taught(run: _Run) -> CanonicalData:
     taught = teach(
         run.training.data,
         settings.teach,
-        members=settings.teachers or MEMBERS,
+        **settings.teaching_arguments(),
         protocol=settings.fit["protocol"],
         seed=settings.seed,
         checkpoint=run.folder.checkpoint("teacher"),

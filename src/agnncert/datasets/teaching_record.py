@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 from agnncert.errors import SettingsError
 
+ClassShares = Literal["given", "predicted"]  # how frequent a teacher takes classes to be
+CLASS_SHARES = get_args(ClassShares)
 NOTE_BEGINS = "Training data are trusted: a teacher"
 
 
@@ -22,9 +24,11 @@ class Teaching:
         num_edges: Pairs of the training graph that the teacher could read.
         num_given: Training nodes with a label of their own.
         taught_by_class: Taught nodes of each class.
-        accuracy: Share of validation nodes that the teacher gets right.
+        accuracy: Share of validation nodes that the teacher gets right, with the class shares of the given labels.
         accuracy_without_edges: The same of as many models that read no edge; ``None`` if the teacher is such a model.
         seconds: How long the teacher was trained.
+        class_shares: How frequent the teacher took classes to be: "given", as among the given labels, or "predicted",
+            as among its own predictions.
     """
 
     teacher: str
@@ -38,6 +42,7 @@ class Teaching:
     accuracy: float
     accuracy_without_edges: float | None = None
     seconds: float = 0.0
+    class_shares: ClassShares = "given"
 
     @property
     def num_taught(self) -> int:

@@ -100,6 +100,8 @@ def test_an_interrupted_teacher_goes_on_where_it_stopped(tmp_path, monkeypatch, 
     [
         (("--teach", "gcn", "--set", "protocol=transductive"), "is no robustness"),
         (("--set", "teachers=2"), "belongs to --teach"),
+        (("--set", "class_shares=predicted"), "belongs to --teach"),
+        (("--teach", "gcn", "--set", "class_shares=true"), "class_shares"),
         (("--teach", "gcn", "--set", "teachers=0"), "from 1 on"),
         (("--teach", "gnc"), "gcn"),
     ],

@@ -42,6 +42,14 @@ def teachers_that_know_too_much(folder):
     tests.test_a_teacher_that_has_seen_test_nodes_or_another_split_is_refused()
 
 
+def shares_of_classes(folder):
+    tests.test_predicted_shares_make_more_taught_labels_right_where_classes_are_unequal(0.2)
+
+
+def shares_of_the_loss(folder):
+    tests.test_shares_count_relative_to_those_of_the_teachers_loss()
+
+
 def constants(folder):
     test_stacked.test_a_constant_is_certified_also_where_all_classes_are_equally_frequent()
 
@@ -85,6 +93,24 @@ MUTATIONS = {
         'record.get("data", digest) != digest',
         "False",
         teachers_that_know_too_much,
+    ),
+    "class shares are those of the loss": (
+        teaching._with_predicted_shares,
+        "calm * (share / share.sum() / in_loss)",
+        "calm",
+        shares_of_classes,
+    ),
+    "probabilities are taken as they are": (
+        teaching._temperature,
+        "min(temperatures, key=loss)",
+        "1.0",
+        shares_of_classes,
+    ),
+    "every loss is taken for a balanced one": (
+        teaching._shares_in_loss,
+        'if any(record.get("balance_classes") for record in records):',
+        "if True:",
+        shares_of_the_loss,
     ),
     "the teacher reads the whole graph": (
         teaching.teach,
