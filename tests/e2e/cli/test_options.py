@@ -45,7 +45,7 @@ def test_what_runs_code_is_typed_and_not_read_from_a_file(text, tmp_path) -> Non
         read_settings(CertifySettings, "certify", file)
     typed = {text.split(" ")[0]: "mine:Net"}
     assert read_settings(CertifySettings, "certify", file, (), **typed).table() | typed == {
-        "directed": False, "seed": 0, "engine": "fast", "edges_only": False, **typed,
+        "seed": 0, "engine": "fast", "edges_only": False, **typed,
     }  # fmt: skip
 
 
