@@ -15,8 +15,16 @@ from torch_geometric import nn as pyg
 from torch_geometric.utils import add_remaining_self_loops
 
 from agnncert.engine import error_bounds as bound
-from agnncert.engine.bounded_arcs import Arcs
+from agnncert.engine.bounded_arcs import Arcs, Received, Sent
 from agnncert.engine.bounded_attention import AttentionInput, HeadNorms, attention, head_norms
+from agnncert.engine.bounded_blocks import (
+    BLOCK_ROWS,
+    Exchange,
+    RowBlock,
+    evaluate_in_blocks,
+    evaluate_together,
+    row_blocks,
+)
 from agnncert.engine.bounded_rows import BoundedRows, exact_rows
 from agnncert.engine.error_bounds import DOUBLE, UP, Activation, Bounds, Precision, WeightNorms
 from agnncert.engine.features import Features, LazyRows
@@ -53,12 +61,14 @@ class Edges(NamedTuple):
 
     Attributes:
         arcs: The edges.
-        edge_index: The edges as they were given.
+        arcs_without_loops: The same without loops.
+        edge_index: The edges as they were given; none if only some rows are computed.
         values: What they carry, by name, as it was given.
         normalised: For the library's own GCN: the sums that all its layers share.
     """
 
     arcs: Arcs
+    arcs_without_loops: Arcs
     edge_index: Tensor
     values: Mapping[str, Tensor]
     normalised: "GcnSums | None" = None
@@ -88,7 +98,6 @@ class BoundedModel:
         other._heads = self._heads
         return other
 
-    @torch.no_grad()
     def __call__(
         self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
     ) -> BoundedRows:
@@ -103,27 +112,72 @@ class BoundedModel:
         Raises:
             NotBoundedError: The module has a layer that cannot be bounded.
         """
-        rows = FeatureRows(x.features, x.index) if isinstance(x, LazyRows) else FeatureRows(*_all_rows(x))
-        edges = Edges(Arcs.of(edge_index, x.size(0)), edge_index.long(), values)
-        with torch.autocast("cpu", enabled=False):
-            return self._logits(self.model, rows, edges, batch)
+        found: list[BoundedRows] = []
+        self.in_blocks(x, edge_index, values, batch, lambda rows, logits: found.append(logits), block_rows=x.size(0))
+        return found[0]
 
-    def _logits(self, model: Any, x: Input, edges: Edges, batch: Tensor | None) -> BoundedRows:
+    @torch.no_grad()
+    def in_blocks(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        values: Mapping[str, Tensor],
+        batch: Tensor | None,
+        finish: Callable[[Tensor | slice, BoundedRows], None],
+        block_rows: int = BLOCK_ROWS,
+    ) -> None:
+        """Computes logits, some rows at a time, so that hidden layers stay in the processor's cache.
+
+        Args:
+            x: As in a call, like all arguments that follow.
+            edge_index: Edges.
+            values: What the edges carry, by name.
+            batch: Graph task: the graph of every node, ascending.
+            finish: Called with some rows and their logits, until it has seen all rows.
+            block_rows: How many rows are computed at a time. Graphs with at most twice as many are computed as a whole,
+                and so are those whose edges carry values, those of the graph task, and models with attention.
+
+        Raises:
+            NotBoundedError: The module has a layer that cannot be bounded.
+        """
+        features, index = (x.features, x.index) if isinstance(x, LazyRows) else _all_rows(x)
+        arcs = Arcs.of(edge_index, x.size(0))
+        is_whole = batch is not None or bool(values) or x.size(0) <= 2 * block_rows or not self._works_in_blocks()
+        with torch.autocast("cpu", enabled=False):
+            if is_whole:
+                edges = Edges(arcs, arcs.without_loops, edge_index.long(), values)
+                logits = self._logits(self.model, FeatureRows(features, index), edges, batch)
+                finish(slice(None), evaluate_together(logits))
+                return
+            no_edges = edge_index[:, :0].long()
+
+            def begin(block: RowBlock) -> Exchange:
+                edges = Edges(block.arcs, block.arcs_without_loops, no_edges, {})
+                return self._logits(self.model, FeatureRows(features, index[block.rows]), edges, None)
+
+            evaluate_in_blocks(row_blocks(arcs, block_rows), begin, finish)
+
+    def _works_in_blocks(self) -> bool:
+        """Tells whether each row reads nothing of the others but what they send."""
+        layers = [layer for layer in self.model.modules() if isinstance(layer, pyg.MessagePassing)]
+        return type(self.model) is not Fallback and all(type(layer) in _SENDING for layer in layers)
+
+    def _logits(self, model: Any, x: Input, edges: Edges, batch: Tensor | None) -> Exchange:
         if isinstance(model, gnn.GNN):
-            return self._own_stack(model, x, edges, batch)
+            return (yield from self._own_stack(model, x, edges, batch))
         if batch is not None:
             raise NotBoundedError(type(model).__name__)
         if type(model) in (pyg.GCN, pyg.GraphSAGE, pyg.GIN, pyg.GAT):
-            return self._pyg_stack(model, x, edges)
+            return (yield from self._pyg_stack(model, x, edges))
         if type(model) is Fallback:
-            return self._fallback(model, x, edges)
+            return (yield from self._fallback(model, x, edges))
         if isinstance(model, pyg.MessagePassing):
-            return self._convolution(model, x, edges, is_output=True)
+            return (yield from self._convolution(model, x, edges, is_output=True))
         return self._layer(model, x, is_output=True)
 
     # Stacks of layers
 
-    def _own_stack(self, model: Any, x: Input, edges: Edges, batch: Tensor | None) -> BoundedRows:
+    def _own_stack(self, model: Any, x: Input, edges: Edges, batch: Tensor | None) -> Exchange:
         """Follows ``GNN.logits``."""
         if "scaling" in model._modules:
             x = self._scaled(model.scaling, x)
@@ -135,24 +189,28 @@ class BoundedModel:
         outputs = []
         for k, layer in enumerate(model.convs):
             is_output = model.lin is None and k == len(model.convs) - 1
-            out = self._convolution(layer, x, edges, is_output)
+            convolution = self._convolution(layer, x, edges, is_output)
+            before = self._rows(x) if model.residual else None
+            del x  # while other rows are computed, it would take memory
+            out = yield from convolution
             if k < len(model.norms):
                 out = self._activation(model.act, self._layer(model.norms[k], out))
-            x = self._added(self._rows(x), out) if model.residual else out
-            outputs.append(x)
+            x = out if before is None else self._added(before, out)
+            if model.jump is not None:
+                outputs.append(x)
         if model.jump is not None:
             x = self._jump(model.jump, outputs)
         if batch is not None:
             x = self._readout(model.config["readout"], self._rows(x), batch)
         return self._rows(x) if model.lin is None else self._linear(model.lin, x, is_output=True)
 
-    def _pyg_stack(self, model: Any, x: Input, edges: Edges) -> BoundedRows:
+    def _pyg_stack(self, model: Any, x: Input, edges: Edges) -> Exchange:
         """Follows ``BasicGNN.forward``."""
         outputs = []
         has_jump = hasattr(model, "jk")
         for k, (layer, norm) in enumerate(zip(model.convs, model.norms, strict=True)):
             is_output = k == model.num_layers - 1 and not has_jump and not hasattr(model, "lin")
-            x = self._convolution(layer, x, edges, is_output)
+            x = yield from self._convolution(layer, x, edges, is_output)
             if k < model.num_layers - 1 or model.jk_mode is not None:
                 x = self._norm_and_activation(model, norm, x)
                 outputs.append(x)
@@ -179,7 +237,7 @@ class BoundedModel:
             x = self._norm_and_activation(model, norm, x)
         return self._linear(model.lins[last], x, is_output) if model.plain_last else self._rows(x)
 
-    def _fallback(self, model: Any, x: Input, edges: Edges) -> BoundedRows:
+    def _fallback(self, model: Any, x: Input, edges: Edges) -> Exchange:
         """Follows ``Fallback.forward``."""
         if not isinstance(x, FeatureRows):
             raise NotBoundedError("Fallback")
@@ -188,9 +246,9 @@ class BoundedModel:
         is_reached = torch.zeros(edges.arcs.num_rows, dtype=torch.bool)
         is_reached[head[source != head]] = True
         nothing = edges.edge_index[:, :0]
-        no_edges = Edges(Arcs.of(nothing, edges.arcs.num_rows), nothing, {})
-        alone = self._logits(model.without_edges, x, no_edges, None)
-        along = self._logits(model.model, x, edges._replace(values=values), None)
+        no_arcs = Arcs.of(nothing, edges.arcs.num_rows)
+        alone = yield from self._logits(model.without_edges, x, Edges(no_arcs, no_arcs, nothing, {}), None)
+        along = yield from self._logits(model.model, x, edges._replace(values=values), None)
         size = torch.where(is_reached, along.bounds.size, alone.bounds.size)
         error = torch.where(is_reached, along.bounds.error, alone.bounds.error)
         return BoundedRows(torch.where(is_reached[:, None], along.values, alone.values), Bounds(size, error))
@@ -226,9 +284,8 @@ class BoundedModel:
         return self._with_bias(layer.bias, projected, is_output)
 
     def _with_bias(self, bias: Tensor, rows: BoundedRows, is_output: bool) -> BoundedRows:
-        values = rows.values + bias
         bounds = bound.after_bias(rows.bounds, self._length(bias, is_output), _width(rows, is_output), self.precision)
-        return self._observed(values, bounds, is_output)
+        return BoundedRows(rows.values.add_(bias), bounds)
 
     def _product(self, weight: Tensor, x: Input, is_output: bool) -> BoundedRows:
         """Returns the product of rows with a weight."""
@@ -236,7 +293,8 @@ class BoundedModel:
         if isinstance(x, FeatureRows):
             return x.features.bounded_projection(x.rows, weight, norms, self.precision)
         values = F.linear(x.values, self._as_precise(weight))
-        return self._observed(values, bound.after_linear(x.bounds, x.width, norms, self.precision), is_output)
+        bounds = bound.after_linear(self._observed(x), x.width, norms, self.precision)
+        return BoundedRows(values, bounds)
 
     def _as_precise(self, weight: Tensor) -> Tensor:
         """Returns a weight in the precision's type. Smaller operands are converted by the operations themselves."""
@@ -246,9 +304,9 @@ class BoundedModel:
             self._converted[id(weight)] = weight.to(self.precision.dtype)
         return self._converted[id(weight)]
 
-    def _observed(self, values: Tensor, bounds: Bounds, is_output: bool) -> BoundedRows:
-        """Returns rows whose size is also bounded by what was computed. Logits are not looked at again."""
-        return BoundedRows(values, bounds if is_output else bound.observed(bounds, values, self.precision))
+    def _observed(self, rows: BoundedRows) -> Bounds:
+        """Returns the bounds of rows, with sizes that are also bounded by what was computed."""
+        return bound.observed(rows.bounds, rows.values, self.precision)
 
     def _weight_norms(self, weight: Tensor, is_output: bool) -> WeightNorms:
         key = (id(weight), is_output)
@@ -269,7 +327,7 @@ class BoundedModel:
         activation = _activation_of(layer)
         bounds = bound.after_activation(rows.bounds, activation, rows.width, self.precision)
         values = rows.values.clone() if getattr(layer, "inplace", False) else rows.values
-        return self._observed(layer(values), bounds, is_output=False)
+        return BoundedRows(layer(values), bounds)
 
     def _identity(self, layer: Any, x: Input) -> BoundedRows:
         if layer.training and not isinstance(layer, nn.Identity):
@@ -294,7 +352,7 @@ class BoundedModel:
         values = centered / torch.sqrt(variance + layer.eps)
         values = values if weight is None else values * weight
         values = values if bias is None else values + bias
-        return self._observed(values, bounds, is_output=False)
+        return BoundedRows(values, bounds)
 
     def _batch_norm(self, layer: Any, x: Input) -> BoundedRows:
         rows = self._rows(x)
@@ -306,10 +364,10 @@ class BoundedModel:
         shift = vector_norm(factor * norm.running_mean.double(), is_output=False)
         shift += self._length(norm.bias, is_output=False)
         largest = vector_norm(factor, is_output=True)
-        bounds = bound.after_affine(rows.bounds, largest * UP, shift * UP, rows.width, self.precision)
+        bounds = bound.after_affine(self._observed(rows), largest * UP, shift * UP, rows.width, self.precision)
         values = (rows.values - norm.running_mean) * factor.to(self.precision.dtype)
         values = values if norm.bias is None else values + norm.bias
-        return self._observed(values, bounds, is_output=False)
+        return BoundedRows(values, bounds)
 
     def _scaled(self, layer: Any, x: Input) -> BoundedRows:
         """Evaluates ``Scaling``, which comes first, so that each entry of its output has a small relative error."""
@@ -326,8 +384,8 @@ class BoundedModel:
     # Layers joined
 
     def _added(self, left: BoundedRows, right: BoundedRows) -> BoundedRows:
-        bounds = bound.after_sum([left.bounds, right.bounds], 1, left.width, self.precision)
-        return self._observed(left.values + right.values, bounds, is_output=False)
+        bounds = bound.after_sum([left.bounds, right.bounds], self.precision.unit, left.width, self.precision)
+        return BoundedRows(left.values + right.values, bounds)
 
     def _jump(self, mode: str, outputs: list[Any]) -> BoundedRows:
         rows = [self._rows(output) for output in outputs]
@@ -336,35 +394,39 @@ class BoundedModel:
             return rows[-1]
         if mode == "cat":
             return BoundedRows(torch.cat([output.values for output in rows], dim=-1), bounds)
-        values = torch.stack([output.values for output in rows]).amax(dim=0)
-        return self._observed(values, bounds, is_output=False)
+        return BoundedRows(torch.stack([output.values for output in rows]).amax(dim=0), bounds)
 
     def _readout(self, name: str, rows: BoundedRows, batch: Tensor) -> BoundedRows:
         count = torch.bincount(batch)
         starts = torch.cumsum(count, 0) - count
         values = gnn.READOUTS[name](rows.values, batch)
         members = torch.arange(len(batch))
-        size, error = rows.bounds
+        size, error = self._observed(rows)
         if name == "max":
             squares = F.embedding_bag(members, torch.stack([size, error], dim=1).square(), starts, mode="sum")
             root = squares.sqrt() * UP
-            return self._observed(values, Bounds(root[:, 0], root[:, 1]), is_output=False)
+            return BoundedRows(values, Bounds(root[:, 0], root[:, 1]))
         total = F.embedding_bag(members, torch.stack([size, error], dim=1), starts, mode="sum") * UP
         if name == "mean":
             total = total / count[:, None]
-        bounds = bound.after_readout(Bounds(total[:, 0], total[:, 1]), count, rows.width, self.precision)
-        return self._observed(values, bounds, is_output=False)
+        return BoundedRows(
+            values, bound.after_readout(Bounds(total[:, 0], total[:, 1]), count, rows.width, self.precision)
+        )
 
     # Layers that send messages
 
-    def _convolution(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> BoundedRows:
+    def _convolution(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> Exchange:
         """Evaluates a layer of a stack."""
         if type(layer) is pyg.GCNConv:
-            return self._gcn(layer, x, edges, is_output)
+            sums, sent, width = self._gcn_begun(layer, x, edges, is_output)
+            del x  # while other rows are computed, it would take memory
+            received = yield sent
+            del sent
+            return self._gcn_ended(layer, sums, received, width, is_output)
         if type(layer) in (pyg.SAGEConv, gnn.ProjectedSAGEConv):
-            return self._sage(layer, x, edges, is_output)
+            return (yield from self._sage(layer, x, edges, is_output))
         if type(layer) in (pyg.GINConv, gnn.ProjectedGINConv):
-            return self._gin(layer, x, edges, is_output)
+            return (yield from self._gin(layer, x, edges, is_output))
         if type(layer) is gnn.RelationalConv:
             return self._relational(layer, x, edges, is_output)
         if type(layer) is pyg.GATConv:
@@ -373,7 +435,8 @@ class BoundedModel:
             raise NotBoundedError(type(layer).__name__)
         return self._layer(layer, x, is_output)
 
-    def _gcn(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> BoundedRows:
+    def _gcn_begun(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> tuple["GcnSums", Sent, int]:
+        """Returns the sums of a layer, what its rows send, and the number of entries of a row."""
         _require(type(layer.aggr_module) is pyg.SumAggregation, "GCNConv")
         sums = edges.normalised
         if layer.normalize:
@@ -382,54 +445,62 @@ class BoundedModel:
         _require(sums is not None, "GCNConv(normalize=False)")
         assert sums is not None
         projected = self._product(layer.lin.weight, x, is_output)
+        return sums, sums.sent(projected), _width(projected, is_output)
+
+    def _gcn_ended(self, layer: Any, sums: "GcnSums", received: Received, width: int, is_output: bool) -> BoundedRows:
+        """Returns the rows of a layer from what all rows sent."""
+        values = sums.total(received)
+        values = values if layer.bias is None else values.add_(layer.bias)
         bias = self._length(layer.bias, is_output)
-        values = sums.total(projected.values)
-        values = values if layer.bias is None else values + layer.bias
-        parts = [sums.spread(projected.bounds), _constant(bias, projected.bounds)]
-        bounds = bound.after_sum(parts, sums.operations, _width(projected, is_output), self.precision)
+        bounds = bound.after_sum([sums.spread(received)], sums.relative, width, self.precision, bias)
         if sums.is_unbounded is not None:
             bounds = bounds._replace(error=bounds.error.masked_fill(sums.is_unbounded, torch.inf))
-        return self._observed(values, bounds, is_output)
+        return BoundedRows(values, bounds)
 
     def _gcn_sums(self, edges: Edges, add_loops: bool) -> "GcnSums":
         """Returns what ``gcn_norm`` divides by, computed in float64."""
         weight = edges.values.get("edge_weight")
-        if weight is not None:
-            _require(weight.dim() == 1, "GCNConv with several weights for each edge")
-        return GcnSums.of(edges.edge_index, weight, edges.arcs.num_rows, add_loops, self.precision)
+        if weight is None:
+            arcs = edges.arcs_without_loops if add_loops else edges.arcs
+            return GcnSums.without_weights(arcs, add_loops, self.precision)
+        _require(weight.dim() == 1, "GCNConv with several weights for each edge")
+        return GcnSums.with_weights(edges.edge_index, weight, edges.arcs.num_rows, add_loops, self.precision)
 
-    def _sage(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> BoundedRows:
+    def _sage(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> Exchange:
         is_plain = not layer.normalize and not layer.project and type(layer.aggr_module) is pyg.MeanAggregation
         _require(is_plain, "SAGEConv")
         arcs = edges.arcs
         sent = self._product(layer.lin_l.weight, x, is_output)
+        _, everyone = yield Sent.of(sent.values, sent.bounds)
         divisor = arcs.degree.clamp(min=1)
-        values = arcs.total(sent.values) / divisor[:, None].to(self.precision.dtype)
-        parts = [bound.scaled(arcs.spread(sent.bounds), 1 / divisor.double())]
+        values = arcs.total(everyone.values).div_(divisor[:, None])
+        parts = [bound.scaled(arcs.spread(everyone.bounds), 1 / divisor.double())]
         if layer.lin_l.bias is not None:
-            values = values + layer.lin_l.bias
-            parts.append(_constant(self._length(layer.lin_l.bias, is_output), sent.bounds))
+            values = values.add_(layer.lin_l.bias)
         if layer.root_weight:
             own = self._linear(layer.lin_r, x, is_output)
-            values = values + own.values
+            values = values.add_(own.values)
             parts.append(own.bounds)
-        bounds = bound.after_sum(parts, arcs.degree + 7, _width(sent, is_output), self.precision)
-        return self._observed(values, bounds, is_output)
+        bias = self._length(layer.lin_l.bias, is_output)
+        width = _width(sent, is_output)
+        bounds = bound.after_sum(parts, arcs.relative(7, self.precision), width, self.precision, bias)
+        return BoundedRows(values, bounds)
 
-    def _gin(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> BoundedRows:
+    def _gin(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> Exchange:
         _require(type(layer.aggr_module) is pyg.SumAggregation, "GINConv")
         arcs = edges.arcs
         first, rest = _first_linear(layer.nn)
         rows = self._rows(x) if first is None else self._product(first.weight, x, is_output=False)
+        _, everyone = yield Sent.of(rows.values, rows.bounds)
         factor = 1 + layer.eps.double()
-        values = arcs.total(rows.values) + factor.to(self.precision.dtype) * rows.values
-        parts = [arcs.spread(rows.bounds), bound.scaled(rows.bounds, float(factor.abs()) * UP)]
+        values = arcs.total(everyone.values).addcmul_(factor.to(self.precision.dtype), rows.values)
+        parts = [arcs.spread(everyone.bounds), bound.scaled(rows.bounds, float(factor.abs()) * UP)]
+        bias = 0.0
         if first is not None and first.bias is not None:
-            values = values + first.bias
-            parts.append(_constant(self._length(first.bias, is_output=False), rows.bounds))
-        bounds = bound.after_sum(parts, arcs.degree + 7, rows.width, self.precision)
-        out = self._observed(values, bounds, is_output=False)
-        return rest(self, out, is_output)
+            values = values.add_(first.bias)
+            bias = self._length(first.bias, is_output=False)
+        bounds = bound.after_sum(parts, arcs.relative(7, self.precision), rows.width, self.precision, bias)
+        return rest(self, BoundedRows(values, bounds), is_output)
 
     def _relational(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> BoundedRows:
         arcs = edges.arcs
@@ -445,11 +516,11 @@ class BoundedModel:
             sent = self._product(relation.weight, x, is_output)
             weight = share[:, column].contiguous()
             values = values + arcs.total(sent.values, weight.to(self.precision.dtype))
-            parts.append(arcs.spread(sent.bounds, weight.abs() * UP))
-        operations = 2 * arcs.degree + len(layer.relations) + 8
-        bounds = bound.after_sum(parts, operations, _width(out, is_output), self.precision)
+            parts.append(arcs.spread(Sent.of(sent.values, sent.bounds).bounds, weight.abs() * UP))
+        relative = bound.gamma(2 * arcs.degree + len(layer.relations) + 8, self.precision)
+        bounds = bound.after_sum(parts, relative, _width(out, is_output), self.precision)
         bounds = bounds._replace(error=bounds.error.masked_fill(is_small, torch.inf))
-        return self._observed(values, bounds, is_output)
+        return BoundedRows(values, bounds)
 
     def _attention(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> BoundedRows:
         """Evaluates attention. Its bounds grow too fast to say anything in float32."""
@@ -474,8 +545,8 @@ class GcnSums(NamedTuple):
         arcs: The edges, with loops if they have weights.
         scale: Where no edge has a weight: one over the root of the in-degree of each row, loop included, float64.
         has_loops: Where no edge has a weight: whether each row also gets what it sends itself.
-        weight: Else the weight of each edge, float64.
-        operations: How many operations any term of a sum goes through.
+        weight: Else the weight of each edge, divided by both roots, float64.
+        relative: ``gamma`` of how many operations any term of a sum goes through.
         dtype: Type of the rows.
         is_unbounded: Rows whose sums are not bounded, because a weight is negative, tiny or huge; ``None`` if there are
             none. In-degrees are sums of weights.
@@ -485,22 +556,28 @@ class GcnSums(NamedTuple):
     scale: Tensor
     has_loops: bool
     weight: Tensor | None
-    operations: Tensor
+    relative: Tensor
     dtype: torch.dtype
     is_unbounded: Tensor | None = None
 
     @classmethod
-    def of(
-        cls, edge_index: Tensor, edge_weight: Tensor | None, num_rows: int, add_loops: bool, precision: Precision
+    def without_weights(cls, arcs: Arcs, add_loops: bool, precision: Precision) -> "GcnSums":
+        """Follows ``gcn_norm``.
+
+        Args:
+            arcs: The edges, without loops if loops are added.
+            add_loops: Whether each row also gets what it sends itself.
+            precision: How sums are rounded.
+        """
+        degree = arcs.degree + 1 if add_loops else arcs.degree
+        scale = torch.where(degree > 0, degree.double().rsqrt(), 0.0)
+        return cls(arcs, scale, add_loops, None, arcs.relative(13, precision), precision.dtype)
+
+    @classmethod
+    def with_weights(
+        cls, edge_index: Tensor, edge_weight: Tensor, num_rows: int, add_loops: bool, precision: Precision
     ) -> "GcnSums":
         """Follows ``gcn_norm``."""
-        if edge_weight is None:
-            if add_loops and bool((edge_index[0] == edge_index[1]).any()):
-                edge_index = edge_index[:, edge_index[0] != edge_index[1]]
-            arcs = Arcs.of(edge_index, num_rows)
-            degree = arcs.degree + (1 if add_loops else 0)
-            scale = torch.where(degree > 0, degree.double().rsqrt(), 0.0)
-            return cls(arcs, scale, add_loops, None, degree + 12, precision.dtype)
         weight = edge_weight.double()
         if add_loops:
             edge_index, weight = add_remaining_self_loops(edge_index, weight, 1.0, num_rows)
@@ -511,28 +588,33 @@ class GcnSums(NamedTuple):
         scale = torch.where(total > 0, total.rsqrt(), 0.0)
         weight = scale[arcs.source] * weight * scale[arcs.head]
         # In-degrees are sums in float64. Where all is in float64, they are as wrong as any sum of their terms.
-        operations = arcs.degree + arcs.most + 14
-        return cls(arcs, scale, False, weight, operations, precision.dtype, is_unbounded)
+        relative = arcs.relative(arcs.most + 14, precision)
+        return cls(arcs, scale, False, weight, relative, precision.dtype, is_unbounded)
 
-    def total(self, rows: Tensor) -> Tensor:
+    def sent(self, projected: BoundedRows) -> Sent:
+        """Returns what rows send. The projected rows are written to."""
+        if self.weight is not None:
+            return Sent.of(projected.values, projected.bounds)
+        return Sent.of(projected.values.mul_(self._scale_of_values()), projected.bounds, self.scale * UP)
+
+    def total(self, received: Received) -> Tensor:
         """Returns the sums of rows."""
         if self.weight is not None:
-            return self.arcs.total(rows, self.weight.to(self.dtype))
-        scale = self.scale[:, None].to(self.dtype)
-        sums = self.arcs.total(rows * scale) * scale
-        if not self.has_loops:
-            return sums
-        return sums.addcmul_(rows, (self.scale * self.scale)[:, None].to(self.dtype))
+            return self.arcs.total(received.all.values, self.weight.to(self.dtype))
+        sums = self.arcs.total(received.all.values)
+        if self.has_loops:
+            sums.add_(received.own.values)
+        return sums.mul_(self._scale_of_values())
 
-    def spread(self, bounds: Bounds) -> Bounds:
+    def spread(self, received: Received) -> Bounds:
         """Returns the sums of bounds."""
         if self.weight is not None:
-            return self.arcs.spread(bounds, self.weight * UP)
-        sums = bound.scaled(self.arcs.spread(bound.scaled(bounds, self.scale)), self.scale)
-        if not self.has_loops:
-            return sums
-        own = bound.scaled(bounds, self.scale * self.scale)
-        return Bounds((sums.size + own.size) * UP, (sums.error + own.error) * UP)
+            return self.arcs.spread(received.all.bounds, self.weight * UP)
+        own = received.own.bounds if self.has_loops else None
+        return bound.scaled(self.arcs.spread(received.all.bounds, own=own), self.scale)
+
+    def _scale_of_values(self) -> Tensor:
+        return self.scale[:, None].to(self.dtype)
 
 
 def _reached_by_odd_weights(arcs: Arcs, weight: Tensor) -> Tensor | None:
@@ -559,11 +641,6 @@ def _require(condition: bool, name: str) -> None:
 def _width(rows: BoundedRows, is_output: bool) -> int:
     """Returns the number of entries whose errors add up in the norm that is used."""
     return 1 if is_output else rows.width
-
-
-def _constant(length: float, like: Bounds) -> Bounds:
-    """Returns the bounds of a vector that is given exactly, for each row."""
-    return Bounds(torch.full_like(like.size, length), torch.zeros_like(like.error))
 
 
 Rest = Callable[[BoundedModel, BoundedRows, bool], BoundedRows]
@@ -594,6 +671,9 @@ def _activation_of(layer: Any) -> Activation:
         return bound.TANH
     raise NotBoundedError(kind.__name__)
 
+
+# Layers in which a row reads nothing of the others but what they send.
+_SENDING = {pyg.GCNConv, pyg.SAGEConv, gnn.ProjectedSAGEConv, pyg.GINConv, gnn.ProjectedGINConv}
 
 _OF_ROWS: dict[type, Callable[[BoundedModel, Any, Input], BoundedRows]] = {
     nn.Identity: BoundedModel._identity,

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from agnncert.engine.error_bounds import DOUBLE, UP, Bounds, Precision, WeightNorms, after_linear, after_rounding
 
-ROWS_AT_A_TIME = 2**14  # rows that are turned into float64 together
+NUMBERS_AT_A_TIME = 2**17  # numbers that are turned into float64 together: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,7 @@ def project_rows(x: Tensor, compressed: Tensor | None, weight: Tensor, norms: We
     factor = weight.detach().double().t().contiguous()
     terms: Tensor | float = x.size(1)
     if compressed is None:
-        blocks = [_product(block, factor) for block in torch.split(x, ROWS_AT_A_TIME)]
-        product, length = (torch.cat(parts) for parts in zip(*blocks, strict=True))
+        product, length = _product(x, factor)
     else:
         product, length, terms = _sparse_product(compressed, factor)
     lost = math.sqrt(x.size(1)) * DOUBLE.tiny
@@ -96,10 +95,17 @@ def rounded_rows(rows: BoundedRows, norms: WeightNorms, precision: Precision) ->
     return BoundedRows(rows.values.to(precision.dtype), after_rounding(rows.bounds, norms.outputs, precision))
 
 
-def _product(block: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the product of some rows with a matrix, and the norms of the rows."""
-    rows = block.double()
-    return rows @ factor, rows.norm(dim=1)
+def _product(x: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the product of rows with a matrix, and the norms of the rows, in float64."""
+    product = torch.empty(x.size(0), factor.size(1), dtype=torch.float64)
+    length = torch.empty(x.size(0), dtype=torch.float64)
+    step = max(1, NUMBERS_AT_A_TIME // max(1, x.size(1)))
+    for first in range(0, x.size(0), step):
+        some = slice(first, first + step)
+        rows = x[some].double()
+        torch.mm(rows, factor, out=product[some])
+        torch.linalg.vector_norm(rows, dim=1, out=length[some])
+    return product, length
 
 
 def _sparse_product(compressed: Tensor, factor: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,7 +8,7 @@ Two numbers go along with each row h of a layer, both in float64:
 Norms are Euclidean, and maximum norms in the layer that returns logits. Every function takes the bounds of its input
 and returns those of its output. ``docs/proofs.md`` proves each of them from the standard model of rounding: a sum,
 product, quotient or root is the exact one times 1 + d, with d at most ``unit``, plus t, with t at most ``tiny``. A sum
-of k products in any order then errs by at most ``gamma(k)`` times the sum of their absolute values, plus ``2 k tiny``.
+of k products in any order then errs by at most ``gamma(k)`` times the sum of their absolute values, plus ``4 k tiny``.
 The last term also covers machines that take subnormal numbers for zero.
 
 A bound that is infinite or NaN decides nothing. It is returned where a number might overflow.
@@ -16,7 +16,7 @@ A bound that is infinite or NaN decides nothing. It is returned where a number m
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import torch
 from torch import Tensor
@@ -84,24 +84,34 @@ class WeightNorms(NamedTuple):
     is_maximum: bool
 
 
-def gamma(terms: Tensor | float, precision: Precision) -> Tensor:
+@overload
+def gamma(terms: Tensor, precision: Precision) -> Tensor: ...
+@overload
+def gamma(terms: float, precision: Precision) -> float: ...
+def gamma(terms: Tensor | float, precision: Precision) -> Tensor | float:
     """Returns the relative error of a sum of k products, ``k u / (1 - k u)``; infinite if k is beyond the theory."""
-    count = torch.as_tensor(terms, dtype=torch.float64)
-    product = count * precision.unit
-    is_small = (product < 0.5) & (count <= MOST_TERMS)
-    return torch.where(is_small, product / (1 - product) * UP, torch.inf)
+    if not isinstance(terms, Tensor):
+        product = terms * precision.unit
+        return product / (1 - product) * UP if product < 0.5 and terms <= MOST_TERMS else math.inf
+    products = terms.double() * precision.unit
+    is_small = (products < 0.5) & (terms <= MOST_TERMS)
+    return torch.where(is_small, products / (1 - products) * UP, torch.inf)
 
 
 def _finished(size: Tensor, error: Tensor, largest: Tensor, precision: Precision) -> Bounds:
-    """Returns bounds rounded up; nothing is bounded where a number in between may reach ``largest`` and overflow."""
-    error = torch.where(largest < precision.huge, error, torch.inf)
-    return Bounds(size * UP, error * UP)
+    """Returns bounds rounded up; nothing is bounded where a number in between may reach ``largest`` and overflow.
+
+    The tensors of size and error are written to.
+    """
+    # Comparisons with NaN are false.
+    if largest.numel() and not float(largest.amax()) < precision.huge:
+        error = torch.where(largest < precision.huge, error, torch.inf)
+    return Bounds(size.mul_(UP), error.mul_(UP))
 
 
-def _underflow(operations: Tensor | float, width: int, precision: Precision) -> Tensor:
+def _underflow(operations: float, width: int, precision: Precision) -> float:
     """Returns the norm of a row of errors that come from results that are taken for zero."""
-    count = torch.as_tensor(operations, dtype=torch.float64)
-    return 2 * count * math.sqrt(width) * precision.tiny
+    return 4 * operations * math.sqrt(width) * precision.tiny
 
 
 def after_linear(bounds: Bounds, terms: Tensor | float, norms: WeightNorms, precision: Precision) -> Bounds:
@@ -113,43 +123,50 @@ def after_linear(bounds: Bounds, terms: Tensor | float, norms: WeightNorms, prec
         norms: The norms of the weight.
         precision: How the product is rounded.
     """
-    largest = norms.absolute * bounds.computed
-    local = gamma(terms, precision) * largest
+    largest = bounds.computed.mul_(norms.absolute)
+    error = (bounds.error * norms.signed).add_(largest * gamma(terms, precision))
     # A weight that is subnormal may be taken for zero.
-    lost = math.sqrt(norms.inputs * norms.outputs) * precision.tiny * bounds.computed
-    lost = lost + _underflow(terms, norms.outputs, precision)
-    return _finished(norms.signed * bounds.size, norms.signed * bounds.error + local + lost, largest, precision)
+    lost = math.sqrt(norms.inputs * norms.outputs) * precision.tiny
+    error.add_(bounds.computed, alpha=lost).add_(_underflow(norms.inputs, norms.outputs, precision))
+    return _finished(bounds.size * norms.signed, error, largest, precision)
 
 
 def after_rounding(product: Bounds, width: int, precision: Precision) -> Bounds:
     """Returns the bounds of numbers of a higher precision that are rounded once."""
-    local = precision.unit * product.computed + _underflow(1, width, precision)
-    return _finished(product.size, product.error + local, product.computed, precision)
+    largest = product.computed
+    error = torch.add(product.error, largest, alpha=precision.unit).add_(_underflow(1, width, precision))
+    return _finished(product.size.clone(), error, largest, precision)
 
 
 def after_bias(bounds: Bounds, bias: float, width: int, precision: Precision) -> Bounds:
     """Returns the bounds of rows to which a bias with this norm is added."""
-    largest = bounds.computed + bias
-    local = precision.unit * largest + _underflow(1, width, precision)
-    return _finished(bounds.size + bias, bounds.error + local, largest, precision)
+    return after_sum([bounds], precision.unit, width, precision, bias)
 
 
-def after_sum(parts: list[Bounds], operations: Tensor | float, width: int, precision: Precision) -> Bounds:
+def after_sum(
+    parts: list[Bounds], relative: Tensor | float, width: int, precision: Precision, constant: float = 0.0
+) -> Bounds:
     """Returns the bounds of a sum of rows.
 
     Each part already is a weighted sum with exact weights: ``sum(weight * size)`` and ``sum(weight * error)``.
 
     Args:
         parts: The bounds of the parts.
-        operations: How many operations any term goes through: those that make its weight, its product, and all sums.
+        relative: ``gamma`` of how many operations any term goes through: those that make its weight, its product, and
+            all sums.
         width: Number of entries of a row.
         precision: How the sums are rounded.
+        constant: Norm of a vector that is added to every row, and given exactly.
     """
-    size = torch.stack([part.size for part in parts]).sum(dim=0)
-    error = torch.stack([part.error for part in parts]).sum(dim=0)
+    size = parts[0].size + constant
+    error = parts[0].error.clone()
+    for part in parts[1:]:
+        size.add_(part.size)
+        error.add_(part.error)
     largest = size + error
-    local = gamma(operations, precision) * largest + _underflow(operations, width, precision)
-    return _finished(size, error + local, largest, precision)
+    # More terms than this are not bounded anyway. Each goes through fewer than 16 products and quotients.
+    error.add_(largest * relative).add_(_underflow(16 * MOST_TERMS, width, precision))
+    return _finished(size, error, largest, precision)
 
 
 def scaled(bounds: Bounds, factor: Tensor | float) -> Bounds:
@@ -173,10 +190,11 @@ def observed(bounds: Bounds, values: Tensor, precision: Precision) -> Bounds:
         precision: How they, and their norms here, are rounded.
     """
     width = values.size(1)
-    norm = torch.linalg.vector_norm(values, dim=1).double() * (1 + 2 * (width + 8) * precision.unit)
+    norm = torch.linalg.vector_norm(values, dim=1).double()
+    seen = torch.add(bounds.error, norm, alpha=1 + 2 * (width + 8) * precision.unit)
     # Squares of small numbers are taken for zero.
-    norm = norm + math.sqrt(2 * width * precision.tiny)
-    return Bounds(torch.minimum(bounds.size, (norm + bounds.error) * UP), bounds.error)
+    seen.add_(math.sqrt(2 * width * precision.tiny)).mul_(UP)
+    return Bounds(torch.minimum(bounds.size, seen), bounds.error)
 
 
 @dataclass(frozen=True)
@@ -206,8 +224,8 @@ def after_activation(bounds: Bounds, activation: Activation, width: int, precisi
     if activation == RELU:  # which rounds nothing
         return bounds
     local = activation.units * precision.unit * bounds.computed
-    local = local + activation.absolute_units * precision.unit * math.sqrt(width) + _underflow(4, width, precision)
-    return _finished(bounds.size, activation.slope * bounds.error + local, bounds.computed, precision)
+    local = local + (activation.absolute_units * precision.unit * math.sqrt(width) + _underflow(4, width, precision))
+    return _finished(bounds.size.clone(), activation.slope * bounds.error + local, bounds.computed, precision)
 
 
 def after_affine(bounds: Bounds, factor: float, shift: float, width: int, precision: Precision) -> Bounds:
@@ -304,6 +322,4 @@ def after_readout(bounds: Bounds, count: Tensor, width: int, precision: Precisio
         width: Number of entries of a row.
         precision: How it is rounded.
     """
-    largest = bounds.computed
-    local = gamma(count + 2, precision) * bounds.computed + _underflow(count + 2, width, precision)
-    return _finished(bounds.size, bounds.error + local, largest, precision)
+    return after_sum([bounds], gamma(count + 2, precision), width, precision)

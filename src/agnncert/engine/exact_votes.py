@@ -4,7 +4,7 @@ A class leads in exact arithmetic if its computed lead is more than twice the bo
 tried in float32, then for the rows that are left in float64. A row that neither decides is unstable.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -19,19 +19,25 @@ from agnncert.engine.features import LazyRows
 from agnncert.graphs.graph import CanonicalGraph
 
 Rounding = Literal["float32", "float64", "watched"]
-UNSTABLE, BY_FLOAT32, BY_FLOAT64 = 0, 1, 2
+UNSTABLE, BY_FLOAT32, BY_FLOAT64, LEFT = 0, 1, 2, 3
+ROWS_IN_DOUBLE = 2**15  # rows that float64 decides together
 
 
 class Decisions(NamedTuple):
     """Votes, and what decided each.
 
     Attributes:
-        vote: Class of each row.
-        by: ``BY_FLOAT32``, ``BY_FLOAT64``, or ``UNSTABLE``.
+        vote: Class of each row, int16.
+        by: ``BY_FLOAT32``, ``BY_FLOAT64``, or ``UNSTABLE``; in between, ``LEFT`` where float64 has yet to decide.
     """
 
     vote: Tensor
     by: Tensor
+
+    @classmethod
+    def concatenate(cls, parts: "Sequence[Decisions]") -> "Decisions":
+        """Joins votes one after the other."""
+        return cls(torch.cat([part.vote for part in parts]), torch.cat([part.by for part in parts]))
 
 
 class Inputs(NamedTuple):
@@ -78,7 +84,7 @@ def _can_bound(bound_model: ModelAdapter, graph: CanonicalGraph, precision: Prec
     batch = torch.zeros(1, dtype=torch.int64) if bound_model.task == "graph" else None
     inputs = _converted(bound_model, Inputs(graph.x[:1].to(bound_model.dtype), edge_index, values, batch))
     try:
-        _bounded(bound_model, precision)(*inputs)
+        bounded(bound_model, precision)(*inputs)
     except NotBoundedError:
         return False
     return True
@@ -96,17 +102,55 @@ def decide(
 
     The arguments are those of ``predict``. A lead must exceed the tolerance in addition to the bound.
     """
-    inputs = _converted(bound_model, Inputs(x, edge_index, values, batch))
+    inputs = Inputs(x, edge_index, values, batch)
+    return decide_rest(bound_model, tolerance, decide_at_first(bound_model, tolerance, inputs), inputs)
+
+
+def decide_at_first(bound_model: ModelAdapter, tolerance: float, inputs: Inputs) -> Decisions:
+    """Returns the votes of a model whose rounding is bounded, some of them ``LEFT`` to float64.
+
+    Args:
+        bound_model: The model.
+        tolerance: As in :func:`decide`.
+        inputs: What it is called on.
+    """
+    inputs = _converted(bound_model, inputs)
     margin = _Margin(tolerance, bound_model.strictness)
-    if bound_model.rounding == "float64" or not _is_single_precision_plain():
-        return margin.in_double(_bounded(bound_model, DOUBLE)(*inputs))
-    decisions, left = margin.in_single(_bounded(bound_model, SINGLE)(*inputs))
-    if not bool(left.any()):
+    num_rows = inputs.x.size(0) if inputs.batch is None else int(inputs.batch[-1]) + 1
+    decisions = Decisions(torch.empty(num_rows, dtype=torch.int16), torch.empty(num_rows, dtype=torch.int8))
+    in_double = bound_model.rounding == "float64" or not _is_single_precision_plain()
+
+    def finish(rows: Tensor | slice, logits: BoundedRows) -> None:
+        some = margin.in_double(logits) if in_double else margin.in_single(logits)
+        decisions.vote[rows] = some.vote.to(torch.int16)
+        decisions.by[rows] = some.by
+
+    bounded(bound_model, DOUBLE if in_double else SINGLE).in_blocks(*inputs, finish)
+    return decisions
+
+
+def decide_rest(bound_model: ModelAdapter, tolerance: float, decisions: Decisions, inputs: Inputs) -> Decisions:
+    """Returns the same votes, where float64 has decided those that were left to it.
+
+    Args:
+        bound_model: The model.
+        tolerance: As in :func:`decide`.
+        decisions: The votes. They are written to.
+        inputs: What the model was called on, or several such inputs side by side.
+    """
+    left = (decisions.by == LEFT).nonzero().view(-1)
+    if len(left) == 0:
         return decisions
-    part = _part_of(inputs, left, _hops(bound_model.model))
-    again = margin.in_double(_bounded(bound_model, DOUBLE)(*part.inputs))
-    decisions.vote[left] = again.vote[part.rows]
-    decisions.by[left] = again.by[part.rows]
+    inputs = _converted(bound_model, inputs)
+    margin = _Margin(tolerance, bound_model.strictness)
+    hops = _hops(bound_model.model)
+    for some in torch.split(left, ROWS_IN_DOUBLE):
+        rows = torch.zeros(len(decisions.by), dtype=torch.bool)
+        rows[some] = True
+        part = _part_of(inputs, rows, hops)
+        again = margin.in_double(bounded(bound_model, DOUBLE)(*part.inputs))
+        decisions.vote[some] = again.vote[part.rows].to(torch.int16)
+        decisions.by[some] = again.by[part.rows]
     return decisions
 
 
@@ -130,8 +174,8 @@ class _Margin(NamedTuple):
         is_decided = (lead > 2 * distance) & (lead < torch.inf)
         return Decisions(vote, torch.where(is_decided, BY_FLOAT64, UNSTABLE).to(torch.int8))
 
-    def in_single(self, logits: BoundedRows) -> tuple[Decisions, Tensor]:
-        """Returns the votes of logits in float32, and which of them float64 has to decide.
+    def in_single(self, logits: BoundedRows) -> Decisions:
+        """Returns the votes of logits in float32. Some are ``LEFT`` to float64.
 
         The lead in exact arithmetic is compared with the tolerance. So whether a vote is stable does not depend on how
         float32 numbers were added.
@@ -141,8 +185,8 @@ class _Margin(NamedTuple):
         least = self._least(logits.values)
         is_decided = (lead > 2 * (error * (1 + self.tolerance) + least)) & (lead < torch.inf)
         is_hopeless = lead + 4 * error <= 2 * least
-        by = torch.where(is_decided, BY_FLOAT32, UNSTABLE).to(torch.int8)
-        return Decisions(vote, by), ~(is_decided | is_hopeless)
+        by = torch.where(is_hopeless, UNSTABLE, LEFT).masked_fill_(is_decided, BY_FLOAT32)
+        return Decisions(vote, by.to(torch.int8))
 
     def _bound(self, logits: BoundedRows) -> Tensor:
         """Returns the bound on the error of a logit, as strictly as it is taken here."""
@@ -184,7 +228,7 @@ def _converted(bound_model: ModelAdapter, inputs: Inputs) -> Inputs:
     return inputs._replace(values=values)
 
 
-def _bounded(bound_model: ModelAdapter, precision: Precision) -> BoundedModel:
+def bounded(bound_model: ModelAdapter, precision: Precision) -> BoundedModel:
     """Returns the model in a precision, which is made once."""
     made = bound_model.bounded
     if precision.dtype not in made:
@@ -192,8 +236,8 @@ def _bounded(bound_model: ModelAdapter, precision: Precision) -> BoundedModel:
         assert isinstance(model, nn.Module)
         others: list[BoundedModel] = list(made.values())
         made[precision.dtype] = others[0].in_precision(precision) if others else BoundedModel(model, precision)
-    bounded: BoundedModel = made[precision.dtype]
-    return bounded
+    model_with_bounds: BoundedModel = made[precision.dtype]
+    return model_with_bounds
 
 
 def _hops(model: Any) -> int:

@@ -14,9 +14,10 @@ import torch
 from agnncert.certificates.votes import ABSTAIN, IntArray
 from agnncert.divisions.base import Division
 from agnncert.engine.adapter import ModelAdapter, no_edges
+from agnncert.engine.exact_votes import LEFT, Decisions, Inputs, decide_at_first, decide_rest
 from agnncert.engine.features import Features
 from agnncert.engine.rounding import Predictions, predict
-from agnncert.engine.union import SubgraphUnion, chunk_batch, chunk_inputs, chunk_rows, side_by_side
+from agnncert.engine.union import Chunk, SubgraphUnion, chunk_batch, chunk_inputs, chunk_rows, side_by_side
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 
 NO_EDGE_ROWS = 2**17  # targets without edges that are evaluated together when no memory limit is given
@@ -65,14 +66,31 @@ def union_votes(
         tolerance: As in ``compute_votes``.
         memory_limit: As in ``compute_votes``.
     """
-    on_graphs = subgraphs.graph.task == "graph"
-    parts = []
-    for chunk in subgraphs.chunks(chunk_rows(bound_model, subgraphs.graph, memory_limit)):
-        inputs = chunk_inputs(bound_model, subgraphs, chunk)
-        x = features.rows(inputs.node, inputs.blank)
-        batch = chunk_batch(subgraphs, chunk) if on_graphs else None
-        parts.append(predict(bound_model, tolerance, x, inputs.edge_index, inputs.values, batch))
-    return Predictions.concatenate(parts)
+    chunks = subgraphs.chunks(chunk_rows(bound_model, subgraphs.graph, memory_limit))
+    if tolerance is None or bound_model.rounding == "watched":
+        return Predictions.concatenate(
+            predict(bound_model, tolerance, *model_inputs(bound_model, subgraphs, features, chunk)) for chunk in chunks
+        )
+    at_first = [
+        decide_at_first(bound_model, tolerance, model_inputs(bound_model, subgraphs, features, chunk))
+        for chunk in chunks
+    ]
+    if not at_first:
+        return Predictions.concatenate([])
+    decisions = Decisions.concatenate(at_first)
+    # The few votes that are left to float64 in each chunk are decided together.
+    if bool((decisions.by == LEFT).any()):
+        whole = Chunk(slice(0, len(subgraphs.union.node)), slice(0, subgraphs.union.edge_index.size(1)))
+        inputs = model_inputs(bound_model, subgraphs, features, whole)
+        decisions = decide_rest(bound_model, tolerance, decisions, inputs)
+    return Predictions.of(decisions)
+
+
+def model_inputs(bound_model: ModelAdapter, subgraphs: SubgraphUnion, features: Features, chunk: Chunk) -> Inputs:
+    """Returns what the model is called on for one chunk, with features that are copied when they are asked for."""
+    inputs = chunk_inputs(bound_model, subgraphs, chunk)
+    batch = chunk_batch(subgraphs, chunk) if subgraphs.graph.task == "graph" else None
+    return Inputs(features.rows(inputs.node, inputs.blank), inputs.edge_index, inputs.values, batch)
 
 
 @dataclass(frozen=True)

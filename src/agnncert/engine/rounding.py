@@ -22,7 +22,7 @@ from torch import Tensor
 from agnncert.certificates.votes import BoolArray
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.copies import fresh_copy
-from agnncert.engine.exact_votes import UNSTABLE, decide, row_scale
+from agnncert.engine.exact_votes import UNSTABLE, Decisions, decide, row_scale
 from agnncert.engine.features import Features, LazyRows
 from agnncert.engine.long_sums import rows_with_long_sums
 from agnncert.engine.rounding_noise import NUMBERS_IN_CACHE, RoundingNoise, is_code
@@ -45,6 +45,11 @@ class Predictions(NamedTuple):
 
     vote: npt.NDArray[np.int16]
     stable: BoolArray
+
+    @classmethod
+    def of(cls, decisions: Decisions) -> "Predictions":
+        """Returns the votes that a bound on rounding decided."""
+        return cls(decisions.vote.numpy(), (decisions.by != UNSTABLE).numpy())
 
     @classmethod
     def concatenate(cls, parts: "Iterable[Predictions]") -> "Predictions":
@@ -79,8 +84,7 @@ def predict(
     if tolerance is None:
         return stable_predictions(bound_model(x, edge_index, values, batch), 0.0)
     if bound_model.rounding != "watched":
-        vote, by = decide(bound_model, tolerance, x, edge_index, values, batch)
-        return Predictions(vote.numpy().astype(np.int16), (by != UNSTABLE).numpy())
+        return Predictions.of(decide(bound_model, tolerance, x, edge_index, values, batch))
     logits, deviation = logits_and_deviation(bound_model, x, edge_index, values, batch)
     return stable_predictions(logits, tolerance, SAFETY * deviation, bound_model.strictness)
 

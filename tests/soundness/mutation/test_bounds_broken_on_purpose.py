@@ -1,15 +1,25 @@
 """Bounds on rounding: with one made too small on purpose, the check that guards it turns red."""
 
 import copy
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from agnncert.engine import bounded_attention, bounded_model, bounded_rows, error_bounds, exact_votes
+from agnncert.engine import (
+    bounded_arcs,
+    bounded_attention,
+    bounded_blocks,
+    bounded_model,
+    bounded_rows,
+    error_bounds,
+    exact_votes,
+)
 from agnncert.engine.bounded_model import BoundedModel
+from agnncert.engine.bounded_rows import BoundedRows
 from agnncert.engine.error_bounds import DOUBLE, SINGLE, Bounds
 from agnncert.models.build import build_model
 from tests.support.bounded import largest_ratio
@@ -128,8 +138,57 @@ def leads_of_one_bound() -> None:
     bounds = Bounds(torch.ones(1, dtype=torch.float64), torch.full((1,), 1 / 1.5, dtype=torch.float64))
     margin = exact_votes._Margin(0.0, 0)
     rows = bounded_rows.BoundedRows(values, bounds)
-    assert margin.in_single(rows)[0].by.tolist() == [exact_votes.UNSTABLE]
+    assert margin.in_single(rows).by.tolist() == [exact_votes.LEFT]
     assert margin.in_double(rows).by.tolist() == [exact_votes.UNSTABLE]
+
+
+def rows_in_blocks() -> None:
+    """Rows that are computed some at a time are those that are computed all at once."""
+    for name in ("gcn", "sage", "gin"):
+        case = star_and_ring(name)
+        whole = BoundedModel(case.model, SINGLE)(case.x, case.edge_index, {})
+        rows_of_blocks(case.model, case.x, case.edge_index, whole)
+
+
+class Graph(NamedTuple):
+    model: Any
+    x: torch.Tensor
+    edge_index: torch.Tensor
+
+
+def star_and_ring(name: str) -> Graph:
+    """A ring of 20 rows, of which two send to 20 others that send nothing."""
+    ring = torch.arange(20)
+    leaves = torch.arange(20, 40)
+    edges = torch.stack([torch.cat([ring, leaves % 2]), torch.cat([(ring + 1) % 20, leaves])])
+    x = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
+    data = Data(x=x, edge_index=edges, y=torch.arange(40) % 3)
+    return Graph(build_model(name, data, hidden_channels=8, num_layers=3, seed=1).eval(), x, edges)
+
+
+def rows_of_blocks(model: Any, x: torch.Tensor, edge_index: torch.Tensor, whole: BoundedRows) -> None:
+    values = torch.full_like(whole.values, torch.nan)
+    error = torch.full_like(whole.bounds.error, torch.nan)
+
+    def finish(rows, logits):
+        values[rows] = logits.values
+        error[rows] = logits.bounds.error
+
+    BoundedModel(model, SINGLE).in_blocks(x, edge_index, {}, None, finish, block_rows=7)
+    assert bool(((values - whole.values).abs().amax(dim=1).double() <= 2 * whole.bounds.error).all())
+    assert torch.allclose(error, whole.bounds.error, rtol=1e-3)
+
+
+def bounds_along_edges() -> None:
+    """Bounds that are summed in float32 are at least their sum."""
+    arcs = bounded_arcs.Arcs.of(torch.stack([torch.arange(3000), torch.zeros(3000, dtype=torch.int64)]), 3000)
+    for size in torch.linspace(0.1, 1.0, 10, dtype=torch.float64):
+        bounds = Bounds(size.repeat(3000), size.repeat(3000))
+        found = arcs.spread(bounded_arcs.Sent.of(torch.zeros(3000, 1), bounds).bounds)
+        assert float(found.size[0]) >= 3000 * float(size)
+        assert float(found.error[0]) >= 3000 * float(size)
+    small = Bounds(torch.ones(3000, dtype=torch.float64), torch.full((3000,), 2.0**-151, dtype=torch.float64))
+    assert float(arcs.spread(bounded_arcs.Sent.of(torch.zeros(3000, 1), small).bounds).error[0]) >= 3000 * 2.0**-151
 
 
 CHECKS = [
@@ -144,6 +203,8 @@ CHECKS = [
     random_attention,
     votes_of_parts,
     leads_of_one_bound,
+    rows_in_blocks,
+    bounds_along_edges,
 ]
 
 
@@ -157,7 +218,8 @@ def test_the_checks_pass_on_the_code_as_it_is(check):
 
 def count_few_terms(patch):
     plain = error_bounds.after_sum
-    patch.setattr(error_bounds, "after_sum", lambda parts, count, *rest: plain(parts, 12, *rest))
+    few = error_bounds.gamma(12, SINGLE)
+    patch.setattr(error_bounds, "after_sum", lambda parts, relative, *rest: plain(parts, few, *rest))
 
 
 def forget_the_error_of_a_product(patch):
@@ -186,7 +248,8 @@ def take_small_norms(patch):
 
 def take_float32_for_exact(patch):
     plain = error_bounds.gamma
-    patch.setattr(error_bounds, "gamma", lambda terms, precision: plain(terms, DOUBLE))
+    for module in (error_bounds, bounded_arcs):
+        patch.setattr(module, "gamma", lambda terms, precision: plain(terms, DOUBLE))
 
 
 def forget_the_last_rounding(patch):
@@ -234,6 +297,31 @@ def once_the_bound(patch):
     patch.setattr(exact_votes._Margin, "_bound", lambda self, logits: logits.bounds.error / 2)
 
 
+def hear_the_first_layer_only(patch):
+    plain = bounded_blocks._evaluate_in_step
+
+    def broken(*args, **kwargs):
+        sent = plain(*args, **kwargs)
+        return [sent[0]] * len(sent) if sent[0].values.shape == sent[-1].values.shape else [sent[0], sent[0], sent[-1]]
+
+    patch.setattr(bounded_blocks, "_evaluate_in_step", broken)
+
+
+def mistake_rows_for_positions(patch):
+    plain = bounded_blocks._of_rows
+    patch.setattr(
+        bounded_blocks, "_of_rows", lambda arcs, rows, position, size: plain(arcs, rows, position.roll(1), size)
+    )
+
+
+def sum_bounds_without_rounding_up(patch):
+    patch.setattr(bounded_arcs.Arcs, "_rounded_up", property(lambda self: torch.ones(self.num_rows)))
+
+
+def forget_small_bounds(patch):
+    patch.setattr(bounded_arcs, "SINGLE", replace(SINGLE, tiny=0.0))
+
+
 MISTAKES = [
     (count_few_terms, equal_messages),
     (forget_the_error_of_a_product, equal_products),
@@ -247,6 +335,10 @@ MISTAKES = [
     (attention_as_if_scores_were_exact, random_attention),
     (one_hop_less, votes_of_parts),
     (once_the_bound, leads_of_one_bound),
+    (hear_the_first_layer_only, rows_in_blocks),
+    (mistake_rows_for_positions, rows_in_blocks),
+    (sum_bounds_without_rounding_up, bounds_along_edges),
+    (forget_small_bounds, bounds_along_edges),
 ]
 
 

@@ -20,7 +20,7 @@ from agnncert.engine.error_bounds import SINGLE
 from agnncert.engine.exact_votes import BY_FLOAT32, BY_FLOAT64, UNSTABLE, decide, rounding_of
 from agnncert.engine.features import Features
 from agnncert.engine.votes import compute_votes
-from agnncert.graphs.canonical import canonical
+from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.models.build import build_model
 from tests.support.graphs import random_data
 from tests.support.hubs import OwnMean
@@ -189,3 +189,74 @@ def test_the_claim_says_what_decided():
     watched = certify(OwnMean().eval(), data, EdgeCentric(3)).claim
     assert watched.rounding == "watched"
     assert any("a sum over more than 1,000 edges" in sentence for sentence in watched.assumes)
+
+
+@pytest.mark.parametrize("name", ["gcn", "sage", "gin", "resgcn", "mlp", "GCN", "GraphSAGE", "GIN"])
+@pytest.mark.parametrize("kind", ["directed", "both ways", "loops", "no edges"])
+def test_rows_in_blocks_have_the_votes_of_rows_together(name, kind):
+    """Whichever rows send, and whatever layers keep of earlier ones."""
+    random = torch.Generator().manual_seed(3)
+    edges = torch.unique(torch.randint(0, 30, (2, 60), generator=random), dim=1)
+    edges = edges[:, (edges[0] != edges[1]) & (edges[0] < 12)]
+    edges = {
+        "directed": edges,
+        "both ways": torch.unique(torch.cat([edges, edges.flip(0)], dim=1), dim=1),
+        "loops": torch.cat([edges, torch.arange(5, 25).repeat(2, 1)], dim=1),
+        "no edges": edges[:, :0],
+    }[kind]
+    data = Data(x=torch.randn(30, 6, generator=random), edge_index=edges, y=torch.arange(30) % 3)
+    torch.manual_seed(0)
+    if name in ("GCN", "GraphSAGE", "GIN"):
+        model = getattr(pyg, name)(6, 8, 3, 3, jk="cat").eval()
+    else:
+        model = build_model(name, data, hidden_channels=8, num_layers=3, jk="max").eval()
+    whole = BoundedModel(model, SINGLE)(data.x, edges, {})
+    values = torch.full_like(whole.values, torch.nan)
+    error = torch.full_like(whole.bounds.error, torch.nan)
+    seen = []
+
+    def finish(rows, logits):
+        seen.append(torch.arange(30)[rows])
+        values[rows] = logits.values
+        error[rows] = logits.bounds.error
+
+    BoundedModel(model, SINGLE).in_blocks(data.x, edges, {}, None, finish, block_rows=4)
+    assert torch.cat(seen).sort().values.tolist() == list(range(30))
+    assert len(seen) >= 30 // 4
+    assert torch.allclose(values, whole.values, rtol=1e-5, atol=1e-5)
+    assert torch.allclose(error, whole.bounds.error, rtol=1e-3)
+    with torch.no_grad():
+        assert torch.allclose(values, model(data.x, edges), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("task", ["node", "graph"])
+def test_votes_that_float32_leaves_are_decided_together(task, monkeypatch):
+    """All chunks at once, some rows at a time: the votes are those of rows one subgraph at a time."""
+    monkeypatch.setattr(exact_votes._Margin, "in_single", _leave_half)
+    monkeypatch.setattr(exact_votes, "ROWS_IN_DOUBLE", 5)
+    monkeypatch.setattr("agnncert.engine.union.CHUNK_ROWS", 16)
+    if task == "node":
+        data = random_data(11, largest=30, smallest=30, density=0.2)
+        adapter, graph = bound_to(build_model("gcn", data, hidden_channels=8, out_channels=3), data)
+        rows = np.arange(30)
+    else:
+        graphs = [random_data(seed, largest=9, smallest=5, density=0.4) for seed in range(6)]
+        joined = canonical_set(graphs)
+        model = build_model("gcn", graphs, hidden_channels=8, out_channels=3, task="graph").eval()
+        adapter = bind(model, joined, "graph")
+        adapter, graph = replace(adapter, rounding=rounding_of(adapter, joined, is_known=True)), joined
+        rows = np.arange(6)
+    assert adapter.rounding == "float32"
+    for division in (EdgeCentric(4), NodeCentric(4)):
+        fast, naive = (compute_votes(adapter, graph, division, rows, engine, 1e-6)[0] for engine in ("fast", "naive"))
+        assert fast.stable.all()
+        assert np.array_equal(fast.vote, naive.vote)
+
+
+def _leave_half(self, logits):
+    """Leaves every other row to float64, with a wrong class for now."""
+    by = torch.full((len(logits.values),), BY_FLOAT32, dtype=torch.int8)
+    by[::2] = exact_votes.LEFT
+    vote = logits.values.argmax(dim=1)
+    vote[::2] = (vote[::2] + 1) % 3
+    return exact_votes.Decisions(vote, by)
