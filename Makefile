@@ -64,7 +64,8 @@ bench-large: $(READY) ## the same on a synthetic graph of the size of Amazon2M (
 	$(BIN)/python -m experiments.benchmarks.scale
 
 results: $(READY) ## run the paper's experiments at full size (hours; goes on where it stopped) and write docs/results.md
-	$(BIN)/python -m experiments --all --root .cache/data --page docs/results.md
+	$(BIN)/python -m experiments --all --root .cache/data --page .cache/paper.md
+	$(BIN)/python -m experiments.documentation
 
 small: $(READY) ## run a small part of them in minutes and compare it with the committed rows
 	rm -rf .cache/small

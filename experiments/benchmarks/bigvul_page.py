@@ -1,23 +1,21 @@
-"""Makes the page and the figure of Big-Vul from the rows, and puts the tables into ``docs/code.md``.
+"""Makes the page of Big-Vul, experiments/benchmarks/results/bigvul.md, from the rows.
 
 python -m experiments.benchmarks.bigvul_page
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from agnncert.report.drawing import Curve, Level, Panel, draw_panels
 from agnncert.report.tables import laid_out
 from experiments.benchmarks.bigvul import DESIGN, DESIGNS, FIT, GROUPS, MODEL, PROTOCOLS, SIZES, TRAINED_WITH, Row, read
 
 ROWS, PAGE = Path("experiments/results/bigvul.jsonl"), Path("experiments/benchmarks/results/bigvul.md")
-DOCS, FIGURE = Path("docs/code.md"), Path("docs/results/bigvul.svg")
 SHOWN = (0, 1, 2, 3, 5, 10)
+MEASURED = ("controls", "networks", "statements")
 NAMES = {"big-vul": "balanced", "big-vul-matched": "equal lengths"}
 
 # Big-Vul in the paper: accuracy, seconds per epoch, seconds to test or certify, on an RTX 4090.
@@ -27,12 +25,17 @@ PAPER = {"paper, undefended": (0.70, 27.8, 2.3), "paper, AGNNCert": (0.69, 827.0
 class Rows:
     """Rows of one method in one protocol, one for each seed."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Row], stages: Sequence[str] = MEASURED) -> None:
         self.rows = rows
+        self.stages = stages
 
     def of(self, protocol: str, method: str) -> list[Row]:
-        """Its rows."""
-        return [row for row in self.rows if row["protocol"] == protocol and row.get("method") == method]
+        """Its rows; what was only tried has methods of the same names."""
+        return [
+            row
+            for row in self.rows
+            if (row["protocol"], row.get("method")) == (protocol, method) and row["stage"] in self.stages
+        ]
 
     def mean(self, protocol: str, method: str, key: str, spread: bool = False) -> str:
         """Mean over seeds, with the deviation if wanted; a dash where there is none."""
@@ -138,48 +141,13 @@ def tried(rows: Sequence[Row]) -> str:
         "tried" if any(row["stage"] == "tried" for row in rows) else "explored"
     )  # first looks, mean over folds and seeds
     names = list(dict.fromkeys(row["method"] for row in rows if row["stage"] == stage))
-    table = Rows([row for row in rows if row["stage"] == stage])
+    table = Rows(rows, [stage])
     lines = [[name, *(table.mean(protocol, name, "accuracy") for protocol in PROTOCOLS)] for name in names]
     return laid_out("markdown", ["", *(NAMES[p] for p in PROTOCOLS)], lines, "lrr")
 
 
-def figure(rows: Rows) -> None:
-    """Certified accuracy over the size, and over edited statements, in both protocols."""
-    panels = []
-    for protocol in PROTOCOLS:
-        named = {"undefended": "GCN, undefended", "tokens": "bag of tokens", "majority": "majority class"}
-        kinds = {"undefended": "undefended", "tokens": "mlp", "majority": "majority"}
-        levels = [Level(kinds[method], name, float(rows.mean(protocol, method, "accuracy")))
-                  for method, name in named.items() if rows.of(protocol, method)]  # fmt: skip
-        sized = ["E30", "E70", "N30", "N70", "E designed", "statements 0", "statements 2", "size only"]
-        panels.append(Panel(f"{NAMES[protocol]}: any changes", curves(rows, protocol, sized, "certified"), levels))
-        edited = ["N30", "N70", "statements 0", "statements 2"]
-        panels.append(
-            Panel(f"{NAMES[protocol]}: inserted statements", curves(rows, protocol, edited, "inserted"), levels)
-        )
-    draw_panels(panels, FIGURE, "size of the attack", "Certified accuracy on Big-Vul")
-
-
-def curves(rows: Rows, protocol: str, methods: Iterable[str], key: str) -> list[Curve]:
-    """Curves with the range over seeds; each method looks the same everywhere."""
-    looks = {name: k for k, name in enumerate(["statements 0", "E30", "N30", "statements 2", "E70", "N70", "E designed", "size only"])}  # fmt: skip
-    found = []
-    for method in methods:
-        values = rows.curve(protocol, method, "designed" if method == "size only" else key)
-        if len(values):
-            found.append(
-                Curve(
-                    voters()[method],
-                    looks[method],
-                    SIZES,
-                    *(edge(0).tolist() for edge in (values.mean, values.min, values.max)),
-                )
-            )
-    return found
-
-
 def page(rows: Sequence[Row]) -> dict[str, str]:
-    """The parts of the page by name; ``docs/code.md`` shows some of them."""
+    """The parts of the page by name."""
     measured = Rows(rows)
     table, total = attacks(rows)
     found = edits(rows)
@@ -273,22 +241,10 @@ of the same seed was looked at, but parts of different seeds overlap. How statem
 """
 
 
-def in_docs(text: str, parts: dict[str, str]) -> str:
-    """The page of the documentation with the parts put between their marks."""
-    for name, part in parts.items():
-        pattern = rf"(<!-- rows: {name} -->\n).*?(\n<!-- end -->)"
-        text = re.sub(pattern, lambda match, part=part: match[1] + part + match[2], text, flags=re.DOTALL)
-    return text
-
-
 def main() -> None:
-    """Writes page, figure and documentation."""
-    rows = read(ROWS)
-    parts = page(rows)
-    PAGE.write_text(written(parts))
-    DOCS.write_text(in_docs(DOCS.read_text(), parts))
-    figure(Rows(rows))
-    print(f"written to {PAGE}, {DOCS} and {FIGURE}")
+    """Writes the page."""
+    PAGE.write_text(written(page(read(ROWS))))
+    print(f"written to {PAGE}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 python -m experiments.benchmarks.fraud [DATASET …] --root .cache/data --seeds 0 1 2 3 4 --methods "stacked votes"
 
 Rows go to experiments/results/fraud.jsonl as they come, and a run that is started again goes on where it stopped.
-``python -m experiments.benchmarks.fraud_page`` writes docs/fraud.md. Thresholds and settings are chosen on validation
+``python -m experiments.documentation`` makes tables and pictures of them. Thresholds and settings are chosen on validation
 nodes; labels of test nodes are read last.
 
 Each method gives every account a score, and bounds of that score under an attack on the account. Three attackers: edges

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-DOCS = Path(__file__).parents[2] / "docs"
 PARTS = (64, 16, 4, 1)
 DIVISIONS = ("node", "edge")
 GROUPS = 80
@@ -350,10 +349,6 @@ def read_rows() -> dict[str, dict[str, Any]]:
 def write_rows(rows: dict[str, dict[str, Any]]) -> None:
     rows = {cell: rows[cell] for cell in CELLS if cell in rows}
     (RESULTS / "large.json").write_text(json.dumps({"rows": list(rows.values())}, indent=1) + "\n")
-    from experiments.benchmarks.large_page import draw, page
-
-    DOCS.joinpath("large.md").write_text(page(rows), encoding="utf-8")
-    draw(rows, DOCS / "images" / "large.svg")
 
 
 def main() -> None:
@@ -363,7 +358,6 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=1, choices=PARTS, help="leave out sizes beyond one PART-th")
     parser.add_argument("--again", action="store_true", help="measure cells anew that have a row")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--page", action="store_true", help="write the page anew from the rows")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--verify", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -374,9 +368,6 @@ def main() -> None:
         print(json.dumps(measure(options.inside, options.root)))
         return
     rows = read_rows()
-    if options.page:
-        write_rows(rows)
-        return
     wanted = options.cell or [cell for cell in CELLS if int(cell.split(":")[1]) >= options.largest]
     if options.list:
         print("\n".join(f"{cell}{'  measured' if cell in rows else ''}" for cell in wanted))

@@ -1,6 +1,6 @@
-"""The page docs/scale.md: commands for large graphs, and estimates computed from the rows of experiments/benchmarks/large.py.
+"""Estimates of time and memory for large graphs, computed from the rows of experiments/benchmarks/large.py.
 
-python -m experiments.benchmarks.scale          # writes docs/scale.md from results/large.json
+python -m experiments.benchmarks.scale          # fills the table of docs/scale.md from results/large.json
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+BEGIN, END = "<!-- estimates -->", "<!-- end -->"
 
 Row = dict[str, Any]
 
@@ -226,166 +227,34 @@ def table(titles: list[str], rows: list[list[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def rates_table(both: dict[str, Rates]) -> str:
-    names = {
-        "prepare": ("checks, order, digest, audit, per edge", 1e9, "ns"), "hashing": ("hashing, per edge", 1e9, "ns"),
-        "shuffle": ("sorting by group, per edge", 1e9, "ns"), "layout": ("layout, per edge", 1e9, "ns"), "casting": ("casting, per edge", 1e9, "ns"),
-        "tally": ("tally, per listed vote", 1e9, "ns"), "save": ("saving, per target", 1e6, "µs"),
-        "verify": ("verifying, per target", 1e6, "µs"), "memory": ("memory, per edge", 1.0, "bytes"),
-        "file": ("certificate, per target", 1.0, "bytes"),
-    }  # fmt: skip
-    body = [
-        [title, *(f"{getattr(rate, name) * factor:.1f} {unit}" for rate in both.values())]
-        for name, (title, factor, unit) in names.items()
-    ]
-    return table(["one processor", *(f"{name}-centric" for name in both)], body)
-
-
-def machines_table(spread: Spread, nodes: int, edges: int, rate: Rates) -> str:
-    answers = [spread(nodes, edges, machines, rate) for machines in MACHINES]
-    body = [[phase, *(time_text(answer.seconds[phase]) for answer in answers)] for phase in answers[0].seconds]
-    body.append(["**together**", *(f"**{time_text(answer.total)}**" for answer in answers)])
-    body.append(["memory of each", *(bytes_text(answer.memory) for answer in answers)])
-    body.append(["most of it is", *(answer.bottleneck for answer in answers)])
-    return table(["", *(f"{machines} machine{'s' * (machines > 1)}" for machines in MACHINES)], body)
-
-
-def graphs_table(both: dict[str, Rates]) -> str:
+def graphs_table(rate: Rates) -> str:
+    """Returns time and memory by size of the graph: on one machine, and with groups on as many as pay."""
     body = []
     for name, (nodes, edges) in GRAPHS.items():
-        for division, rate in both.items():
-            alone = by_groups(nodes, edges, 1, rate)
-            cells = [name, division, time_text(alone.total), bytes_text(alone.memory)]
-            for spread in (by_groups, in_parts):
-                paying = worthwhile(spread, nodes, edges, rate)
-                answer = spread(nodes, edges, paying, rate)
-                cells += [str(paying), time_text(answer.total), bytes_text(answer.memory), answer.bottleneck]
-            body.append(cells)
-    titles = ["graph", "division", "one machine", "memory"]
-    for way in ("groups shared out", "everything shared out"):
-        titles += [f"{way}: machines that pay", "time", "memory of each", "most of it is"]
-    return table(titles, body)
+        alone = by_groups(nodes, edges, 1, rate)
+        paying = worthwhile(by_groups, nodes, edges, rate)
+        spread = by_groups(nodes, edges, paying, rate)
+        body.append([name, time_text(alone.total), bytes_text(alone.memory), str(paying), time_text(spread.total)])
+    return table(["graph", "one machine", "memory", "machines", "time with these"], body)
 
 
-def volume_table() -> str:
-    body = []
-    for name, (nodes, edges) in GRAPHS.items():
-        sent = Volume.of(nodes, edges)
-        body.append([name, *(bytes_text(part) for part in (sent.graph, sent.pairs, sent.rows, sent.votes, sent.group))])
-    return table(
-        ["graph", "on disk", "edges, once", "rows of nodes, to each machine", "votes", "layout of one group"], body
-    )
+def estimates(rows: list[Row]) -> list[list[Any]]:
+    """Returns every estimate as a table of numbers, with its titles."""
+    lines: list[list[Any]] = [["graph", "nodes", "edges", "division", "way", "machines", "seconds", "bytes of each machine", "slowest step"]]  # fmt: skip
+    for division in ("node", "edge"):
+        rate = rates(rows, division)
+        for name, (nodes, edges) in GRAPHS.items():
+            for way, spread in (("groups", by_groups), ("everything, not implemented", in_parts)):
+                for machines in MACHINES:
+                    answer = spread(nodes, edges, machines, rate)
+                    lines.append([name, nodes, edges, division, way, machines, round(answer.total, 1), int(answer.memory), answer.bottleneck])  # fmt: skip
+    return lines
 
 
-def page(rows: list[Row]) -> str:
-    both = {division: rates(rows, division) for division in ("node", "edge")}
-    node, internet = both["node"], GRAPHS["10⁹ nodes, 10¹¹ edges"]
-    sent = Volume.of(*internet)
-    needed = math.ceil(sent.group * GROUPS / (MEMORY / 4))
-    fitting = next(name for name, size in reversed(GRAPHS.items()) if by_groups(*size, 1, node).memory < MEMORY)
-    amazon = worthwhile(by_groups, *GRAPHS["Amazon2M"], node)
-    return f"""# Large graphs
-
-This guide shows how to certify a graph that is large for one machine. [Estimates](#estimates) of time and memory by size of the graph follow the commands.
-[A graph of the size of Amazon2M](large.md) has measurements.
-
-## Keep the graph on disk
-
-The package `agnncert-large` holds what this needs: `pip install "./packages/agnncert-large[ray]"` in a clone. `ac.write_graph` writes a graph into a folder of arrays. `ac.open_graph` maps the arrays into memory, so that only the parts in use are read.
-[`ac.convert_parquet`](guides/own-graph.md) writes such a folder from Parquet tables that do not fit into memory.
-
-```python
-import agnncert as ac
-
-ac.write_graph(ac.load_dataset("digits-knn"), "digits")
-data = ac.open_graph("digits")
-```
-
-## Train in clusters
-
-With `clusters=`, `ac.fit` trains on parts of the graph (Cluster-GCN; package `agnncert-large`, extra `clusters`). `checkpoint=` names a file from which an interrupted training continues.
-
-<!-- not run: needs pymetis -->
-```python
-model = ac.fit(ac.build_model("gcn", data), data, ac.NodeCentric(80), clusters=15_000, clusters_per_step=10, checkpoint="state")
-```
-
-## Certify in little memory
-
-The subgraphs are computed some groups at a time. `memory_limit=` says how many bytes a range of groups may take; the result does not depend on it. `checkpoint=` names a folder from which an
-interrupted call continues. `targets=` restricts the certificate, and the computation, to the nodes that matter.
-
-```python
-model = ac.build_model("gcn", data).eval()
-certificate = ac.certify(model, data, ac.NodeCentric(80), targets=data.test_mask, memory_limit=200_000_000, checkpoint="parts")
-```
-
-On the command line: `agnncert certify RUN --set memory=200`.
-
-## Use more machines
-
-`workers=ac.Ray()` distributes ranges of groups over a Ray cluster (package `agnncert-large`, extra `ray`). Every machine needs the same versions of agnncert and torch, and the code of the
-model. The certificate is the same file, byte for byte.
-
-<!-- not run: starts Ray -->
-```python
-certificate = ac.certify(model, data, ac.NodeCentric(80), workers=ac.Ray(address="auto"))
-```
-
-On the command line: `agnncert certify RUN --workers ray=HOST:PORT`; `--workers ray` starts Ray on this machine.
-
-## Estimates
-
-These estimates are computed by `python -m experiments.benchmarks.scale` from `experiments/benchmarks/results/large.json`, that is, from rates measured on one
-machine with a **synthetic** graph (`amazon2m-like`; cells {node.cell} and {both["edge"].cell}). Assumed, not measured: {CORES} cores per machine,
-of which predictions use all and everything else uses one; {bytes_text(MEMORY)} of memory per machine; {bytes_text(NETWORK)} per second
-of network per machine; a GCN of 3 layers of {HIDDEN}; {FEATURES} features; T = {GROUPS}. *Edges* are pairs of nodes, each counted
-once.
-
-Two ways to distribute the work are compared:
-
-- **Groups shared out.** A task is a range of groups. All machines read the graph from shared storage. One machine merges and
-  counts. This is what `workers=ac.Ray()` does.
-- **Everything shared out.** Edges, groups and targets are distributed, and no machine reads the whole graph. This is *not implemented*:
-  the estimate shows what a graph beyond the memory of one machine would take.
-
-### Measured rates
-
-{rates_table(both)}
-
-### By size
-
-{graphs_table(both)}
-
-*Machines that pay*: the number of machines is doubled as long as that saves a tenth of the time; never more machines than groups.
-
-### Data sent
-
-{volume_table()}
-
-### Amazon2M, node-centric, groups shared out
-
-{machines_table(by_groups, *GRAPHS["Amazon2M"], node)}
-
-### 10⁹ nodes, 10¹¹ edges, node-centric, everything shared out
-
-{machines_table(in_parts, *internet, node)}
-
-## Limits
-
-- **Memory is the first limit.** The number of groups costs no memory; edges cost {node.memory:.0f} bytes each. The largest graph of
-  the table that fits one machine is: {fitting}.
-- **Predictions take nearly all of the time**, and can be distributed over up to T machines. On Amazon2M, machines pay up to
-  {amazon}: beyond that, the checks that every machine does and the counting that one machine does dominate.
-- **A group is the smallest task.** With 10¹¹ edges one group takes {bytes_text(sent.group)}. For a group to fit a quarter of a
-  machine's memory, T must be at least {needed}. Time hardly grows with T, but with more groups each subgraph has fewer edges.
-- **Features do not get less with more machines.** A node with dozens of neighbours has an edge in nearly every group, so every
-  machine needs the rows of nearly all nodes: {bytes_text(sent.rows)} for 10⁹ nodes, as products with the first layer ({HIDDEN}
-  numbers each).
-- **A certificate grows with its targets**: {bytes_text(node.file * 10**9)} for 10⁹ of them. With `targets=`, only parts of subgraphs that are
-  connected to the targets are computed.
-- **Verifying needs neither graph nor model**: {time_text(node.verify * 10**9)} for 10⁹ targets on one processor.
-"""
+def filled(text: str, rows: list[Row]) -> str:
+    """Returns the page with its table made from the rows."""
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{graphs_table(rates(rows, 'node'))}\n{END}{rest.split(END, 1)[1]}"
 
 
 def read_rows() -> list[Row]:
@@ -394,8 +263,8 @@ def read_rows() -> list[Row]:
 
 
 def main() -> None:
-    PAGE.write_text(page(read_rows()), encoding="utf-8")
-    print(f"written to {PAGE}")
+    """Fills the page."""
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), read_rows()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,17 @@
 """The comparison with other certified defences, made from its rows. Imports no torch.
 
-Panels and tables for the results page, and the tables of ``docs/comparisons.md``, which stand between markers there.
+Panels and tables for the page that ``python -m experiments`` writes.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from agnncert.datasets.catalog import dataset_info
-from agnncert.errors import SettingsError
 from agnncert.report.drawing import Curve, Level, Panel
-from agnncert.report.tables import laid_out
 from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED
 from experiments.paper import tables as paper
-from experiments.paper.rows import NAMES, Results, Row, read_rows, share
-from experiments.paper.spec import GRAPH_SETS, NODE_SETS, main_setting
+from experiments.paper.rows import NAMES, Results, Row, share
+from experiments.paper.spec import main_setting
 from experiments.paper.tables import NOTHING, markdown, seconds
 
 WORDS = {
@@ -31,11 +27,6 @@ LOOKS = {
     ("node-centric", "published rule"): 4, ("gnncert-en", "published rule"): 4,
 }  # fmt: skip
 SIZES = {"node": (1, 5, 10, 20, 50, 100, 140), "graph": (1, 2, 5, 7, 10, 15)}
-
-PAGE = Path("docs/comparisons.md")
-NODE_COLUMNS = (0, 1, 5, 10, 20, 30, 50, 70, 100, 140, 150)
-GRAPH_COLUMNS = (0, 1, 2, 3, 4, 5, 7, 10, 12, 15, 17)
-_MARKER = re.compile(r"(<!-- table: ([\w ,.=-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def compared(results: Results) -> list[str]:
@@ -141,7 +132,7 @@ def _name(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table in ``docs/comparisons.md``.
+    """One curve of the comparison.
 
     Attributes:
         name: What it is called.
@@ -152,28 +143,6 @@ class Line:
     name: str
     defence: str
     rule: str = "certified"
-
-
-_REFERENCES = (
-    Line("undefended GCN (no proof)", UNDEFENDED),
-    Line("graph-free MLP", GRAPH_FREE),
-    Line("majority class", MAJORITY),
-)
-NODE_LINES = (
-    *_REFERENCES,
-    Line("AGNNCert-E, published rule", "edge-centric", "published rule"),
-    Line("AGNNCert-E, sharper rule", "edge-centric"),
-    Line("AGNNCert-N", "node-centric"),
-    Line("Bi-RS, released test (unsound)", "bi-rs", "legacy-unsound"),
-    Line("Bi-RS, sound test", "bi-rs"),
-)
-GRAPH_LINES = (*_REFERENCES, Line("AGNNCert-E", "edge-centric"), Line("AGNNCert-N", "node-centric"))
-BOTH_LINES = (*GRAPH_LINES, Line("GNNCert-EN, union count", "gnncert-en"))
-GRAPH_TABLES = {
-    "edges": (*GRAPH_LINES, Line("GNNCert-E", "gnncert-e")),
-    "edges and features": BOTH_LINES,
-    "edges and features, even": BOTH_LINES,
-}
 
 
 def curve(rows: Sequence[Row], line: Line, attack: str) -> dict[int, float]:
@@ -187,72 +156,3 @@ def curve(rows: Sequence[Row], line: Line, attack: str) -> dict[int, float]:
             for size, value in zip(row["sizes"], shares, strict=True):
                 best[size] = max(best.get(size, 0.0), value)
     return best
-
-
-def curves_table(rows: Sequence[Row], lines: Iterable[Line], attack: str, columns: Sequence[int]) -> str:
-    """Certified accuracy in percent, one line per defence and one column per size."""
-    drawn = [(line, at) for line in lines if (at := curve(rows, line, attack))]
-    body = [[line.name, *(f"{100 * at[size]:.1f}" for size in columns), _cost(rows, line)] for line, at in drawn]
-    return laid_out("markdown", ["", *map(str, columns), "certified in"], body)
-
-
-def _cost(rows: Sequence[Row], line: Line) -> str:
-    times = [row["seconds_certification"] for row in rows if row["setting"]["defence"] == line.defence]
-    if not times:
-        return NOTHING
-    return f"{sum(times):.1f} s" + (f" ({len(times)} noise levels)" if len(times) > 1 else "")
-
-
-def half_table(rows: Sequence[Row], lines: Iterable[Line], attacks: Sequence[str]) -> str:
-    """The largest size at which at least half of all targets are correct and certified, by attack."""
-    body = []
-    for line in lines:
-        curves = [curve(rows, line, attack) for attack in attacks]
-        if all(curves):
-            body.append([line.name, *(_largest(at, line.defence in (GRAPH_FREE, MAJORITY)) for at in curves)])
-    return laid_out("markdown", ["", *(attack.removeprefix("injection, ") for attack in attacks)], body)
-
-
-def _largest(curve: dict[int, float], no_limit: bool) -> str:
-    held = max((size for size, value in curve.items() if value >= 0.5), default=None)
-    if held is None:
-        return NOTHING
-    if held < max(curve):
-        return str(held)
-    return "any" if no_limit else f"{held} or more"
-
-
-def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Every table of the page, by the name in its marker; datasets without rows are left out."""
-    by_name = {}
-    latest = {row["key"]: row for row in rows}.values()  # a run that was done again has its newer row further down
-    for dataset in (*NODE_SETS, *GRAPH_SETS):
-        own = [row for row in latest if row["setting"]["dataset"] == dataset]
-        if own and dataset in NODE_SETS:
-            by_name[f"{dataset} injection"] = curves_table(own, NODE_LINES, "injection, tau=5", NODE_COLUMNS)
-            by_name[f"{dataset} tau"] = half_table(own, NODE_LINES, _attacks(own))
-        elif own:
-            for attack, lines in GRAPH_TABLES.items():
-                by_name[f"{dataset} {attack}"] = curves_table(own, lines, attack, GRAPH_COLUMNS)
-    return by_name
-
-
-def filled(page: str, rows: Sequence[Row]) -> str:
-    """The page with every table between its markers made anew.
-
-    Raises:
-        SettingsError: A marker names a table that the rows do not give.
-    """
-    by_name = tables(rows)
-
-    def fill(match: re.Match[str]) -> str:
-        if match[2] not in by_name:
-            raise SettingsError(f'the page asks for the table "{match[2]}", for which there are no rows.')
-        return f"{match[1]}{by_name[match[2]]}\n{match[3]}"
-
-    return _MARKER.sub(fill, page)
-
-
-def update(rows_file: Path, page: Path = PAGE) -> None:
-    """Writes the tables of the rows into the page."""
-    page.write_text(filled(page.read_text(encoding="utf-8"), list(read_rows(rows_file))), encoding="utf-8")

@@ -92,6 +92,7 @@ class Panel:
     levels: Sequence[Level] = ()  # to compare the curves with
     logarithmic: bool = False  # whether the axis of sizes is, from the first to the last one of the first curve
     divide: float | None = None  # a size to mark with an upright line
+    bottom: float = 0.0  # where the vertical axis begins
 
 
 def draw_panels(
@@ -157,7 +158,7 @@ def _draw(axes: Any, panel: Panel) -> None:
         axes.set_xlim(panel.curves[0].sizes[0], panel.curves[0].sizes[-1])
     else:
         axes.set_xlim(0, 1.1 * end)
-    axes.set_ylim(0, 1.02)
+    axes.set_ylim(panel.bottom, 1.02)
     axes.set_title(panel.title)
     for level in panel.levels:
         axes.axhline(level.value, linewidth=0.9, **LEVELS[level.kind])

@@ -1,8 +1,8 @@
-"""The page on scale is computed: from rows that are given here, and, as it stands, from the committed ones."""
+"""Estimates for large graphs are computed: from rows that are given here, and, on the page, from the committed ones."""
 
 import pytest
 
-from experiments.benchmarks import large, large_page, scale
+from experiments.benchmarks import large, scale
 
 
 def row(part: int, division: str, groups: int = 80, **changes):
@@ -63,24 +63,20 @@ def test_with_groups_alone_shared_out_one_machine_does_the_rest():
     assert 1 < few < more <= 80
 
 
-def test_the_page_is_what_the_committed_rows_give():
-    rows = scale.read_rows()
-    assert scale.PAGE.read_text(encoding="utf-8") == scale.page(rows)
-    assert (large.DOCS / "large.md").read_text(encoding="utf-8") == large_page.page({r["cell"]: r for r in rows})
+def test_the_table_is_what_the_committed_rows_give():
+    rows, text = scale.read_rows(), scale.PAGE.read_text(encoding="utf-8")
+    assert scale.filled(text, rows) == text
     assert all(r["synthetic"] for r in rows)
+    raised = [{**r, "peak_gib": 2 * r["peak_gib"]} if r["cell"] == "certify:1:node:80" else r for r in rows]
+    assert scale.filled(text, raised) != text
 
 
-def test_the_tables_have_all_sizes_and_say_what_was_to_be_reached(tmp_path):
-    rows = {r["cell"]: r for r in [*ROWS, row(1, "node"), row(1, "edge"), row(4, "node", 320)]}
-    text = large_page.page(rows)
-    assert "| 1/64 | node |" in text
-    assert "≤ 300" in text
-    assert "synthetic" in text
-    assert "107" in text
-    assert set(rows) <= set(large.CELLS)
-    assert "images/large.svg" not in text
-    assert not large_page.draw(rows, tmp_path / "large.svg")
-    assert "images/large.svg" in large_page.page(rows | {"certify:1:node:80": row(1, "node", trained=True)})
+def test_all_estimates_are_in_one_table():
+    titles, *lines = scale.estimates(ROWS)
+    assert len(lines) == 2 * len(scale.GRAPHS) * 2 * len(scale.MACHINES)
+    alone = next(line for line in lines if line[:4] == ["Amazon2M", *scale.GRAPHS["Amazon2M"], "edge"])
+    expected = scale.by_groups(*scale.GRAPHS["Amazon2M"], 1, scale.rates(ROWS, "edge"))
+    assert alone[titles.index("seconds")] == round(expected.total, 1)
 
 
 def test_time_within_a_phase_counts_for_the_innermost_one():

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.errors import SettingsError
 from experiments.paper import run as comparisons
-from experiments.paper.defences import PAGE, curve, filled, tables
 from experiments.paper.defences import Line as TableLine
-from experiments.paper.rows import read_rows
+from experiments.paper.defences import curve
+from experiments.paper.rows import Results
 from experiments.paper.run import EvenSplit, make_defence, run_all, threats
 from experiments.paper.spec import Contest, contests
-from tests.support.paths import PROJECT
 
 
 @pytest.fixture(scope="module")
@@ -106,21 +104,8 @@ def test_a_contest_is_run_again_when_its_recipe_has_changed(rows, monkeypatch):
 
 
 def test_of_a_contest_that_was_run_again_the_later_row_counts(rows):
-    old = [{**row, "setting": {**row["setting"], "dataset": "cora-ml"}} for row in rows[0]]
-    perfect = {"certified": {"injection, tau=5": [1.0] * len(old[1]["sizes"])}}
-    better = {**old[1], "certified": {**old[1]["certified"], **perfect}}
-    assert tables([better, *old]) == tables(old)
-    assert "100.0" not in tables(old)["cora-ml injection"]
-    assert "100.0" in tables([*old, better])["cora-ml injection"]
-
-
-def test_a_page_that_asks_for_a_missing_table_is_refused():
-    with pytest.raises(SettingsError, match="no rows"):
-        filled("<!-- table: cora-ml injection -->\n<!-- end -->", [])
-
-
-def test_the_tables_of_the_page_are_those_of_the_rows():
-    page, stored = PROJECT / PAGE, list(read_rows(PROJECT / "experiments/results/comparisons.jsonl"))
-    text = page.read_text(encoding="utf-8")
-    assert filled(text, stored) == text
-    assert all(f"<!-- table: {name} -->" in text for name in tables(stored))
+    old = rows[0][1]
+    better = {**old, "accuracy": 1.0}
+    for given, accuracy in (([better, old], old["accuracy"]), ([old, better], 1.0)):
+        (kept,) = Results([], comparisons=given).comparisons.values()
+        assert kept["accuracy"] == accuracy

@@ -1,16 +1,13 @@
 """Stacked votes, controls and ceilings on the results page say what their rows say."""
 
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from experiments.benchmarks import stacked
 from experiments.paper import votes
 from experiments.paper.page import draw_figures, page_text
 from experiments.paper.rows import Results
-from tests.support.paths import PROJECT
 from tests.support.rows import row_of
 from tests.unit.experiments.test_page import rows
 
@@ -86,19 +83,6 @@ def test_without_rows_nothing_is_said():
     page = page_text(Results([row_of(votes.Setting("cora-ml"))]), [], Path("page.md"))
     assert "where edges pay" not in page
     assert "What is possible" not in page
-
-
-def test_pages_say_of_few_labels_what_the_rows_say():
-    kept = [json.loads(line) for line in stacked.FEW_ROWS.read_text().splitlines()]
-    assert [row["seed"] for row in kept] == list(range(200, 205))
-    certified, alone = np.array([row["structure"] for row in kept]), np.array([row["without edges"] for row in kept])
-    one, two, own = (f"{mean:.3f}"[1:] for mean in (*certified.mean(axis=0)[1:3], alone.mean()))
-    page, guide = ((PROJECT / "docs" / name).read_text() for name in ("measurements.md", "guides/stacked-votes.md"))
-    assert f"votes certify {one} at 1 change, five MLPs are right for {own}" in page
-    assert f"At 2 changes votes\ncertify {two}" in page
-    assert f"certify {one} at 1 change, and the same models without edges are right for {own}" in guide
-    gains = [f"{gain:+.3f}".replace("0.", ".").replace("-", "−") for gain in certified[:, 1] - alone]
-    assert ", ".join(gains[:-1]) + f" and {gains[-1]}" in page
 
 
 def test_a_table_of_few_labels_is_of_these_rows_alone():

@@ -1,0 +1,49 @@
+"""The results page: a template whose numbers are read from the committed rows."""
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from experiments.documentation import facts
+from experiments.documentation.sources import PROJECT, document, rows
+from experiments.documentation.tables import STACKED_SIZES
+from experiments.paper import tables as paper
+
+PAGE = PROJECT / "docs" / "results.md"
+FOLDER = PROJECT / "docs" / "results"
+ETHEREUM_RULE = "stacked-votes(levels=1, mean, edge values)"
+# What each table holds, and the command that made the rows behind it.
+FILES = {
+    "paper": ("every setting of the paper's experiments", "python -m experiments --all"),
+    "chosen-rules": ("voting rules chosen for a size", "python -m experiments.benchmarks.design"),
+    "stacked-votes": ("stacked votes, by rule and size", "python -m experiments.benchmarks.stacked"),
+    "few-labels": ("20 labels per class, with and without a teacher", "python -m experiments.benchmarks.taught"),
+    "fraud": ("AUC and recall at 1 % and 10 % false positives", "python -m experiments.benchmarks.fraud"),
+    "trusted-history": ("recall with trusted edges", "python -m experiments.benchmarks.fraud_trusted"),
+    "field": ("all defenses, two protocols, three attacks", "python -m experiments.benchmarks.field"),
+    "other-defences": ("Bi-RS and GNNCert by attack and rule", "python -m experiments comparisons"),
+    "ceilings": ("what no classifier of a statistic can exceed", "python -m experiments.benchmarks.ceilings"),
+    "code": ("Big-Vul, by kind of edit", "python -m experiments.benchmarks.bigvul"),
+    "speed": ("votes in forward passes", "make bench"),
+    "large": ("the synthetic graph of Amazon2M's size", "make bench-large"),
+    "estimates": ("estimates for larger graphs and more machines", "python -m experiments.benchmarks.scale"),
+}
+
+
+def ethereum(size: int) -> float:
+    """Returns the certified accuracy on Ethereum against changed payment partners."""
+    found = [row for row in rows("stacked") if row["rule"] == ETHEREUM_RULE]
+    return float(sum(row["structure"][STACKED_SIZES.index(size)] for row in found) / len(found))
+
+
+def text() -> str:
+    """Returns the page."""
+    loader = PackageLoader("experiments.documentation", ".")
+    environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    names: dict[str, Any] = {name: getattr(facts, name) for name in dir(facts) if not name.startswith("_")}
+    own = {
+        "p": facts.percent, "one": lambda value: f"{value:.1f}", "whole": lambda value: f"{value:.0f}",
+        "thousands": lambda value: f"{value:,.0f}", "eth": ethereum, "document": document, "paper": paper, "files": FILES,
+        "ETH": "ethereum-phishing", "OTC": "bitcoin-otc", "BOTS": "cresci-15", "WORK": "tolokers",
+    }  # fmt: skip
+    return environment.get_template("results.md.j2").render(**(names | own)).strip() + "\n"
