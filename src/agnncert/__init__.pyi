@@ -14,6 +14,9 @@ from .certifier import audit as audit
 from .certifier import certify as certify
 from .certifier import choose_threshold as choose_threshold
 from .certifier import explain as explain
+from .controls.api import compare_controls as compare_controls
+from .controls.table import ComparedControls as ComparedControls
+from .controls.table import Control as Control
 from .datasets.events import load_events as load_events
 from .datasets.hetero_model import HeteroModel as HeteroModel
 from .datasets.load import load_dataset as load_dataset

@@ -53,11 +53,11 @@ def test_import_agnncert_and_its_errors_load_no_torch() -> None:
 
 
 PUBLIC = (
-    "AgnncertError AuditReport Budget Certificate Claim Comparison Defence Difference Division diff EdgeCentric Fallback "
+    "AgnncertError AuditReport Budget Certificate Claim ComparedControls Comparison Control Defence Difference Division diff EdgeCentric Fallback "
     "GatedNodeCentric GraphSet HeteroModel NodeCentric OperatingPoint PerEdge PerNeighbour Perturbation Prices Ray Recipe ReportContext "
     "Scaling StackedVotes "
     "Verdict VoteExplainer VoteExplanation VotingRule attack attacks audit baselines build_model build_report certify choose_threshold "
-    "choose_voting_rule compare convert_parquet dataset_digest errors explain fit from_hetero inductive_view "
+    "choose_voting_rule compare compare_controls convert_parquet dataset_digest errors explain fit from_hetero inductive_view "
     "load_certificate load_dataset load_events load_model load_npz load_tables mark_trusted open_graph pretrained recipe "
     "save_figures save_model save_tables split teach testing subgraphs verify vote_loss write_graph "
 )

@@ -61,10 +61,60 @@ def test_every_defence_and_all_references_get_a_row(compared):
         "graph-free, cross-fitted",
         "majority class",
         "prediction without edges",
+        "boosted trees on own features",
+        "boosted trees on own features and neighbourhood aggregates",
         "edge-centric(T=9)",
         "node-centric(T=9)",
         "bi-rs(p_edge=0.4, p_node=0.5)",
     ]
+
+
+@pytest.fixture(scope="module")
+def two_classes():
+    graph = labelled_graph(num_nodes=90, noise=1.5)
+    graph.x = graph.x.float()
+    graph.y = (graph.y == 0).long()
+    graph.node_id = torch.arange(90)
+    return graph
+
+
+def test_two_classes_are_compared_at_one_false_positive_rate(two_classes, tmp_path):
+    truth = two_classes.y[two_classes.test_mask].numpy()
+    ids = np.flatnonzero(two_classes.test_mask.numpy()).tolist()
+    known = dict(zip(ids, truth.tolist(), strict=True))
+    defences = [ac.NodeCentric(5)]
+    given = {"sizes": [0, 1], "scores": {"rules": known}, "folder": tmp_path, **QUICK}
+    comparison = ac.compare(two_classes, defences, **given)
+    point = comparison.point
+    defence = row_of(comparison, "node-centric")
+    assert point.positive == int((truth == 1).sum() <= (truth == 0).sum())
+    assert point.false_positive_rate == defence["false_positive_rate"][0][point.positive]
+    # Votes have ties: at its own rate of false positives a vote finds what it finds.
+    assert defence["recall_at_point"] >= defence["recall"][0][point.positive] - 1e-9
+    rules = row_of(comparison, "rules")
+    assert (rules["recall_at_point"], rules["roc_auc"], rules["average_precision"]) == (1, 1, 1)
+    assert rules["guarantee"] == "none"
+    assert rules["certified"][1] is None
+    assert row_of(comparison, "majority")["roc_auc"] is None
+    own = row_of(comparison, "boosted trees on own features")
+    assert own["certified"] == [own["accuracy"]] * 2
+    assert row_of(comparison, "boosted trees on own features and")["certified"][1] is None
+    assert "false positives of class" in str(comparison)
+    assert "rules" in comparison.point_table()
+    again = ac.compare(two_classes, defences, false_positive_rate=0.5, **given)
+    assert again.point.false_positive_rate == 0.5
+    assert row_of(again, "undefended")["roc_auc"] == row_of(comparison, "undefended")["roc_auc"], "kept in the folder"
+    written = {file.suffix: file for file in comparison.save(tmp_path / "out")}
+    assert "nothing is proved about it" in written[".md"].read_text("utf-8")
+    assert json.loads(written[".json"].read_text("utf-8"))["point"]["positive"] == point.positive
+    with pytest.raises(SettingsError, match="from 0 to 1"):
+        ac.compare(two_classes, defences, false_positive_rate=2, **given)
+
+
+def test_more_classes_have_no_common_point(compared):
+    assert compared[0].point is None
+    with pytest.raises(SettingsError, match="needs two classes"):
+        compared[0].point_table()
 
 
 def test_stacked_votes_stand_beside_the_models_that_they_begin_with(data, tmp_path):
@@ -131,7 +181,7 @@ def test_guarantees_and_costs_are_told_apart(compared):
     comparison = compared[0]
     assert row_of(comparison, "node-centric")["guarantee"] == "deterministic"
     assert row_of(comparison, "bi-rs")["guarantee"] == "probabilistic, alpha = 0.01 for each target"
-    assert [row["forward_passes"] for row in comparison.rows] == [1, 1, 5, 0, 1, 9, 9, 160]
+    assert [row["forward_passes"] for row in comparison.rows] == [1, 1, 5, 0, 1, 0, 0, 9, 9, 160]
     for row in (row for row in comparison.rows if row["seconds_forward"]):
         assert row["cost_in_forwards"] == pytest.approx(row["seconds_certification"] / row["seconds_forward"])
 
@@ -245,7 +295,7 @@ def test_tables_say_the_same_in_every_format(compared):
         line = next(line for line in comparison.table(kind).splitlines() if "node-centric" in line)
         assert share in line
     rows = list(csv.DictReader(io.StringIO(comparison.table("csv"))))
-    assert float(rows[6]["certified_1"]) == pytest.approx(row_of(comparison, "node")["certified"][1], abs=1e-6)
+    assert float(rows[8]["certified_1"]) == pytest.approx(row_of(comparison, "node")["certified"][1], abs=1e-6)
     assert "injected nodes with up to 2 edges each" in str(comparison)
     with pytest.raises(SettingsError, match="text"):
         comparison.table("txt")

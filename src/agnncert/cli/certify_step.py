@@ -11,6 +11,7 @@ import numpy as np
 from agnncert.addons import addons
 from agnncert.certificates.file import MOST_EXCLUDED_CLASSES
 from agnncert.certifier import choose_threshold
+from agnncert.cli.controls_step import add_scores, rows_of_controls
 from agnncert.cli.data import copy_tables, describe
 from agnncert.cli.folder import CHOICE, Row, RunFolder, find_run, open_run
 from agnncert.cli.model_card import Proved, card_text
@@ -56,6 +57,8 @@ def certify_run(
     report: bool = True,
     on_progress: OnProgress | None = None,
     workers: Workers | None = None,
+    *,
+    scores: Path | None = None,
 ) -> Certified:
     """Certifies what settings name and leaves the certificate in a run folder.
 
@@ -67,6 +70,7 @@ def certify_run(
         report: Whether to write the report as well.
         on_progress: Called while predictions are computed.
         workers: Where predictions are computed. Defaults to this process.
+        scores: A table with the user's own scores, which become one more control. None by default.
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
     if earlier is not None and out is not None:
@@ -90,11 +94,21 @@ def certify_run(
         log.info("certifying with %s", study.defence)
         certificate, seconds = _certify(study, settings, folder, on_progress, workers)
         origin = row_origin(settings, study, about, certificate)
-        folder.put_rows("certify", [{**origin, **row} for row in _measured(certificate, study, seconds)])
-        reported = report_certificate(certificate, folder.certificate, folder, write=report)
-        proved = Proved(reported.sentences[:2], reported.table, certificate.claim.not_proved)
-        folder.write("MODEL_CARD.md", card_text(folder, proved))
+        if scores is not None:
+            add_scores(folder, certificate, scores, settings.positive)
+        rows = [{**origin, **row} for row in _measured(certificate, study, seconds)]
+        reported = _report(certificate, folder, rows, write=report)
+        folder.put_rows("certify", rows + [{**origin, **row} for row in rows_of_controls(reported.controls)])
     return Certified(folder, certificate, seconds, reported)
+
+
+def _report(certificate: Certificate, folder: RunFolder, rows: list[Row], write: bool) -> Reported:
+    """Stores what was measured, and writes the report and the card of the model, which read it."""
+    folder.put_rows("certify", rows)
+    reported = report_certificate(certificate, folder.certificate, folder, write=write)
+    proved = Proved(reported.sentences[:2], reported.table, certificate.claim.not_proved)
+    folder.write("MODEL_CARD.md", card_text(folder, proved))
+    return reported
 
 
 def _table(settings: CertifySettings, earlier: RunFolder | None) -> dict[str, Any]:

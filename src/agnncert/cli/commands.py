@@ -196,6 +196,7 @@ def certify(
         ),
     ] = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report too.")] = True,
+    scores: options.Scores = None,
     workers: options.WorkersOption = None,
     root: options.Root = None,
     set_: options.Set = None,
@@ -219,7 +220,7 @@ def certify(
 
     screen, chosen = Screen(json), options.workers_named(workers)
     with screen.following() as on_progress:
-        certified = certify_run(wanted, out, fresh, report, on_progress, chosen)
+        certified = certify_run(wanted, out, fresh, report, on_progress, chosen, scores=scores)
     certificate, reported = certified.certificate, certified.reported
     outcome = {
         "run": certified.folder, "certificate": certified.folder.certificate, "report": reported.page,
@@ -227,6 +228,7 @@ def certify(
         "division": certificate.claim.division,
         "voting_rule": certificate.voting_rule and certificate.voting_rule.to_json(),
         "seconds": round(certified.seconds, 3), "sentences": reported.sentences, "classes": reported.classes,
+        "controls": None if reported.controls is None else reported.controls.to_json(),
         "results": certified.folder.rows("certify"),
     }  # fmt: skip
     places = [f"Certificate: {certified.folder.certificate}"]
@@ -521,6 +523,7 @@ def report(
         list[str] | None,
         typer.Option(metavar="ID", help="Show which votes decided the label of this target. May be repeated."),
     ] = None,
+    scores: options.Scores = None,
     model: options.ModelOfRun = None,
     root: options.Root = None,
     json: options.Json = False,
@@ -537,8 +540,9 @@ def report(
         from agnncert.cli.explain_step import explain_target
 
         explanations = [explain_target(file, target, root, model) for target in explain]
-    reported = report_run(file, out, papers, explanations=explanations)
+    reported = report_run(file, out, papers, explanations=explanations, scores=scores)
     outcome = {name: getattr(reported, name) for name in ("files", "sentences", "classes")}
+    outcome["controls"] = None if reported.controls is None else reported.controls.to_json()
     places = [f"Report: {reported.page}", *(f"  {path}" for path in reported.files)]
     Screen(json).result({"report": reported.page, **outcome}, "\n".join([*places, reported.text]))
 

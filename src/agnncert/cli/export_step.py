@@ -4,15 +4,18 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from agnncert.cli.controls_step import stored_controls
 from agnncert.cli.folder import find_run
 from agnncert.cli.settings import require_one_of
+from agnncert.controls.table import Control
 from agnncert.errors import missing
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.report.tables import csv_cell
@@ -43,6 +46,9 @@ class Exported:
 def export_certificate(file: Path, to: str, out: Path | None = None) -> Exported:
     """Writes one row per target: its id, :meth:`Certificate.columns`, and the run and certificate that it comes from.
 
+    Of a run folder, what its controls say stands beside it: ``control_score_…``, or ``control_label_…`` for more than
+    two classes.
+
     Args:
         file: The certificate.
         to: "csv", "json" (one object per target) or "parquet", which needs pandas and pyarrow.
@@ -58,6 +64,8 @@ def export_certificate(file: Path, to: str, out: Path | None = None) -> Exported
     name = file.stem if run is None else run.path.resolve().name
     digest = digest_of(file)
     table = table_of(certificate, name, digest)
+    if run is not None and file.name == run.certificate.name:
+        table |= _columns_of_controls(stored_controls(run, certificate))
     out = out or file.with_name(f"targets.{to}")
     write_table(table, to, out)
     return Exported(out, certificate.num_targets, tuple(table), name, digest)
@@ -96,6 +104,19 @@ def table_of(certificate: Certificate, run: str, digest: str) -> dict[str, list[
     table["run"] = [run] * certificate.num_targets
     table["certificate_sha256"] = [digest] * certificate.num_targets
     return table
+
+
+def _columns_of_controls(controls: Sequence[Control]) -> dict[str, list[Any]]:
+    """Returns a column with the score, or the class, that each control gives; None where it gives none."""
+    columns: dict[str, list[Any]] = {}
+    for control in controls:
+        name = re.sub(r"\W+", "_", control.name).strip("_")
+        if control.score is not None:
+            columns[f"control_score_{name}"] = [None if score != score else score for score in control.score.tolist()]
+        else:
+            assert control.label is not None
+            columns[f"control_label_{name}"] = [None if k < 0 else k for k in control.label.tolist()]
+    return columns
 
 
 def _rows(table: dict[str, list[Any]]) -> Iterator[tuple[Any, ...]]:

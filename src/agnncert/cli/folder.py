@@ -34,11 +34,13 @@ SETTINGS = "settings.toml"
 DATA = "data.json"
 CHOICE = "voting_rule.json"  # what was chosen on the validation part, and what else was tried
 ENCODING = "encoding.json"
+CONTROLS = "controls.json"  # scores of the models that the certified one is compared with
 OWN_FILES = (
     SETTINGS,
     DATA,
     CHOICE,
     ENCODING,
+    CONTROLS,
     "environment.json",
     "weights.safetensors",
     "weights.json",

@@ -36,6 +36,13 @@ Trusted = Annotated[
         "or all before a date, as in paid<2018-03-17.",
     ),
 ]  # fmt: skip
+Scores = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Scores of your own as one more control: a CSV table with a column id, and a column of scores.",
+    ),
+]
 ModelOfRun = Annotated[
     str | None, typer.Option("--model", help="The model of the run, needed if it is package.module:factory.")
 ]

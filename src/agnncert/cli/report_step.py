@@ -13,7 +13,9 @@ from agnncert.addons import addons
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import read_contents
+from agnncert.cli.controls_step import add_scores, controls_of_file, stored_controls
 from agnncert.cli.folder import CHOICE, RunFolder, find_run
+from agnncert.controls.table import ComparedControls
 from agnncert.errors import BudgetError, CertificateError, did_you_mean
 from agnncert.explanation import VoteExplanation
 from agnncert.proving.certificate import Certificate, load_certificate
@@ -41,12 +43,22 @@ class Reported:
     table: str  # what is certified of each class at a few sizes; empty if no truth is known
     classes: list[dict[str, Any]]  # the same as records
     class_names: tuple[str, ...]  # what the certificate calls its classes; empty if they have numbers only
+    controls: ComparedControls | None = None  # models without a proof at the same operating point, if there are some
 
     @property
     def text(self) -> str:
-        """The sentences with the table of the classes between them."""
+        """The sentences with the tables of the classes and of the controls between them."""
         proved, more, check = self.sentences
-        return "\n".join([proved, more, *([f"\n{self.table}\n"] if self.table else []), check])
+        tables = [f"\n{each}\n" for each in (self.table, self.table_of_controls) if each]
+        return "\n".join([proved, more, *tables, check])
+
+    @property
+    def table_of_controls(self) -> str:
+        """The certified model and its controls at the same operating point; empty if there are none."""
+        if self.controls is None:
+            return ""
+        titles, rows = self.controls.table()
+        return laid_out("text", titles, rows, "ll" + "r" * (len(titles) - 2)).replace("\u00a0", " ")
 
 
 def report_run(
@@ -55,6 +67,7 @@ def report_run(
     papers: str | Path | None = None,
     write: bool = True,
     explanations: Sequence[VoteExplanation] = (),
+    scores: Path | None = None,
 ) -> Reported:
     """Writes the report of a certificate, or of a run folder, whose other contents are shown beside the certificate.
 
@@ -65,12 +78,15 @@ def report_run(
         papers: A folder for figures (SVG, PDF) and tables (CSV, JSON, LaTeX).
         write: Whether to write the page.
         explanations: Explanations of single targets, shown in the page.
+        scores: A table with the user's own scores, one more control. A run folder keeps them. None by default.
     """
     file = Path(source, "certificate.cert") if Path(source).is_dir() else Path(source)
     folder = find_run(file)
     if folder is not None and file.name != folder.certificate.name:
         folder = None  # it is about another certificate
-    return report_certificate(load_certificate(file), file, folder, out, papers, write, explanations=explanations)
+    return report_certificate(
+        load_certificate(file), file, folder, out, papers, write, explanations=explanations, scores=scores
+    )
 
 
 def report_certificate(
@@ -82,9 +98,14 @@ def report_certificate(
     write: bool = True,
     *,
     explanations: Sequence[VoteExplanation] = (),
+    scores: Path | None = None,
 ) -> Reported:
     """Sums up a certificate that is loaded already, and writes its page; ``file`` is where it is stored."""
+    if scores is not None and folder is not None:
+        add_scores(folder, certificate, scores, _positive(folder))
     context = ReportContext() if folder is None else context_of(folder, certificate)
+    if scores is not None and folder is None:
+        context = replace(context, controls=controls_of_file(scores, certificate, None))
     context = replace(context, certificate_path=str(file), explanations=tuple(explanations))
     if folder is not None:
         context = replace(context, run_path=str(folder), run_options=folder.options)
@@ -111,8 +132,23 @@ def report_certificate(
     said = (proved, read_with, check)
     stated = exclusions(file, context.class_names)
     return Reported(
-        certificate.claim, stated, certificate.issued, page, files, said, table, classes, certificate.class_names
+        certificate.claim,
+        stated,
+        certificate.issued,
+        page,
+        files,
+        said,
+        table,
+        classes,
+        certificate.class_names,
+        summary.compared,
     )
+
+
+def _positive(folder: RunFolder) -> str | None:
+    """Returns the class that a threshold of the run was to find, if one was named."""
+    named = folder.settings.get("certify", {}).get("positive")
+    return None if named is None else str(named)
 
 
 def exclusions(file: Path, names: Sequence[str] | None) -> tuple[str, ...]:
@@ -202,6 +238,9 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
     words: Mapping[str, str] = next((table["words"] for table in steps.values() if table.get("words")), {})
     return ReportContext(
         words=words,
+        controls=stored_controls(folder, certificate),
+        positive=_positive(folder) if certificate.counts.shape[1] == 2 else None,
+        same_alerts="alerts" in steps.get("certify", {}),
         class_names=names if names and len(names) == certificate.counts.shape[1] else None,
         dataset=str(data.get("name", "")),
         undefended=undefended,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.cli.controls_step import store_controls
 from agnncert.cli.data import copy_tables, describe, load_training, targets_of
 from agnncert.cli.defences import NO_MODEL, defence_class, make_defence, usual_model, with_usual_for_events
 from agnncert.cli.folder import RunFolder, open_run
@@ -18,7 +19,10 @@ from agnncert.cli.report_step import FALSE_POSITIVES, RECALL
 from agnncert.cli.settings import FIT, TrainSettings
 from agnncert.cli.studies import row_origin, run_name
 from agnncert.cli.user_code import is_module_spec
+from agnncert.controls.table import Control
+from agnncert.controls.trees import tree_controls
 from agnncert.defence import Defence
+from agnncert.errors import MissingPackage
 from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import save_model
 from agnncert.progress import OnProgress
@@ -30,6 +34,10 @@ from agnncert.training.settings import SETTINGS, usual_objective
 
 log = logging.getLogger(__name__)
 
+_NAMES = {  # of references as controls, by task
+    "undefended": {"node": "undefended GNN", "graph": "undefended GNN"},
+    "no edges": {"node": "MLP, no graph", "graph": "bag of nodes"},
+}
 _WORDS = {None: "accuracy", "balanced": "balanced accuracy"}  # measures in words, if they are not called so
 
 
@@ -138,6 +146,7 @@ def _train(run: _Run, defence: Defence | None, voting_rule: VotingRule | None) -
     if settings.references:
         references = _train_references(run, study, training_data, model)
         values |= _values_of_references(references)
+        _store_controls(run, study, references)
         _log_advice(record, references, model)
     values["accuracy, majority class"] = accuracy(study, study.majority)
     known = {name: value for name, value in values.items() if value is not None}
@@ -286,6 +295,26 @@ def _by_class(study: Study, prediction: Prediction, word: str) -> dict[str, floa
             if not np.isnan(share):
                 values[f"{name} {label}, {word}"] = float(share)
     return values
+
+
+def _store_controls(run: _Run, study: Study, references: list[_Reference]) -> None:
+    """Stores scores, or labels, of references and boosted trees for the test part, to compare them later."""
+    controls = []
+    for reference in references:
+        logits = predict(reference.study, reference.model).logits.double().numpy()
+        name = _NAMES[reference.word][study.task]
+        reads_graph = reference.word == "undefended" or study.task == "graph"
+        if logits.shape[1] == 2:
+            controls.append(Control(name, score=logits[:, 1] - logits[:, 0], reads_graph=reads_graph))
+        else:
+            controls.append(Control(name, label=logits.argmax(axis=1), reads_graph=reads_graph))
+    num_classes = predict(references[0].study, references[0].model).logits.shape[1]
+    try:
+        log.info("training boosted trees to compare with")
+        controls += tree_controls(run.data, study.targets, num_classes, run.settings.seed, training=run.training)
+    except MissingPackage as error:
+        log.info("boosted trees are left out: %s", error)
+    store_controls(run.folder, controls, study.chosen.ids.tolist())
 
 
 def _log_advice(record: dict[str, Any], references: list[_Reference], model: Any) -> None:

@@ -166,6 +166,13 @@ class Evidence(ABC):
         """
         return None
 
+    def no_edge_scores(self) -> IntArray | None:
+        """Returns the score of each class for each target if all its edges are taken away, shape ``[n, C]``.
+
+        The default None means that the evidence knows labels only, or nothing about this.
+        """
+        return None
+
     def bounded_addition(self) -> Literal["add_edges", "inject_nodes"] | None:
         """Returns which additions are certified up to a number while all that goes with them is unlimited.
 

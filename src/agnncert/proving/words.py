@@ -5,6 +5,7 @@ beside it: those of votes of subgraphs in ``proving.vote_words``, those of other
 that says nothing about itself gets :func:`plain_words`, which are true of every kind.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -150,6 +151,35 @@ def sized_deed(claim: Claim) -> Deed:
 def whole(number: float) -> str:
     """Returns a whole number with thousands separators."""
     return f"{int(number):,}"
+
+
+# Bounds are rounded to the safe side: lower bounds down, upper bounds up.
+LOWER = -1
+UPPER = 1
+
+
+def percent(share: float, bound: int = 0) -> str:
+    r"""Returns a share in percent, with one decimal.
+
+    The scripts of a page do the same arithmetic, so that one number is never written in two ways.
+
+    Args:
+        share: The share. It becomes a dash if it is not a number.
+        bound: ``LOWER`` rounds down and ``UPPER`` rounds up. The default 0 rounds to the nearest, halves up.
+
+    Example:
+        >>> percent(0.7136), percent(0.7136, LOWER), percent(0.7134, UPPER), percent(1 / 16)
+        ('71.4\xa0%', '71.3\xa0%', '71.4\xa0%', '6.3\xa0%')
+    """
+    if math.isnan(share):
+        return "–"
+    if bound < 0:
+        tenths = math.floor(1000 * share + 1e-9)
+    elif bound > 0:
+        tenths = math.ceil(1000 * share - 1e-9)
+    else:
+        tenths = math.floor(1000 * share + 0.5 + 1e-9)
+    return f"{tenths / 10:.1f}\u00a0%"
 
 
 EDGES = StepWords(

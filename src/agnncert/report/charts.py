@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import Budget
-from agnncert.proving.words import whole
+from agnncert.proving.words import LOWER, UPPER, percent, whole
 from agnncert.report import text
 from agnncert.report.explorer import FEATURES
 from agnncert.report.summary import Shares, Summary, changes_only
@@ -147,11 +147,11 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
 
     def add_curve(name: str, curve: Shares | None) -> None:
         if curve is not None:
-            add(name, [text.percent(curve.at(size), text.LOWER) for size in sizes])
+            add(name, [percent(curve.at(size), LOWER) for size in sizes])
 
     def add_points(name: str, shares: dict[float, float], bound: int = 0) -> None:
         if shares:
-            add(name, [text.percent(shares[size], bound) if size in shares else "–" for size in sizes])
+            add(name, [percent(shares[size], bound) if size in shares else "–" for size in sizes])
 
     add_curve("certified", summary.certified)
     add_curve("added or deleted only", summary.certified_structure)
@@ -159,9 +159,9 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
     add_points("under attack", attacked)
     add_points(SIZE_ONLY_WORD, dict(_size_only(summary)))
     for name, is_bound, shares in summary.possible:
-        add_points(name, shares, text.UPPER if is_bound else 0)
+        add_points(name, shares, UPPER if is_bound else 0)
     for _, name, value in summary.references:
-        add(name, [text.percent(value)] * len(sizes))
+        add(name, [percent(value)] * len(sizes))
     rows = [[whole(size), *cells] for size, *cells in zip(sizes, *columns, strict=True)]
     return {"names": names, "rows": rows}
 
@@ -171,7 +171,7 @@ def degree_table(summary: Summary) -> list[list[str]]:
     curve = summary.certified_over_degree
     if curve is None:
         return []
-    return [[f"{ratio:g}", text.percent(curve.at(ratio), text.LOWER)] for ratio in RATIOS]
+    return [[f"{ratio:g}", percent(curve.at(ratio), LOWER)] for ratio in RATIOS]
 
 
 def unit_table(summary: Summary) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def unit_table(summary: Summary) -> dict[str, Any]:
     last = max(int(curve.size[-1]) for curve in curves.values())
     # Beyond its end a curve goes on with the targets that are certified against any number.
     rows = [
-        [str(size), *(text.percent(curve.at(min(size, curve.size[-1])), text.LOWER) for curve in curves.values())]
+        [str(size), *(percent(curve.at(min(size, curve.size[-1])), LOWER) for curve in curves.values())]
         for size in UNIT_SIZES
         if size <= last
     ]
@@ -210,7 +210,7 @@ def budget_table(summary: Summary) -> dict[str, Any]:
 def _share_under(summary: Summary, budget: Budget) -> str:
     """Returns the certified accuracy (or share) under a budget, rounded down."""
     kept = summary.certificate.holds_against(budget) & summary.counted & summary.judged
-    return text.percent(float(kept.sum() / summary.num_judged), text.LOWER)
+    return percent(float(kept.sum() / summary.num_judged), LOWER)
 
 
 def _size_only(summary: Summary) -> list[tuple[float, float]]:
@@ -220,7 +220,7 @@ def _size_only(summary: Summary) -> list[tuple[float, float]]:
 
 def _spoken(word: str, curve: Shares, sizes: list[float], unit: str) -> str:
     """Returns the chart in words, for screen readers."""
-    shares = [f"{text.percent(curve.at(size), text.LOWER)} at {unit} {size:g}" for size in sizes]
+    shares = [f"{percent(curve.at(size), LOWER)} at {unit} {size:g}" for size in sizes]
     return f"{word}: {', '.join(shares)}."
 
 

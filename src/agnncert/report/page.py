@@ -106,6 +106,7 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "whole": whole,
         **{function.__name__: function(summary) for function in _SENTENCES},
         "class_table": dict(zip(("titles", "rows"), text.class_table(summary), strict=True)),
+        "controls_table": text.control_table(summary),
         "figures": text.key_figures(summary),
         "accuracy_table": accuracy_table(summary),
         "degree_table": degree_table(summary),

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
+from agnncert.controls.api import controls_of_evidence, positive_class
+from agnncert.controls.table import ComparedControls, Control, compare_with
 from agnncert.errors import SettingsError
 from agnncert.explanation import VoteExplanation
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
@@ -100,6 +102,10 @@ class ReportContext:
         majority: Accuracy of always predicting the most frequent class.
         bag_of_nodes: Accuracy of a model that sees the nodes but no edges (graph task).
         by_class: For any of these models, by its field above: recall and false positive rate of each class.
+        controls: Models and scores to compare with at the same operating point: what ``ac.compare_controls`` returns,
+            or a list of ``ac.Control``.
+        positive: Two classes: the one to be found, by number or name. Defaults to the rarer one.
+        same_alerts: Whether controls have the same number of alerts, instead of the same false positive rate.
         size_only: Pairs of attack size and certified accuracy of the best classifier by number of nodes or edges
             alone, chosen for each size: an envelope (graph task).
         possible: By name, pairs of attack size and the certified accuracy that no classifier of the types of nodes
@@ -127,6 +133,9 @@ class ReportContext:
     majority: float | None = None
     bag_of_nodes: float | None = None
     by_class: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    controls: ComparedControls | Sequence[Control] = ()
+    positive: int | str | None = None
+    same_alerts: bool = False
     size_only: Sequence[tuple[float, float]] = ()
     possible: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     attacked: Sequence[tuple[float, float]] = ()
@@ -286,6 +295,23 @@ class Summary:
     def words(self) -> Words:
         """What is said about the defence, in the words of its evidence."""
         return self.certificate.evidence.words(self.subject)
+
+    @cached_property
+    def compared(self) -> ComparedControls | None:
+        """The certified model and its controls at the same operating point; None if there are none, or no truth."""
+        given = self.context.controls
+        controls = list(given.given if isinstance(given, ComparedControls) else given)
+        names = {control.name for control in controls}
+        if not controls:
+            return None
+        of_model = [control for control in controls_of_evidence(self.certificate) if control.name not in names]
+        positive = positive_class(self.certificate, self.context.positive)
+        if isinstance(given, ComparedControls) and positive is None:
+            positive = given.positive
+        alerts = self.context.same_alerts or (isinstance(given, ComparedControls) and given.same == "alerts")
+        return compare_with(
+            self.certificate, [*controls, *of_model], truth=self.truth, positive=positive, alerts=alerts
+        )
 
     def in_domain(self, sentence: str) -> str:
         """Returns a sentence in the words of the context."""

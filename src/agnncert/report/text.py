@@ -3,7 +3,6 @@
 What depends on the kind of evidence comes from the evidence (``summary.words``).
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.proving.measures import Measures
-from agnncert.proving.words import Deed, whole
+from agnncert.proving.words import LOWER, UPPER, Deed, percent, whole
 from agnncert.report.summary import AT_MOST, REFERENCES, Shares, Summary
 
 # The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
@@ -20,9 +19,6 @@ FEW_SIZES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of cla
 MOST_SIZES = 7  # columns there
 MOST_CLASSES = 12  # classes there
 STRUCTURE_WORDS = "edges and nodes only added and deleted"  # what the second radius counts
-# Bounds are rounded to the safe side: lower bounds down, upper bounds up.
-LOWER = -1
-UPPER = 1
 # What the curve and the column of additions count, by the field of a budget.
 _ADDED = {
     "add_edges": ("New neighbours", "new neighbours, everything else unlimited"),
@@ -37,27 +33,6 @@ _BESIDE = {
     "majority": "the most frequent class alone for {}, which needs no proof",
 }
 _IDENTITY = {"node_id": "node ids, kept through every change", "row": "row numbers"}
-
-
-def percent(share: float, bound: int = 0) -> str:
-    r"""Returns a share in percent, with one decimal.
-
-    Args:
-        share: The share. It becomes a dash if it is not a number.
-        bound: ``LOWER`` rounds down and ``UPPER`` rounds up. The default 0 rounds to the nearest.
-
-    Example:
-        >>> percent(0.7136), percent(0.7136, LOWER), percent(0.7134, UPPER)
-        ('71.4\xa0%', '71.3\xa0%', '71.4\xa0%')
-    """
-    if math.isnan(share):
-        return "–"
-    tenths = 1000 * share
-    if bound < 0:
-        tenths = math.floor(tenths + 1e-9)
-    elif bound > 0:
-        tenths = math.ceil(tenths - 1e-9)
-    return f"{tenths / 10:.1f}\u00a0%"
 
 
 def amount(number: float) -> str:
@@ -165,9 +140,31 @@ def _about_truth(summary: Summary) -> list[str]:
     if not summary.num_targets:
         return []
     certified = summary.measures(headline_size(summary))
+    pays = graph_pays(summary)
     if summary.rare is None:
-        return [_comparison(summary, certified.accuracy), *possible(summary)]
-    return _about_rare_class(summary, summary.rare, certified)
+        return [*pays, _comparison(summary, certified.accuracy), *possible(summary)]
+    return [*pays, *_about_rare_class(summary, summary.rare, certified)]
+
+
+def graph_pays(summary: Summary) -> list[str]:
+    """Returns whether the graph pays: the certified model against the best control without one. Empty without controls.
+
+    A control without a graph keeps what it detects under an attack on the graph. If the headline does not say how much
+    of the same class the certified model keeps, that stands beside it.
+    """
+    compared = summary.compared
+    if compared is None:
+        return []
+    sentences = [compared.sentence]
+    k = compared.positive
+    if compared.sentence and k is not None and k != summary.rare:
+        measures = summary.measures(headline_size(summary))
+        sentences.append(
+            f"When an attacker {deed(summary).times(headline_times(summary))}, the certified model still detects at "
+            f"least {percent(measures.recall[k], LOWER)} of {class_word(summary, k)}, with at most "
+            f"{percent(measures.false_positive_rate[k], UPPER)} false positives."
+        )
+    return [sentence for sentence in (*sentences, compared.further) if sentence]
 
 
 def _about_rare_class(summary: Summary, k: int, certified: Measures) -> list[str]:
@@ -180,7 +177,8 @@ def _about_rare_class(summary: Summary, k: int, certified: Measures) -> list[str
         f"{name} under that attack. Without an attack {percent(clean.recall[k])} are detected and "
         f"{percent(clean.false_positive_rate[k])} of the others are taken for {name}."
     ]
-    for key, shares in summary.by_class.items():
+    beside_at_their_own_points = {} if summary.compared is not None else summary.by_class
+    for key, shares in beside_at_their_own_points.items():
         model = REFERENCES[key][:1].upper() + REFERENCES[key][1:]
         proof = "nothing is proved about it" if key == "undefended" else "needs no proof"
         recall, false_positives = shares[k]
@@ -309,6 +307,15 @@ def _rows_of_classes(summary: Summary, measures: Sequence[Measures]) -> list[_Ro
         rows.insert(1, _Row(f"precision of {name}", [float(each.precision[k]) for each in measures], LOWER))
         rows.insert(2, _Row(f"others taken for {name}, at most", false_positives, UPPER))
     return rows
+
+
+def control_table(summary: Summary) -> dict[str, Any]:
+    """Returns titles and rows of the certified model and its controls, and what is the same for all. Empty without."""
+    compared = summary.compared
+    if compared is None:
+        return {}
+    titles, rows = compared.table()
+    return {"titles": titles, "rows": rows, "same": compared.same, "by_accuracy": compared.positive is None}
 
 
 def class_records(summary: Summary, sizes: list[int]) -> list[dict[str, Any]]:

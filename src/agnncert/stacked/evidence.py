@@ -513,11 +513,16 @@ class StackedEvidence(StackedRecord, Evidence):
 
         It is None if some edges are trusted, because their votes are a part of the prior.
         """
+        scores = self.no_edge_scores()
+        return None if scores is None else np.asarray(scores.argmax(axis=1))
+
+    def no_edge_scores(self) -> IntArray | None:
+        """Returns the score of each class for each target without edges, times a number, shape ``[n, C]``."""
         if self.trusted >= 0:
             return None
         if not self.pseudo:
-            return np.asarray(self.prior.argmax(axis=1))
-        return np.asarray((self.prior * self.pseudo + self.gate * np.array(self.pseudo_votes)).argmax(axis=1))
+            return self.prior
+        return np.asarray(self.prior * self.pseudo + self.gate * np.array(self.pseudo_votes))
 
     def words(self, subject: Subject) -> Words:
         """Returns the words for stacked votes, and for a model that does not use them."""

@@ -41,6 +41,13 @@ def compare(
     empty: options.Empty = None,
     prior: options.Prior = None,
     references: options.References = None,
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Scores of your own as one more control: a CSV table with a column id, and a column of scores.",
+        ),
+    ] = None,
     seed: options.Seed = None,
     seeds: Annotated[
         str | None,
@@ -72,7 +79,7 @@ def compare(
     wanted = read_settings(
         CompareSettings, "compare", settings, set_ or (), data=places[0] if places else None, against=against,
         defence=defence, sizes=sizes, size=size, model=model, epochs=epochs, empty=empty, prior=prior,
-        references=references, seed=seed, seeds=seeds, root=root,
+        references=references, scores=scores, seed=seed, seeds=seeds, root=root,
     )  # fmt: skip
     with screen.following() as on_progress:
         compared = compare_run(wanted, out, on_progress)

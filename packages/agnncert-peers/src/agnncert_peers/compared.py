@@ -28,8 +28,9 @@ from agnncert.stacked.settings import StackedSettings
 from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Study, fit_model, part_rows
 from agnncert_peers.bar import Follower, following
 from agnncert_peers.ceilings import Changes, ceiling, few_type_counts
+from agnncert_peers.common_point import at_one_point
 from agnncert_peers.comparison import Comparison, join_seeds
-from agnncert_peers.control_rows import bag_row, histogram_row, no_edges_row, size_row
+from agnncert_peers.control_rows import bag_row, histogram_row, no_edges_row, score_rows, size_row, tree_rows
 from agnncert_peers.entries import Choice, Entry, Listed, list_defences, make_entries, usual_defences
 from agnncert_peers.exact import exact_robustness
 from agnncert_peers.runner import Outcome, Row, key_of, make_study, row_of, run
@@ -57,6 +58,8 @@ def compare(  # noqa: PLR0913 - every setting is a keyword
     model_args: Mapping[str, Any] | None = None,
     fit: Mapping[str, Any] | None = None,
     references: bool = True,
+    scores: Mapping[str, Any] | None = None,
+    false_positive_rate: float | None = None,
     exact: int = 0,
     targets: TargetChoice = None,
     sampling: Mapping[str, Any] | None = None,
@@ -99,10 +102,14 @@ def compare(  # noqa: PLR0913 - every setting is a keyword
         model_args: Settings of a base model that is named, on top of the recipe for the data.
         fit: Settings of training (``ac.fit``), on top of the recipe for the data.
         references: Whether to add controls that every defence should beat: the undefended model; an MLP that reads no
-            edges; the majority class, which no attack can change. Nodes: five cross-fitted MLPs together, and the best
-            prediction of a defended model without edges. Graphs: a class by number of nodes, or of edges, and a vote of
+            edges; the majority class, which no attack can change. Nodes: five cross-fitted MLPs together, the best
+            prediction of a defended model without edges, and boosted trees, on own features and with aggregates of the
+            neighbourhood. Graphs: a class by number of nodes, or of edges, and a vote of
             all nodes by their features, which are chosen for the design size, or without one for each size (an
             envelope); a classifier of sums of node features.
+        scores: Controls of your own, by name: a score for each target, as for ``ac.compare_controls``; two classes.
+        false_positive_rate: Two classes: all rows are also shown at this rate of false positives, without an attack.
+            Defaults to the rate of the first defence.
         exact: Node task, against edges: for so many targets, drawn at random, try every edge that could be added or
             deleted on the undefended model, about which nothing is proved (``exact_robustness``). It takes seconds
             for each on graphs of a few thousand nodes. The remarks state the outcome.
@@ -136,6 +143,8 @@ def compare(  # noqa: PLR0913 - every setting is a keyword
         model_args=model_args or {},
         fit_args=fit or {},
         references=references,
+        scores=scores or {},
+        false_positive_rate=_checked_rate(false_positive_rate),
         exact=exact,
         targets=targets,
         sampling=sampling or {},
@@ -166,6 +175,8 @@ class _Wanted:
     model_args: Mapping[str, Any]
     fit_args: Mapping[str, Any]
     references: bool
+    scores: Mapping[str, Any]
+    false_positive_rate: float | None
     exact: int
     targets: TargetChoice
     sampling: Mapping[str, Any]
@@ -288,8 +299,10 @@ class _Plan:
         if wanted.references:
             position = len(self.controls)
             rows[position:position] = self._further_controls(outcomes, folder)
+        rows += score_rows(study, wanted.scores, wanted.threat, wanted.sizes)
         if self._has_bag:
             steps.end()
+        point, rows = at_one_point(study.truth, rows, wanted.false_positive_rate)
         return Comparison(
             data=getattr(study.data, "name", None) or "data",
             task=study.task,
@@ -301,6 +314,7 @@ class _Plan:
             ceiling=_ceiling(study, wanted.threat, wanted.sizes) if self._has_bag else None,
             exact=_tried(replace(study, defence=UNDEFENDED), wanted.exact, folder) if wanted.exact else "",
             seeds=(study.seed,),
+            point=point,
         )
 
     def _row(self, entry: Entry, outcome: Outcome) -> Row:
@@ -321,7 +335,7 @@ class _Plan:
         sizes = self.wanted.sizes
         if study.task == "node":
             row = no_edges_row(study, outcomes, threat, sizes)
-            return [] if row is None else [row]
+            return [*([] if row is None else [row]), *tree_rows(study, threat, sizes)]
         designs = self.wanted.designs or sizes
         graphs = SizedGraphs.of(study.data, study.measure)
         by_size = [size_row(study, graphs, counts, threat, sizes, designs) for counts in SIZE_ONLY]
@@ -371,6 +385,12 @@ def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ..
     if not ascending or ascending[0] < 0:
         raise SettingsError(f"sizes={sizes!r}: expected whole numbers from 0 on.")
     return ascending
+
+
+def _checked_rate(rate: float | None) -> float | None:
+    if rate is None or (isinstance(rate, int | float) and 0 <= rate <= 1):
+        return rate
+    raise SettingsError(f"false_positive_rate={rate!r:.60}: expected a number from 0 to 1.")
 
 
 def _checked_designs(sizes: int | Sequence[int] | None) -> tuple[int, ...]:

@@ -19,7 +19,8 @@ from agnncert.report.drawing import Curve, Panel, draw_panels
 from agnncert.report.tables import FORMATS, laid_out
 from agnncert.storage import write_atomic
 from agnncert.study import MAJORITY
-from agnncert_peers.control_rows import ABOUT
+from agnncert_peers.common_point import COLUMNS, CommonPoint
+from agnncert_peers.control_rows import ABOUT, NOTHING_PROVED
 from agnncert_peers.plot import plot_comparison
 from agnncert_peers.runner import Row
 from agnncert_peers.threat import Threat
@@ -73,6 +74,8 @@ class Comparison:
         exact: What the undefended model withstands, found by trying everything, in words; empty if nobody asked.
         seeds: The seeds.
         runs: With several seeds, the comparison of each.
+        point: Two classes: the operating point at which ``recall_at_point`` of each row is the recall without an
+            attack. ``roc_auc`` and ``average_precision`` need no point. They are None without scores.
     """
 
     data: str
@@ -87,6 +90,7 @@ class Comparison:
     exact: str = ""
     seeds: tuple[int, ...] = ()
     runs: tuple["Comparison", ...] = ()
+    point: CommonPoint | None = None
 
     def by(self, measure: str, label: int | None = None) -> "Comparison":
         """Returns the same comparison by another measure: "accuracy", "balanced", "recall" or "precision" of a class.
@@ -137,7 +141,29 @@ class Comparison:
         raise SettingsError(f'no row is called "{defence}": {did_you_mean(defence, names)}')
 
     def __str__(self) -> str:
-        return "\n".join([self.title, "", self.table(), "", *self.footnotes(), *self.remarks()]).rstrip()
+        parts = [self.title, "", self.table(), "", *self.footnotes(), *self.remarks()]
+        if self.point is not None:
+            parts += ["", self.point_title, "", self.point_table()]
+        return "\n".join(parts).rstrip()
+
+    @property
+    def point_title(self) -> str:
+        """What :meth:`point_table` shows; empty without two classes."""
+        return "" if self.point is None else f"Without an attack, all at {self.point}"
+
+    def point_table(self, format: str = "text") -> str:
+        """Returns recall at the same false positive rate, ROC AUC and average precision of each row; two classes.
+
+        Args:
+            format: As for :meth:`table`.
+        """
+        if self.point is None:
+            raise SettingsError("one operating point for all needs two classes: this comparison has none.")
+        rows = []
+        for row in self.rows:
+            numbers = [row.get(name) for name in COLUMNS]
+            rows.append([row["defence"], *(DASH if number is None else f"{number:.3f}" for number in numbers)])
+        return laid_out(format, ["model", "recall", "ROC AUC", "average precision"], rows, "lrrr")
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws the shown measure of each row over the perturbation size.
@@ -220,8 +246,17 @@ class Comparison:
 
     def _notes(self) -> str:
         """Returns footnotes, remarks, and what can change each control, as a Markdown list."""
-        controls = [f"{row['defence']}: {ABOUT[row['defence']][self.task]}." for row in self.rows if row["control"]]
+        controls = []
+        for row in self.rows:
+            if row["control"]:
+                about = ABOUT.get(row["defence"], {}).get(self.task, NOTHING_PROVED)
+                controls.append(f"{row['defence']}: {about}.")
         return "\n".join(f"- {sentence}" for sentence in [*self.footnotes(), *self.remarks(), *controls])
+
+    def _point_in_markdown(self) -> str:
+        if self.point is None:
+            return ""
+        return f"\n\n## {self.point_title}\n\n{self.point_table('markdown')}"
 
     def _judged(self, row: Row) -> str:
         """Says where a defence is below the majority class, and where above all controls."""
@@ -390,6 +425,7 @@ class Comparison:
             "exact": self.exact,
             "seeds": list(self.seeds),
             "runs": [run.to_json() for run in self.runs],
+            "point": None if self.point is None else asdict(self.point),
         }
 
     def save(self, folder: str | Path, name: str = "comparison") -> tuple[Path, ...]:
@@ -406,7 +442,7 @@ class Comparison:
         folder.mkdir(parents=True, exist_ok=True)
         texts = {
             ".json": json.dumps(self.to_json(), indent=1),
-            ".md": f"# {self.title}\n\n{self.table('markdown')}\n\n{self._notes()}",
+            ".md": f"# {self.title}\n\n{self.table('markdown')}\n\n{self._notes()}{self._point_in_markdown()}",
             ".csv": self.table("csv"),
             ".tex": self.table("latex"),
         }
@@ -434,7 +470,11 @@ def join_seeds(runs: Sequence[Comparison]) -> Comparison:
     ceilings = [run.ceiling for run in runs if run.ceiling is not None]
     ceiling = tuple(np.mean(ceilings, axis=0).tolist()) if len(ceilings) == len(runs) else None
     exact = "; ".join(f"seed {seed}: {run.exact}" for seed, run in zip(seeds, runs, strict=True) if run.exact)
-    return replace(first, rows=rows, ceiling=ceiling, exact=exact, seeds=seeds, runs=tuple(runs))
+    points = [run.point for run in runs if run.point is not None]
+    point = None
+    if len(points) == len(runs):
+        point = CommonPoint(points[0].positive, float(np.mean([each.false_positive_rate for each in points])))
+    return replace(first, rows=rows, ceiling=ceiling, exact=exact, seeds=seeds, runs=tuple(runs), point=point)
 
 
 def _has_row(comparison: Comparison, defence: str) -> bool:

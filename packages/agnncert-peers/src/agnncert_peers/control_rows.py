@@ -28,6 +28,9 @@ from sklearn.svm import SVC
 
 from agnncert.certificates.votes import FloatArray, IntArray, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.controls.stored import control_of_scores
+from agnncert.controls.table import Control
+from agnncert.controls.trees import NEIGHBOURHOOD_TREES, OWN_TREES, tree_controls
 from agnncert.divisions.node import PerNeighbour
 from agnncert.graphs.graph import Task
 from agnncert.progress import OnProgress
@@ -45,9 +48,10 @@ ENVELOPE = "chosen for each size"  # the vote of a row that has another classifi
 
 
 # What each control is certified against.
+NOTHING_PROVED = "nothing is proved about it"
 _OWN = "reads only the target's own features, so only a change of these can alter it"
 ABOUT: dict[str, dict[Task, str]] = {
-    UNDEFENDED: dict.fromkeys(("node", "graph"), "nothing is proved about it"),
+    UNDEFENDED: dict.fromkeys(("node", "graph"), NOTHING_PROVED),
     GRAPH_FREE: {
         "node": _OWN,
         "graph": "reads all nodes and no edges: edges cannot alter it, and about changes of nodes nothing is proved",
@@ -59,6 +63,8 @@ ABOUT: dict[str, dict[Task, str]] = {
         name: {"node": f"learnt from labels that a teacher, {teacher}, gave the training graph, and {_OWN}"}
         for name, teacher in TAUGHT_BY.items()
     },
+    OWN_TREES: {"node": _OWN},
+    NEIGHBOURHOOD_TREES: {"node": NOTHING_PROVED},
     HISTOGRAM: {
         "graph": "reads sums of the features of all nodes and no edges: edges cannot alter it, and about changes of "
         "nodes nothing is proved"
@@ -140,6 +146,44 @@ def no_edges_row(study: Study, outcomes: Mapping[str, Outcome], threat: Threat, 
     return row | {"settings": f"{NO_EDGES}, trained for {name}"}
 
 
+def tree_rows(study: Study, threat: Threat, sizes: tuple[int, ...]) -> list[Row]:
+    """Makes the rows of boosted trees, on own features and on aggregates of the neighbourhood too. Node task."""
+    num_classes = int(study.truth.max(initial=1)) + 1
+    controls = tree_controls(study.ready, study.targets, num_classes, study.seed)
+    return [_row_of_control(study, control, threat, sizes) for control in controls]
+
+
+def score_rows(study: Study, scores: Mapping[str, Any], threat: Threat, sizes: tuple[int, ...]) -> list[Row]:
+    """Makes the rows of the user's own scores, about which nothing is proved.
+
+    The label is the class for which a score speaks: the positive one for scores above 0, or above 0.5 if all of them
+    are between 0 and 1. Targets without a score get the most frequent class of the training part.
+    """
+    ids = study.chosen.ids.tolist()
+    num_classes = int(study.truth.max(initial=1)) + 1
+    names = getattr(study.data, "class_names", None) or ()
+    rows = []
+    for name, given in scores.items():
+        control = control_of_scores(name, given, ids, names, num_classes, None)
+        rows.append(_row_of_control(study, control, threat, sizes))
+    return rows
+
+
+def _row_of_control(study: Study, control: Control, threat: Threat, sizes: tuple[int, ...]) -> Row:
+    score = control.score
+    if score is not None:
+        low, high = np.nanmin(score), np.nanmax(score)
+        label = (score > (0.5 if low >= 0 and high <= 1 else 0.0)).astype(np.int64)
+        label[np.isnan(score)] = -1
+    else:
+        assert control.label is not None
+        label = control.label.copy()
+    label[label < 0] = study.majority or 0
+    guarantee = "deterministic: reads no edges" if control.reads_graph is False else "none"
+    outcome = Outcome(control.name, guarantee, label, None, 0, 0.0, 0.0, 0.0, score=score)
+    return row_of(study, outcome, threat, sizes, control.name, control=True)
+
+
 def size_row(
     study: Study, graphs: SizedGraphs, counts: Counted, threat: Threat, sizes: tuple[int, ...], designs: Sequence[int]
 ) -> Row:
@@ -209,7 +253,7 @@ def bag_row(
     first = under[nearest(designs, 0)]
     all_are_one = len({voted.voting_rule for voted in under.values()}) == 1
     label, _ = first.label_and_radius()
-    plain = replace(outcome, label=label[place], certificate=None)
+    plain = replace(outcome, label=label[place], certificate=None, score=None)
     row = row_of(study, plain, threat, sizes, BAG_OF_NODES, control=True)
     row |= _chosen(vote_in_words(first.voting_rule) if all_are_one else ENVELOPE, designs)
     row["guarantee"] = "deterministic: reads no edges"

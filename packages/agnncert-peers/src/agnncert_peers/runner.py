@@ -107,6 +107,7 @@ class Outcome:
         no_edge: Labels of the same model without edges (divisions, node task), shape ``[n]``, or ``None``.
         no_edge_score: Share of the validation part that these get right, by which the best of several is chosen.
         decides: If the vote was chosen for a size: what decides, as in ``VoteCandidate.name``.
+        score: Two classes: how much speaks for class 1 without an attack, shape ``[n]``; ``None`` if it is not known.
         converged: Whether an earlier epoch than the last was the best one, so that more epochs would hardly help.
     """
 
@@ -124,6 +125,7 @@ class Outcome:
     no_edge: IntArray | None = None
     no_edge_score: float | None = None
     decides: str = ""
+    score: FloatArray | None = None
     converged: bool = True
 
 
@@ -169,6 +171,7 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
     trained, record = fit_model(study, model, None if plain_training else study.defence, training, progress)
     plain = predict(study, trained, repeats=3)
     common = _common(record, plain)
+    del common["score"]  # that of the certified votes counts
     if study.task == "node":
         common |= _without_edges(study, trained)
     if study.design_size is not None:
@@ -183,6 +186,7 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
         certificate.label,
         certificate,
         certificate.evidence.num_predictions,
+        score=_lead_of_class_1(certificate.counts),
         seconds_certification=seconds,
         seconds_casting=computing,
         **common,
@@ -195,9 +199,17 @@ def _common(record: Mapping[str, Any], plain: Prediction) -> dict[str, Any]:
         "seconds_training": float(record["seconds"]),
         "seconds_forward": plain.seconds,
         "plain": plain.label,
+        "score": _lead_of_class_1(plain.logits.double().numpy()),
         "record": record,
         "converged": record.get("best_epoch", -1) < record.get("epochs_run", 0),
     }
+
+
+def _lead_of_class_1(scores: FloatArray | IntArray) -> FloatArray | None:
+    """Returns by how much class 1 leads, shape ``[n]``; None if there are not two classes."""
+    if scores.shape[1] != 2:
+        return None
+    return np.asarray(scores[:, 1] - scores[:, 0], dtype=np.float64)
 
 
 def _run_reference(study: Study, training: Path | None, progress: OnProgress | None) -> Outcome:
@@ -221,7 +233,17 @@ def _run_cross_fitted(study: Study, training: Path | None, progress: OnProgress 
     alone = predict(study, defence.without_edges(model))
     guarantee = "deterministic: reads no edges"
     seconds = record["seconds"]
-    return Outcome(CROSS_FITTED, guarantee, alone.label, None, len(model.own), seconds, alone.seconds, alone.seconds)
+    return Outcome(
+        CROSS_FITTED,
+        guarantee,
+        alone.label,
+        None,
+        len(model.own),
+        seconds,
+        alone.seconds,
+        alone.seconds,
+        score=_lead_of_class_1(alone.logits.double().numpy()),
+    )
 
 
 def _run_taught(study: Study, training: Path | None, progress: OnProgress | None) -> Outcome:
@@ -309,6 +331,7 @@ def row_of(
         "accuracy": measures_of(study, label, np.ones(len(label), dtype=bool)).accuracy,
         **{column: _where_covered(values, covered) for column, values in columns.items()},
         "not_covered": "" if all(covered) else f"nothing is proved about {threat.unit}",
+        "score": outcome.score,
         "set_size": [float(of_size.sum(axis=1).mean()) for of_size in possible],
         "forward_passes": outcome.passes,
         "seconds_training": outcome.seconds_training,
@@ -403,6 +426,7 @@ def _save(outcome: Outcome, stem: Path) -> None:
     stored = {name: getattr(outcome, name) for name in _STORED}
     stored["label"] = None if outcome.certificate is not None else outcome.label.tolist()
     stored["no_edge"] = None if outcome.no_edge is None else outcome.no_edge.tolist()
+    stored["score"] = None if outcome.score is None or outcome.certificate is not None else outcome.score.tolist()
     write_atomic(stem.with_suffix(".json"), json.dumps(stored))
 
 
@@ -412,9 +436,13 @@ def _load(stem: Path) -> Outcome | None:
     stored = parse_json(stem.with_suffix(".json").read_text(encoding="utf-8"))
     label = stored.pop("label")
     no_edge = stored.pop("no_edge", None)
+    score = stored.pop("score", None)
     if no_edge is not None:
         no_edge = np.array(no_edge, dtype=np.int64)
     if label is None:
         certificate = load_certificate(stem.with_suffix(".cert"))
-        return Outcome(**stored, label=certificate.label, certificate=certificate, no_edge=no_edge)
-    return Outcome(**stored, label=np.array(label, dtype=np.int64), certificate=None, no_edge=no_edge)
+        lead = _lead_of_class_1(certificate.counts)
+        return Outcome(**stored, label=certificate.label, certificate=certificate, no_edge=no_edge, score=lead)
+    if score is not None:
+        score = np.array(score, dtype=np.float64)
+    return Outcome(**stored, label=np.array(label, dtype=np.int64), certificate=None, no_edge=no_edge, score=score)

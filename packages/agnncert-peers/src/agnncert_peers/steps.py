@@ -6,12 +6,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agnncert.cli.controls_step import BEST_WITH_GRAPH, BEST_WITHOUT_GRAPH, CERTIFIED_MEASURE
 from agnncert.cli.data import class_names, file_name, load_data, trusted_column
 from agnncert.cli.defences import defence_class
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.models import fresh_model
 from agnncert.cli.settings import ModelSettings, fit_arguments_of, numbers, pairs
 from agnncert.cli.user_code import is_module_spec
+from agnncert.controls.stored import read_scores
 from agnncert.defence import Task
 from agnncert.errors import SettingsError
 from agnncert.graphs.task import infer_task
@@ -23,6 +25,12 @@ from agnncert_peers.defences import defence_named
 from agnncert_peers.threat import Threat
 
 SIZES = (0, 1, 5, 10, 20, 50, 100)
+# The best controls of a run at the operating point of its certified model, and the certified model itself.
+_CONTROLS = {
+    "certified, at its point": CERTIFIED_MEASURE,
+    "best without a graph": BEST_WITHOUT_GRAPH,
+    "best with the graph, no proof": BEST_WITH_GRAPH,
+}
 _ACCURACIES = {
     "vote": "accuracy of the vote",
     "undefended": "accuracy, undefended",
@@ -44,6 +52,8 @@ class CompareSettings(ModelSettings):
     edges_per_injected: float | str = math.inf
     own_features: bool = False  # whether the attack also changes the features of its target
     references: bool = True  # whether to show an undefended model and a model without edges
+    scores: str | None = None  # a table with scores of the user's own, one more control for each column
+    false_positive_rate: float | None = None  # two classes: at which all are compared; else that of the first defence
     samples: int = 10_000  # of randomised defences: samples that bound probabilities, ...
     selection: int = 100  # ... samples that choose labels, ...
     alpha: float = 0.01  # ... and the probability of error
@@ -126,6 +136,8 @@ def _compare(settings: CompareSettings, data: Any, folder: Path, on_progress: On
         own_features=settings.own_features,
         fit=settings.fit_arguments(),
         references=settings.references,
+        scores=None if settings.scores is None else read_scores(Path(settings.scores)),
+        false_positive_rate=settings.false_positive_rate,
         sampling={"selection": settings.selection, "samples": settings.samples, "alpha": settings.alpha},
         seed=settings.seed,
         folder=folder / "certificates",
@@ -178,7 +190,16 @@ def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any
         folders.append(folder)
     tables = [_numbers(folder) for folder in folders]
     sizes = [size for size in SIZES if any(f"at {size}" in table for table in tables)]
-    titles = ["data", "model", "division", "seed", *_ACCURACIES, *(f"at {s}" for s in sizes), "median radius"]
+    titles = [
+        "data",
+        "model",
+        "division",
+        "seed",
+        *_ACCURACIES,
+        *_CONTROLS,
+        *(f"at {s}" for s in sizes),
+        "median radius",
+    ]
     shown = [title for title in titles if any(title in table for table in tables)]
     rows = [[str(f), *(t.get(name, "") for name in shown)] for f, t in zip(folders, tables, strict=True)]
     return ["run", *shown], rows
@@ -191,7 +212,7 @@ def _numbers(folder: RunFolder) -> dict[str, Any]:
     numbers: dict[str, Any] = {name: rows[-1][name] for name in ("data", "model", "division", "seed")}
     numbers["division"] = str(numbers["division"]).replace(", key=u64le", "").replace(", hash=md5", "")
     single = {row["measure"]: row["value"] for row in rows if row["size"] is None}
-    numbers |= {name: round(single[m], 4) for name, m in _ACCURACIES.items() if m in single}
+    numbers |= {name: round(single[m], 4) for name, m in (_ACCURACIES | _CONTROLS).items() if m in single}
     numbers |= {"median radius": single["median radius"]} if "median radius" in single else {}
     for row in rows:
         if row["measure"] in ("certified accuracy", "certified share") and row["size"] in SIZES:

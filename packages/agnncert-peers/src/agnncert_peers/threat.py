@@ -8,6 +8,7 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.votes import FloatArray
+from agnncert.controls.trees import OWN_TREES
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.certificate import Certificate
 from agnncert.study import GRAPH_FREE, MAJORITY
@@ -117,7 +118,7 @@ class Threat:
 
         A model without edges does not depend on edges and other nodes.
         """
-        reads_no_edges = model in (GRAPH_FREE, NO_EDGES, CROSS_FITTED, HISTOGRAM, *TAUGHT_BY)
+        reads_no_edges = model in (GRAPH_FREE, NO_EDGES, CROSS_FITTED, HISTOGRAM, OWN_TREES, *TAUGHT_BY)
         free = reads_no_edges and self.leaves_graph_free(task)
         return np.full(num_targets, math.inf if model == MAJORITY or free else 0.0)
 
