@@ -79,7 +79,7 @@ def rows_of_controls(compared: ComparedControls | None) -> list[Row]:
         return []
     value = "accuracy" if compared.positive is None else f"recall at the same {compared.same}"
     best = {
-        CERTIFIED_MEASURE: compared.certified,
+        CERTIFIED_MEASURE: None if compared.positive is None else compared.certified,  # else it is the accuracy
         BEST_WITHOUT_GRAPH: compared.best_without_graph,
         BEST_WITH_GRAPH: compared.best_with_graph,
     }
