@@ -14,7 +14,7 @@ from agnncert.errors import GraphError
 from agnncert.graphs.graph import CanonicalGraph, Task
 from agnncert.graphs.node_ids import exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets
-from agnncert_live.edge_rules import COUNT
+from agnncert_live.edge_rules import KEPT_BESIDE
 from agnncert_live.nodes import Nodes
 from agnncert_live.store import Store
 from agnncert_live.subgraphs import Subgraphs
@@ -55,8 +55,8 @@ def store_of(canonical_data: CanonicalData, chosen: Targets, targets: TargetChoi
         nodes.home[:] = division.node_groups(graph).numpy()
     layout = subgraphs.layout(graph)
     edge_values = {name: value.detach().cpu().numpy() for name, value in graph.edge_values.items()}
-    if not subgraphs.of_graphs and getattr(parts[0], COUNT, None) is not None:
-        edge_values[COUNT] = _counts(parts[0], graph)
+    if not subgraphs.of_graphs:
+        edge_values |= {name: _kept_beside(parts[0], graph, name) for name in _names_beside(parts[0])}
     values = {name: value[layout.edge] for name, value in edge_values.items()}
     num_subgraphs = 0
     if subgraphs.of_graphs and not subgraphs.is_per_neighbour:
@@ -73,33 +73,37 @@ def store_of(canonical_data: CanonicalData, chosen: Targets, targets: TargetChoi
 def _add_loops(store: Store, graph: CanonicalGraph) -> None:
     source, head = graph.edge_index
     for edge in (source == head).nonzero().view(-1).tolist():
-        values = {name: graph.edge_values[name][edge].numpy() for name in store.union.values if name != COUNT}
+        values = {name: graph.edge_values[name][edge].numpy() for name in store.union.values if name not in KEPT_BESIDE}
         store.loops.setdefault(int(source[edge]), []).append(values)
 
 
-def _counts(data: Data, graph: CanonicalGraph) -> Array:
-    """Returns how many rows of a table each edge of the canonical graph stands for.
+def _names_beside(data: Data) -> list[str]:
+    """Returns what the data keeps of each edge beside its values."""
+    return [name for name in KEPT_BESIDE if getattr(data, name, None) is not None]
+
+
+def _kept_beside(data: Data, graph: CanonicalGraph, name: str) -> Array:
+    """Returns what the data keeps of each edge of the canonical graph.
 
     Raises:
-        GraphError: ``data.edge_count`` does not fit the edges, or edges are repeated.
+        GraphError: It does not fit the edges, or edges are repeated.
     """
-    counts = torch.as_tensor(data[COUNT]).detach().cpu().numpy()
+    rows = torch.as_tensor(data[name]).detach().cpu().numpy()
     num_nodes = max(1, graph.x.size(0))
     given = data.edge_index.detach().cpu().numpy()
     keys = given[0].astype(np.int64) * num_nodes + given[1]
-    if len(counts) != len(keys) or len(np.unique(keys)) != len(keys):
-        raise GraphError(f"data.{COUNT} needs one entry for each edge, and each edge once.")
+    if len(rows) != len(keys) or len(np.unique(keys)) != len(keys):
+        raise GraphError(f"data.{name} needs one entry for each edge, and each edge once.")
     order = np.argsort(keys)
     wanted = graph.edge_index.numpy()
     wanted_keys = wanted[0].astype(np.int64) * num_nodes + wanted[1]
-    return np.asarray(counts[order][np.searchsorted(keys[order], wanted_keys)])
+    return np.asarray(rows[order][np.searchsorted(keys[order], wanted_keys)])
 
 
 def _dtypes(parts: list[Data], graph: CanonicalGraph, names: list[str]) -> dict[str, torch.dtype]:
     """Returns types of numbers as the user gave them; where graphs differ, the type in which they are joined."""
     joined = {"x": graph.x, **graph.edge_values}
-    if COUNT in names:
-        joined[COUNT] = torch.as_tensor(parts[0][COUNT])
+    joined |= {name: torch.as_tensor(parts[0][name]) for name in names if name in KEPT_BESIDE}
     dtypes = {}
     for name in ("x", *names):
         given = {torch.as_tensor(part[name]).dtype for part in parts}

@@ -1,25 +1,30 @@
 """``EdgeRules``: how values of edges were made from a table, so that events are treated as training treated rows."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from agnncert.datasets.columns import Table
 from agnncert.datasets.encoding import Encoding, encoding_of
-from agnncert.datasets.encoding_columns import Column, encoded
+from agnncert.datasets.encoding_columns import encoded
+from agnncert.datasets.event_summary import Events, EventSummary
+from agnncert.datasets.events import unlisted_features
 from agnncert.defence import Defence
 from agnncert.errors import DatasetError, GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import CanonicalGraph
 
 Array = npt.NDArray[Any]
+Result = TypeVar("Result")
 
 REPEATED = ("sum", "mean", "max", "min")  # what becomes of the values of repeated edges
 COUNT = "edge_count"  # of the data: how many rows of the table each edge stands for
+TOTALS = "edge_totals"  # of the data: what the events of each edge add up to
+KEPT_BESIDE = (COUNT, TOTALS)  # what is kept of each edge, and read by no model
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,30 @@ class EdgeRules:
         if self.class_names:
             data.class_names = list(self.class_names)
 
+    @property
+    def events(self) -> EventSummary | None:
+        """How events become values of edges; None if edges are no events."""
+        return None if self.encoding is None else self.encoding.events
+
+    def read_event(self, columns: Mapping[str, Any]) -> Events:
+        """Returns one event as numbers.
+
+        Raises:
+            GraphError: A column is missing or unknown, or an entry makes no sense.
+        """
+        assert self.events is not None
+        names = [column.name for column in self.events.columns]
+        if self.events.time is not None:
+            names.append(self.events.time)
+        return _read(self.events.read, names, columns)
+
+    def unlisted_row(self) -> list[float] | None:
+        """Returns the features of a node that only events name; None if edges are no events."""
+        if self.encoding is None or self.encoding.events is None:
+            return None
+        row: list[float] = unlisted_features(self.encoding)[0].tolist()
+        return row
+
     def encode(self, kind: str, columns: Mapping[str, Any]) -> list[float]:
         """Returns the values that columns of an event stand for, by the encoding of the training table.
 
@@ -124,7 +153,9 @@ class EdgeRules:
                 "the graph, as value."
             )
         known = self.encoding.edges if kind.endswith("edge") else self.encoding.nodes
-        return _encode(known, columns)
+        names = [column.name for column in known]
+        row: list[float] = _read(lambda table: encoded(table, known), names, columns)[0].tolist()
+        return row
 
     def combine(self, old: Array, count: float, value: Array) -> Array:
         """Returns the values of ``count`` rows of a table, and of one more, as training combines them.
@@ -160,6 +191,9 @@ def _has_mark(graph: CanonicalGraph, defence: Defence) -> bool:
 
 def _halves(data: Any, graph: CanonicalGraph, defence: Defence) -> int:
     """Returns the number of values of one direction, or 0 if rows do not hold both directions."""
+    encoding = encoding_of(data)
+    if encoding is not None and encoding.events is not None:
+        return encoding.events.width if encoding.events.directed else 0
     stated = getattr(data, "both_directions", None)
     attributes = graph.edge_values.get("edge_attr")
     if stated is False or attributes is None or attributes.dim() != 2:
@@ -204,19 +238,27 @@ def swap_halves(rows: Array, halves: int) -> Array:
     return np.concatenate([second, first, rows[..., 2 * halves :]], axis=-1)
 
 
-def _encode(known: tuple[Column, ...], columns: Mapping[str, Any]) -> list[float]:
+def _read(read: Callable[[Table], Result], names: list[str], columns: Mapping[str, Any]) -> Result:
+    """Returns what a reader makes of one row of a table.
+
+    Args:
+        read: Reads a table.
+        names: The columns that the row must have.
+        columns: Entries by the names of the columns.
+
+    Raises:
+        GraphError: A column is missing or unknown, or an entry makes no sense.
+    """
     import pandas as pd
 
-    names = [column.name for column in known]
     for name in columns:
         if name not in names:
             raise GraphError(f"the encoding has no column {name!r:.60}: {did_you_mean(str(name)[:40], names)}")
     lacking = [name for name in names if name not in columns]
     if lacking:
         raise GraphError(f"the event lacks the column {lacking[0]!r}: null stands for a missing entry.")
-    frame = pd.DataFrame({name: pd.Series([columns[name]]) for name in names})
+    frame = pd.DataFrame({name: pd.Series([columns[name]]) for name in names}, index=[0])
     try:
-        row: list[float] = encoded(Table(Path("event"), frame), known)[0].tolist()
+        return read(Table(Path("event"), frame))
     except (DatasetError, TypeError, ValueError, OverflowError) as error:
         raise GraphError(f"the columns of the event cannot be encoded: {error!s:.200}") from error
-    return row

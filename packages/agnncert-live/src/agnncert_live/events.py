@@ -14,7 +14,7 @@ from agnncert.graphs.perturbation import Perturbation, as_numbers
 
 KINDS = ("add_edge", "delete_edge", "change_edge", "record_edge", "add_node", "delete_node", "change_features")
 _KINDS_OF_EDGES = KINDS[:4]
-_WITH_DIRECTION = ("add_edge", "change_edge", "record_edge")
+_WITH_DIRECTION = _KINDS_OF_EDGES
 _WITHOUT_VALUE = ("delete_edge", "delete_node")
 _NEED_VALUE = ("change_edge", "add_node", "change_features")
 
@@ -33,7 +33,9 @@ class Event:
             a graph with neither, ``change_edge``'s number of copies. ``add_node`` and ``change_features``: the feature
             row. On a graph whose rows hold both directions, the values of one direction are those of
             ``node -> other``, and a whole row is the one of ``node -> other``.
-        directed: ``add_edge``, ``change_edge`` and ``record_edge``: only ``node -> other`` instead of both directions.
+        directed: Kinds of edges: only ``node -> other`` instead of both directions. ``delete_edge`` on a graph whose
+            rows hold both directions then clears the values of ``node -> other``, and deletes the edge if the other
+            direction has none.
         graph: Row of the graph in a set of graphs; None for the one graph of a node task.
         columns: Instead of ``value``: entries by the names of the table's columns, which the encoding of the training
             table turns into values.

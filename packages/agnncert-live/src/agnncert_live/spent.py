@@ -18,7 +18,7 @@ from agnncert.errors import SettingsError
 from agnncert.graphs.perturbation import least_load
 from agnncert.proving.certificate import Certificate, everything_but_additions
 from agnncert.proving.evidence import VoteEvidence
-from agnncert_live.edge_rules import COUNT
+from agnncert_live.edge_rules import KEPT_BESIDE
 from agnncert_live.store import DirectedValues, Store, plain
 
 Array = npt.NDArray[Any]
@@ -291,7 +291,7 @@ class Reference:
 def _all_arcs(store: Store) -> dict[Pair, Arcs]:
     """Returns the arcs between all pairs of joined nodes, as ``Reference._arcs`` gives them for one."""
     ends, values = store.all_arcs()
-    columns = [[plain(row) for row in value] for name, value in values.items() if name != COUNT]
+    columns = [[plain(row) for row in value] for name, value in values.items() if name not in KEPT_BESIDE]
     arcs_of_pair: dict[Pair, list[DirectedValues]] = {}
     for k, (source, head) in enumerate(ends.T.tolist()):
         source_name = store.nodes.name(source)

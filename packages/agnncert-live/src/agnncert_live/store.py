@@ -14,7 +14,7 @@ from agnncert.certificates.votes import ABSTAIN
 from agnncert.errors import GraphError, IdError
 from agnncert.graphs.checks import WIDE
 from agnncert.graphs.perturbation import as_numbers
-from agnncert_live.edge_rules import COUNT, EdgeRules, swap_halves
+from agnncert_live.edge_rules import COUNT, KEPT_BESIDE, TOTALS, EdgeRules, swap_halves
 from agnncert_live.events import Event
 from agnncert_live.nodes import Nodes
 from agnncert_live.rows import grown
@@ -133,7 +133,7 @@ class Store:
         """
         if graph < 0:
             raise GraphError(self._wrong_graph(event))
-        if event.columns is not None:
+        if event.columns is not None and not self._is_event_of_edge(event):
             event = replace(event, columns=None, value=self.rules.encode(event.kind, event.columns))
         _ACTIONS[event.kind](self, event, graph)
 
@@ -218,14 +218,14 @@ class Store:
         u_is_smaller = order_of(self.nodes.name(u)) <= order_of(self.nodes.name(v))
         if u == v and not self.subgraphs.keeps_loops:
             for carried in self.loops.get(u, ()):
-                values = tuple(plain(value) for name, value in carried.items() if name != COUNT)
+                values = tuple(plain(value) for name, value in carried.items() if name not in KEPT_BESIDE)
                 yield DirectedValues(u_is_smaller, values)
             return
         for source, head in dict.fromkeys([(u, v), (v, u)]):
             from_smaller_id = (source == u) == u_is_smaller
             for arc in self.arcs(source, head).tolist():
                 columns = self.union.values.items()
-                values = tuple(plain(column[arc]) for name, column in columns if name != COUNT)
+                values = tuple(plain(column[arc]) for name, column in columns if name not in KEPT_BESIDE)
                 yield DirectedValues(from_smaller_id, values)
 
     def all_arcs(self) -> tuple[Array, dict[str, Array]]:
@@ -257,8 +257,17 @@ class Store:
             return bool(self.loops.get(source))
         return len(self.arcs(source, head)) > 0
 
+    def _is_event_of_edge(self, event: Event) -> bool:
+        """Whether an event is about an edge of a graph whose edges stand for events."""
+        return self.rules.events is not None and event.other is not None
+
     def _add_edge(self, event: Event, graph: int) -> None:
         u, v = self._find_pair(event, graph)
+        if self.rules.events is not None:
+            if not self._is_half_empty(self._row_between(u, v)):
+                raise GraphError(f"cannot add the edge ({event.node!r:.60}, {event.other!r:.60}): it is there already.")
+            self._put_event(event, u, v, keeps_earlier=True)
+            return
         if self.rules.halves and u != v:
             self._add_half(event, u, v)
             return
@@ -286,17 +295,57 @@ class Store:
     @property
     def _first_value(self) -> str | None:
         """The name of the values that events carry: weights if there are any, else attributes; None without both."""
-        return next((name for name in self.union.values if name != COUNT), None)
+        return next((name for name in self.union.values if name not in KEPT_BESIDE), None)
 
     def _delete_edge(self, event: Event, graph: int) -> None:
         u, v = self._find_pair(event, graph)
         self._require_edge(event, u, v, "delete")
+        if event.directed:
+            self._delete_direction(event, u, v)
+            return
         self._tell_pair(u, v)
         self._remove_arcs_between(u, v)
+
+    def _delete_direction(self, event: Event, u: int, v: int) -> None:
+        """Deletes what leads from one node to another, and leaves what leads back."""
+        has_halves = self.rules.halves > 0 and u != v
+        row = self._row_between(u, v)
+        is_there = not self._is_half_empty(row) if has_halves else self._has_arc(u, v)
+        if not is_there:
+            raise GraphError(
+                f"cannot delete the edge from {event.node!r:.60} to {event.other!r:.60}: none leads in this direction."
+            )
+        if self.rules.events is not None and not has_halves and u != v:
+            raise GraphError("edges of this graph have no direction: leave out directed.")
+        back = self._swapped(row)
+        if has_halves and not self._is_half_empty(back):
+            self._put_both(self._without_half(row))
+            return
+        removed = self._remove_told(u, v)
+        if not has_halves:
+            for arc in removed:
+                if (arc.source, arc.head) != (u, v):
+                    self._add_arc(arc)
+
+    def _remove_told(self, u: int, v: int) -> list[Arc]:
+        self._tell_pair(u, v)
+        return self._remove_arcs_between(u, v)
+
+    def _without_half(self, arc: Arc) -> Arc:
+        """Returns an edge without the values of its own direction."""
+        values = {name: value.copy() for name, value in arc.values.items()}
+        values["edge_attr"][: self.rules.halves] = 0
+        for name in KEPT_BESIDE:
+            if name in values:
+                values[name][: len(values[name]) // 2] = 0
+        return arc._replace(values=values)
 
     def _change_edge(self, event: Event, graph: int) -> None:
         u, v = self._find_pair(event, graph)
         self._require_edge(event, u, v, "change")
+        if self.rules.events is not None:
+            self._put_event(event, u, v, keeps_earlier=False)
+            return
         first = self._first_value
         if first is None:
             self._set_copies_of_edge(event, u, v)
@@ -331,6 +380,8 @@ class Store:
         return Arc(u, v, zeros)
 
     def _is_half_empty(self, arc: Arc) -> bool:
+        if TOTALS in arc.values:
+            return bool(arc.values[TOTALS][0] == 0)  # the number of events
         half = arc.values["edge_attr"][: self.rules.halves]
         return not half.any() and not (COUNT in arc.values and arc.values[COUNT][0])
 
@@ -370,23 +421,66 @@ class Store:
 
     def _put_both(self, arc: Arc) -> None:
         """Writes an edge and the edge of the other direction, whose halves are swapped."""
-        swapped = dict(arc.values)
-        swapped["edge_attr"] = swap_halves(arc.values["edge_attr"], self.rules.halves)
-        if COUNT in swapped:
-            swapped[COUNT] = swapped[COUNT][::-1]
-        self._tell_pair(arc.source, arc.head)
-        self._remove_arcs_between(arc.source, arc.head)
+        self._remove_told(arc.source, arc.head)
         self._add_arc(arc)
-        self._add_arc(Arc(arc.head, arc.source, swapped))
+        self._add_arc(self._swapped(arc))
+
+    def _swapped(self, arc: Arc) -> Arc:
+        """Returns the edge of the other direction: the same values, with the halves of rows exchanged."""
+        values = dict(arc.values)
+        if self.rules.halves:
+            values["edge_attr"] = swap_halves(arc.values["edge_attr"], self.rules.halves)
+            for name in KEPT_BESIDE:
+                if name in values:
+                    values[name] = swap_halves(values[name], len(values[name]) // 2)
+        return Arc(arc.head, arc.source, values)
+
+    # Edges that stand for events: their values are computed from what the events add up to.
+
+    def _put_event(self, event: Event, u: int, v: int, *, keeps_earlier: bool) -> None:
+        """Adds an event to an edge, or has it take the place of all earlier ones of its direction."""
+        summary = self.rules.events
+        assert summary is not None
+        if event.columns is None:
+            names = [column.name for column in summary.columns]
+            raise GraphError(
+                f"edges of this graph stand for events: send the columns of the event ({', '.join(names[:5])}"
+                f"{'' if summary.time is None else ', ' + summary.time}) instead of a value."
+            )
+        if u == v:
+            raise GraphError(f"cannot join the node {event.node!r:.60} with itself: such events are left out.")
+        read = self.rules.read_event(event.columns)
+        old = self._row_between(u, v)
+        totals = old.values[TOTALS].copy()
+        width = summary.num_totals
+        before = totals[:width] if keeps_earlier else np.zeros(width)
+        totals[:width] = summary.added(before, read)
+        attributes = old.values["edge_attr"].copy()
+        attributes[: summary.width] = _finite(
+            torch.from_numpy(summary.edge_values(totals[:width])), attributes.dtype, "edge_attr of an edge"
+        )
+        self._put_both(old._replace(values={**old.values, TOTALS: totals, "edge_attr": attributes}))
+
+    def _find_or_add_pair(self, event: Event, graph: int) -> tuple[int, int]:
+        """Returns the nodes of an event. Nodes that nobody has named before are added, as in training."""
+        row = self.rules.unlisted_row()
+        if row is not None:
+            for name in (event.node, event.other):
+                if name is not None and self.nodes.find(graph, name) is None:
+                    self._add_node(Event("add_node", name, value=row), graph)
+        return self._find_pair(event, graph)
 
     # One more row of a table of edges.
 
     def _record_edge(self, event: Event, graph: int) -> None:
-        u, v = self._find_pair(event, graph)
-        if u == v:
+        if event.node == event.other:
             raise GraphError(f"cannot record an edge of the node {event.node!r:.60} with itself.")
+        u, v = self._find_or_add_pair(event, graph)
         if self._is_trusted(u, v) or self._is_trusted(v, u):
             raise GraphError("the pair is trusted: rows that join it again are left out, as in training.")
+        if self.rules.events is not None:
+            self._put_event(event, u, v, keeps_earlier=True)
+            return
         if self._first_value is not None and event.value is None:
             raise GraphError("an event record_edge needs a value, or columns: edges of this graph have values.")
         if self.rules.halves:
