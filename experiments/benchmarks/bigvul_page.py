@@ -199,7 +199,7 @@ one model, trained with T={TRAINED_WITH}, votes with every number of groups. The
 
 ## Certified accuracy over the size of an attack
 
-Share of test functions that are right whatever so many changes do: edges (edge-centric), edges or nodes (node-centric), edited
+Share of test functions that are right whatever this many changes do: edges (edge-centric), edges or nodes (node-centric), edited
 statements of any kind (vote of statements), inserted or deleted statements (size only).
 
 {parts["certified"]}

@@ -3,7 +3,7 @@
     python -m experiments.benchmarks.field [--root FOLDER] [--seeds 0 1 2] [--minutes 5] [--only TEXT]
 
 Each row trains one defence on one dataset and certifies all test nodes against three attackers, at the sizes 0, 1, 2, 3,
-5 and 10: other features for so many nodes (not the target), so many added edges, and so many injected nodes with up to
+5 and 10: other features for this many nodes (not the target), this many added edges, and this many injected nodes with up to
 five edges each. Rows go to experiments/results/field.jsonl as they come, and certificates to .cache/field; a run that is
 started again goes on where it stopped. The first seed of everything comes first. Settings are those of the library's
 recipes and of the papers of the defences; nothing is chosen by test labels.

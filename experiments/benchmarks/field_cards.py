@@ -29,9 +29,9 @@ CITATIONS = {
     "interception, skip connection": "Scholten et al., Message-interception smoothing, NeurIPS 2022",
 }  # fmt: skip
 UNITS = {
-    "features": "other features for so many nodes, the target not among them",
-    "added edges": "so many added edges",
-    "injected nodes": "so many injected nodes with any features and up to five edges each",
+    "features": "other features for this many nodes, the target not among them",
+    "added edges": "this many added edges",
+    "injected nodes": "this many injected nodes with any features and up to five edges each",
 }
 
 

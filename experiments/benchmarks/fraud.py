@@ -423,7 +423,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--out", type=Path, default=ROWS)
-    parser.add_argument("--minutes", type=float, default=1e9, help="begin no row after so many minutes")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no row after this many minutes")
     args = parser.parse_args()
     done, begin = {key_of(row) for row in read_rows(args.out)}, time.monotonic()
     for name, seed, method, times in jobs(args.datasets, args.seeds, args.methods):

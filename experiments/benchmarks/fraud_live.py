@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("part", nargs="?", default="replay", choices=["replay", "service"])
     parser.add_argument("--draw", action="store_true", help="only draw the picture again")
-    parser.add_argument("--first", type=int, default=None, help="only so many ratings, for a try")
+    parser.add_argument("--first", type=int, default=None, help="only this many ratings, for a try")
     args = parser.parse_args()
     if args.draw:
         draw(json.loads(OUT.read_text()))

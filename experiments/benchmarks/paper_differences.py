@@ -92,7 +92,7 @@ def cora(root: Path, seed: int, differences: Differences) -> Data:
 
 
 def split_by_number(y: torch.Tensor, seed: int) -> tuple[torch.Tensor, ...]:
-    """Draws so many nodes of each class as the released program does; its test part has not the last one of a class."""
+    """Draws this many nodes of each class as the released program does; its test part has not the last one of a class."""
     random = np.random.default_rng(seed)
     parts = torch.zeros(3, len(y), dtype=torch.bool)
     for label in range(int(y.max()) + 1):

@@ -101,7 +101,7 @@ def rates(rows: list[Row], division: str) -> Rates:
 
 
 def votes_per_target(degree: float, groups: int) -> float:
-    """Groups in which a node with so many neighbours has an edge, on average: balls thrown into boxes.
+    """Groups in which a node with this many neighbours has an edge, on average: balls thrown into boxes.
 
     Example:
         >>> round(votes_per_target(50, 80), 1)

@@ -171,7 +171,7 @@ def trained(name: str, seed: int, root: str) -> tuple[StackedModel, Any]:
 
 
 def run(name: str, targets: int, seed: int, root: str, every: int = 1) -> dict[str, Any]:
-    """Attacks some test nodes of a dataset; draws changes to confirm at every so many of them."""
+    """Attacks some test nodes of a dataset; draws changes to confirm at each of this many of them."""
     begin = time.perf_counter()
     model, data = trained(name, seed, root)
     rows = data.test_mask.nonzero().view(-1)
@@ -208,7 +208,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("datasets", nargs="*", default=["cora-ml", "ethereum-phishing"])
     parser.add_argument("--targets", type=int, default=250)
-    parser.add_argument("--every", type=int, default=1, help="draw changes to confirm at every so many targets")
+    parser.add_argument("--every", type=int, default=1, help="draw changes to confirm at each of this many targets")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--root", default=".cache/data")
     args = parser.parse_args()

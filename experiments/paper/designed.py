@@ -20,7 +20,7 @@ TRAINED, BY_SIZE, CONSTANT = "trained", "size only", "majority"
 PROTOCOLS = ("inductive", "transductive")
 FEW = (1, 2, 3)  # design sizes of nodes that are shown; beyond, the answer without edges is all that is left
 SEEDS = 3
-ALONE = 1000  # from so many groups on a subgraph is hardly ever more than one edge or node
+ALONE = 1000  # from this many groups on a subgraph is hardly ever more than one edge or node
 LARGEST = 20  # size up to which curves are drawn
 
 

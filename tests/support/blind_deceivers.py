@@ -114,7 +114,7 @@ def has_core(edge_index: Tensor, count: int, least: int = 5) -> bool:
 
 
 def has_long_way(edge_index: Tensor, count: int, steps: int = 9) -> bool:
-    """Whether two nodes are connected, but not within so many steps."""
+    """Whether two nodes are connected, but not within this many steps."""
     dense = adjacency(edge_index, count) + torch.eye(count)
     reached = dense.clone()
     for _ in range(steps - 1):

@@ -89,7 +89,7 @@ def random_vote(rng: np.random.Generator, theorem: str, num_classes: int = 3) ->
 
 
 def grid(num_groups: int) -> tuple[int, int]:
-    """The sides of a grid of so many groups."""
+    """The sides of a grid of this many groups."""
     rows = next(rows for rows in (3, 5, 2, 1) if num_groups % rows == 0)
     return rows, num_groups // rows
 

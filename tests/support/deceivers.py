@@ -23,7 +23,7 @@ from torch_geometric.utils import coalesce, degree, is_undirected
 from tests.support import beside_the_model
 from tests.support.unfit_zoo import Base, leaking
 
-CALLS = 3000  # after so many a model that counts them acts otherwise
+CALLS = 3000  # after this many a model that counts them acts otherwise
 
 
 def degrees(edge_index: Tensor, x: Tensor, end: int = 1) -> Tensor:

@@ -194,7 +194,7 @@ def drop_few(x, edge_index):
 
 
 def permuted_neighbours(fanout):
-    """At most so many neighbours of each node, out of a shuffle with a fixed seed."""
+    """At most this many neighbours of each node, out of a shuffle with a fixed seed."""
 
     def chosen(x, edge_index):
         order = torch.randperm(edge_index.size(1), generator=torch.Generator().manual_seed(0))

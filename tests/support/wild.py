@@ -69,7 +69,7 @@ class CancellingInside(nn.Module):
 
 
 def with_dense_strangers(data: Data, count: int = 60, seed: int = 9) -> Data:
-    """The attack: isolated nodes with so many features that a sparse product no longer pays for anybody."""
+    """The attack: isolated nodes with this many features that a sparse product no longer pays for anybody."""
     random = torch.Generator().manual_seed(seed)
     rows = torch.randn(count, data.x.size(1), generator=random)
     return Perturbation(inject_nodes={10_000 + k: row.tolist() for k, row in enumerate(rows)}).apply(data)

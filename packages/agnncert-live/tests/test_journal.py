@@ -48,7 +48,7 @@ def history(batches):
 
 
 def dies_after(lines, part):
-    """For ``sys.settrace``: the process is killed before it runs so many lines more of a part of the library."""
+    """For ``sys.settrace``: the process is killed before it runs this many lines more of a part of the library."""
     left = [lines]
 
     def watch(frame, event, _):

@@ -13,7 +13,7 @@ MOST = 3  # nodes of one type
 
 
 def reached(counts, size, changes):
-    """Every histogram that an attacker reaches with at most so many changes, one after the other."""
+    """Every histogram that an attacker reaches with at most this many changes, one after the other."""
     found = {counts}
     for _ in range(size):
         new = set()

@@ -148,7 +148,7 @@ def test_no_attack_flips_what_is_certified_from_exact_probabilities(p_add, p_del
 
 
 def test_more_flips_than_are_computed_are_not_withstood_on_edges_or_on_features():
-    rate = 0.499  # so that even so many flips would be certified if they were computed
+    rate = 0.499  # so that even this many flips would be certified if they were computed
     noise = FlipNoise(rate, rate, rate, rate, num_features=5)
     certain = bounds_of(1.0)
     for kind in ("add_edges", "delete_edges", "add_entries", "delete_entries"):

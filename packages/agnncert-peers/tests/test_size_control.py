@@ -32,7 +32,7 @@ def subsets(things, most):
 
 @cache
 def injected_numbers(num_old, num_new, most_each):
-    """Numbers of edges that so many injected nodes can bring, found by trying all of them; priced by ``Perturbation``."""
+    """Numbers of edges that this many injected nodes can bring, found by trying all of them; priced by ``Perturbation``."""
     old, new = range(num_old), [f"new {k}" for k in range(num_new)]
     pairs = [*product(old, new), *combinations(new, 2)]
     features = {name: [0.0] for name in new}
@@ -157,7 +157,7 @@ def test_a_constant_is_taken_where_the_size_tells_no_more():
 
 @pytest.mark.parametrize("division", [ac.EdgeCentric(2000), ac.NodeCentric(2000)], ids=str)
 def test_it_certifies_as_the_vote_of_a_constant_model_does_where_groups_are_many(division):
-    """With so many groups hardly two edges share one: counting filled groups is then counting edges, or nodes."""
+    """With this many groups hardly two edges share one: counting filled groups is then counting edges, or nodes."""
     from agnncert.models.build import build_constant
 
     data, counts = path_set(), "edges" if isinstance(division, ac.EdgeCentric) else "nodes"

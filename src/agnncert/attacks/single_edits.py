@@ -274,7 +274,7 @@ class _TargetSearch:
         return u != v and frozenset((u, v)) not in self.joined
 
     def _some(self, items: Sequence[Item]) -> list[Item]:
-        """Returns at most so many items as are tried of one kind, drawn at random."""
+        """Returns at most this many items as are tried of one kind, drawn at random."""
         return [items[place] for place in self.random.permutation(len(items))[:MOST_TRIED].tolist()]
 
     def plans(self, alone: OutcomeTable) -> list[Perturbation]:

@@ -20,7 +20,7 @@ class UnusedIds:
         first = len(keys)
         last = first + count
         if any_order:
-            last += len(keys)  # so many of them may be used
+            last += len(keys)  # this many of them may be used
         ids = np.arange(first, last, dtype=np.int64)
         self.ids: IntArray = ids[~np.isin(ids, keys.numpy())][:count]
 

@@ -147,7 +147,7 @@ class VoteProblem(Problem):
         return gaps
 
     def moved(self, before: Outcome, after: Outcome) -> int:
-        """Returns how many votes differ; of votes that were added up, at least so many."""
+        """Returns how many votes differ; of votes that were added up, at least this many."""
         if self.per_neighbour:
             return int(np.abs(before - after).sum() + 1) // 2
         return int((before[: self.num_groups] != after[: self.num_groups]).sum())

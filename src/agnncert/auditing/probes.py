@@ -145,7 +145,7 @@ class Probes:
         return union_of_subgraphs(data, self.division, self.generator, LEAST_ROWS)
 
     def _evaluate_lone_nodes(self, x: Tensor, count: int) -> None:
-        """Evaluates the model on so many nodes without edges."""
+        """Evaluates the model on this many nodes without edges."""
         rows = torch.arange(count) % len(x)
         values = {name: value[:0] for name, value in self.builder.values.items()}
         no_edge = torch.empty(2, 0, dtype=torch.int64)
@@ -426,7 +426,7 @@ class Probes:
             yield from self._reasons_of_rows(self.plain_graph.x, self.plain_graph.graph, FEW_SCALES, crowd=1)
 
     def _reasons_of_rows(self, x: Tensor, graph: ProbeGraph, scales: tuple[int, ...], crowd: int) -> Iterator[str]:
-        """Yields a reason for each altered row that moves an output when so many lone nodes have it."""
+        """Yields a reason for each altered row that moves an output when this many lone nodes have it."""
         rows = list(altered_rows(x, self.generator, scales))
         table = FeatureTable(torch.cat([x, torch.stack([altered.row for altered in rows])]), len(x))
         probe = self._probe_of_table(table, graph)

@@ -69,9 +69,9 @@ class Round:
     certified: float  # share of all targets that are correct and certified
     left: float  # share that is correct after the attack; estimated if only a sample was attacked
     attacked_certified: int  # certified targets that were attacked, ...
-    fallen_certified: int  # ... of which so many changed their label: anything but 0 refutes the certificate
+    fallen_certified: int  # ... of which this many changed their label: anything but 0 refutes the certificate
     attacked_others: int  # correct targets without a certificate that were attacked, ...
-    fallen_others: int  # ... of which so many changed their label
+    fallen_others: int  # ... of which this many changed their label
 
 
 @dataclass(frozen=True)

@@ -208,8 +208,8 @@ class CertifySettings(DefenceSettings):
     against: str | None = None  # what that size counts: "any" change, or "structure"
     measure: str | None = None  # what the rule is chosen by: "accuracy" or "balanced"; else as the classes need it
     false_positive_rate: float | None = None  # two classes: choose the threshold for this rate, on validation ...
-    alerts: int | None = None  # ... or for so many alerts there, ...
-    days: int | None = None  # ... for each of so many days that the validation part stands for
+    alerts: int | None = None  # ... or for this many alerts there, ...
+    days: int | None = None  # ... for each of this many days that the validation part stands for
     positive: str | None = None  # the class that alerts are about, by name or number; by default the rarer one
     engine: str = "fast"  # or "naive"; both give the same predictions
     edges_only: bool = False  # for models that are compatible with nothing else

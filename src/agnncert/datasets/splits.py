@@ -229,7 +229,7 @@ def split(
         seed: Seed of the split, which is the same on every machine. Defaults to 0.
         fractions: Shares of the three parts, which sum to 1. Each part has the same proportions of classes. Defaults
             to .3, .1 and .6 of the nodes, or .5, .2 and .3 of the graphs.
-        per_class: For few labels: so many training and so many validation nodes of each class, and a tenth of the
+        per_class: For few labels: this many training and this many validation nodes of each class, and a tenth of the
             other nodes to test. It excludes ``fractions``, and is for nodes only.
 
     Returns:

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.divisions.union import DisjointUnion
 
-# At most so many pairs of nodes in one component are enumerated, small components first. In the components that are
+# At most this many pairs of nodes in one component are enumerated, small components first. In the components that are
 # left, any one node counts as reaching every target.
 MAX_PAIRS = 20_000_000
 PAIRS_AT_ONCE = 2**21  # pairs that are enumerated at a time

@@ -22,7 +22,7 @@ from agnncert.graphs.graph import CanonicalGraph, one_graph
 
 UNITS_OF_ROUNDING = 32  # by which the logits of a module may always be moved
 VOTES_OF_GRAPHS = 48  # votes that are checked in the graph task
-LISTED_VOTES = 24  # listed votes that are checked in the node task, if a few subgraphs have so many
+LISTED_VOTES = 24  # listed votes that are checked in the node task, if a few subgraphs have that many
 UNLISTED_TARGETS = 256  # targets that are checked in each of these subgraphs, whether or not they have an edge there
 FEW_SUBGRAPHS = 3  # that are evaluated in the node task
 MANY_SUBGRAPHS = 24  # that are evaluated if every neighbour has a group of its own, and the graph is small

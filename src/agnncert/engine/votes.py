@@ -291,7 +291,7 @@ def ranges_to_compute(
         edges_by_group: The graph's edges by group.
         memory_limit: Bytes that the union of a range may take, about.
         finished: The votes that are there already.
-        at_least: How many ranges there should be, if there are so many groups.
+        at_least: How many ranges there should be, if there are that many groups.
     """
     num_groups = edges_by_group.num_groups
     if num_groups == 0:

@@ -23,7 +23,7 @@ from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import DivisionError
 from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Counts, Facts
 
-PriceOfNumber = Callable[[IntArray], FloatArray]  # the price of moving so many votes, whichever
+PriceOfNumber = Callable[[IntArray], FloatArray]  # the price of moving this many votes, whichever
 
 
 def pay(price: float, amount: ArrayLike) -> FloatArray:
@@ -191,7 +191,7 @@ def _cheapest_with_injected_nodes(rival: Rival, offer: Offer) -> FloatArray:
 
 
 def _unlisted_by_nodes(votes: FloatArray, injected: int) -> FloatArray:
-    """Returns how many votes that are not reached so many injected nodes, and any others, can move, shape ``[n]``."""
+    """Returns how many votes that are not reached this many injected nodes, and any others, can move, shape ``[n]``."""
     return np.asarray(votes[UNREACHED] + np.minimum(votes[UNLISTED], injected))
 
 
@@ -482,7 +482,7 @@ class _Touchable:
         )
 
     def after_altering(self, number: FloatArray) -> "_Touchable":
-        """Returns what is left once so many votes became the rival's, those for the label first."""
+        """Returns what is left once this many votes became the rival's, those for the label first."""
         from_label = np.minimum(number, self.for_label)
         from_others = np.minimum(number - from_label, self.others)
         return replace(
@@ -493,7 +493,7 @@ class _Touchable:
         )
 
     def after_removing(self, number: FloatArray) -> "_Touchable":
-        """Returns what is left once so many votes became those of empty groups, those for the label first.
+        """Returns what is left once this many votes became those of empty groups, those for the label first.
 
         Where empty groups vote for the label, that gains nothing.
         """
@@ -596,7 +596,7 @@ def _cheapest_twos(
         votes: The votes.
         altered: Price of a vote of the label that becomes the rival's.
         turned: The same for a pair that has one direction only.
-        price_of_rest: Gives the price of gaining what is left, after so many votes that gain two.
+        price_of_rest: Gives the price of gaining what is left, after this many votes that gain two.
     """
     num_targets = len(votes.lacking)
     turnable = np.minimum(votes.one_way_for_label, votes.for_label)

@@ -178,11 +178,11 @@ class Leads:
         return np.asarray(total - np.repeat(before, self.degree + 1))
 
     def withstands(self, touched: Touched) -> BoolArray:
-        """Returns whether each target keeps its label whatever is done to so many neighbours, shape ``[n]``."""
+        """Returns whether each target keeps its label whatever is done to this many neighbours, shape ``[n]``."""
         return np.asarray(self.stays_ahead(touched).all(axis=1))
 
     def stays_ahead(self, touched: Touched) -> BoolArray:
-        """Returns of which classes the label stays ahead whatever is done to so many neighbours, shape ``[n, C]``.
+        """Returns of which classes the label stays ahead whatever is done to this many neighbours, shape ``[n, C]``.
 
         The label counts as ahead of itself.
         """
@@ -239,7 +239,7 @@ class Leads:
         return np.asarray((lead > 0) | ((lead == 0) & wins_ties))
 
     def _growths(self, num_new: IntArray) -> list[Growth]:
-        """Returns the cases of so many new neighbours that have to be looked at."""
+        """Returns the cases of this many new neighbours that have to be looked at."""
         none = np.zeros_like(num_new)
         if not self.record.pseudo:
             return [Growth(none, num_new)]
@@ -326,7 +326,7 @@ class Leads:
         return ahead
 
     def lead_second(self, k: int, nodes: int) -> IntArray:
-        """Returns the lead over class ``k`` with two levels, after so many nodes came or went, shape ``[n]``."""
+        """Returns the lead over class ``k`` with two levels, after this many nodes came or went, shape ``[n]``."""
         record = self.record
         rival = self.rivals[k]
         lead = self._safe_prior(rival) * STEPS + rival.votes - self._slack(k)
@@ -359,7 +359,7 @@ class Leads:
         surplus = lead - (k < self.label[owner])  # the rival wins once this is negative
         steps = np.where(slope < 0, surplus // -np.minimum(slope, -1) + 1.0, np.inf)
         needed = np.where(surplus < 0, 0.0, steps)
-        # In a mean, altering instead of losing a neighbour may help the label: then only so many are altered.
+        # In a mean, altering instead of losing a neighbour may help the label: then only that many are altered.
         spare = np.where(slope > 0, (-surplus - 1) // np.maximum(slope, 1), touched)
         most_altered = np.clip(spare, 0, touched).astype(np.float64)
         best = np.full(len(owner), np.inf)
@@ -397,7 +397,7 @@ class Leads:
 
 
 def _price_of_nodes(nodes: int, node: float, features: float) -> float:
-    """Returns the least price of so many nodes that come or go, where other features count as two of them."""
+    """Returns the least price of this many nodes that come or go, where other features count as two of them."""
     pairs = np.arange(nodes // 2 + 1)
     mixed = (pay(features, pairs) + pay(node, nodes - 2 * pairs)).min()
     by_features = pay(features, (nodes + 1) // 2)

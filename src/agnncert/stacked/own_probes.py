@@ -47,7 +47,7 @@ def probe_own(model: StackedModel, x: Tensor) -> None:
 
 
 def _spread_over(x: Tensor, number: int) -> Tensor:
-    """Returns at most so many rows, spread evenly over all of them."""
+    """Returns at most this many rows, spread evenly over all of them."""
     place = torch.linspace(0, len(x) - 1, min(number, len(x))).round().long()
     return x[place]
 

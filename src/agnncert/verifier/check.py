@@ -95,5 +95,5 @@ def _repeats(values: npt.NDArray[Any]) -> bool:
 
 
 def does_not_follow(name: str, number: int, evidence: str) -> str:
-    """Returns a sentence about so many wrong statements."""
+    """Returns a sentence about this many wrong statements."""
     return f"the {name} of {number:,} targets does not follow from the {evidence}"

@@ -49,7 +49,7 @@ class Limits:
         return np.minimum(np.minimum(self.total, self.unreached), self.unlisted)
 
     def after(self, tier: int, moved: FloatArray) -> "Limits":
-        """Returns what is left of the limits once so many votes of a tier have moved."""
+        """Returns what is left of the limits once this many votes of a tier have moved."""
         left = replace(self, total=self.total - moved)
         if tier != REACHED:
             left = replace(left, unreached=self.unreached - moved)

@@ -178,7 +178,7 @@ def _new_neighbours_needed(piles: Piles, limits: Limits | Changes, wins: BoolArr
 
 
 def _missing_gain(piles: Piles, limits: Limits, new_neighbours: FloatArray) -> FloatArray:
-    """Returns what each rival lacks of winning if so many new neighbours come, and no more, shape ``[r]``."""
+    """Returns what each rival lacks of winning if that many new neighbours come, and no more, shape ``[r]``."""
     of_rivals = limits.select(piles.owner)
     fewer = replace(
         of_rivals,

@@ -345,7 +345,7 @@ def right_radius(tables: list[DegreeTable], stated: IntArray, structure: bool) -
 
 
 def _survives_size(table: DegreeTable, size: IntArray, structure: bool) -> BoolArray:
-    """Tells which labels survive so many changes, shape ``[n]``; with ``structure``, no change alters a neighbour."""
+    """Tells which labels survive this many changes, shape ``[n]``; with ``structure``, no change alters a neighbour."""
     if table.record.second:
         return _survives_size_second(table, size, nodes_per_change=1 if structure else 2)
     if structure:
@@ -355,7 +355,7 @@ def _survives_size(table: DegreeTable, size: IntArray, structure: bool) -> BoolA
 
 
 def _survives_size_second(table: DegreeTable, size: IntArray, nodes_per_change: int) -> BoolArray:
-    """As :func:`_survives_size`, if neighbours' neighbours count too. Each change counts as so many nodes."""
+    """As :func:`_survives_size`, if neighbours' neighbours count too. Each change counts as this many nodes."""
     survives = np.zeros(table.num_targets, dtype=bool)
     for number in np.unique(size):
         of_number = size == number
@@ -389,7 +389,7 @@ def holds(
 
 
 def _survives(table: DegreeTable, budget: Budget, add_edges: FloatArray | float) -> BoolArray:
-    """Tells which classes each label survives under a budget with so many added edges, shape ``[n, C]``."""
+    """Tells which classes each label survives under a budget with this many added edges, shape ``[n, C]``."""
     joined_nodes = budget.inject_nodes if budget.edges_per_injected > 0 else 0
     if table.record.second:
         nodes = joined_nodes + budget.delete_nodes + 2 * budget.change_features

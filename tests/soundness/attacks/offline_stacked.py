@@ -104,7 +104,7 @@ def until_found(mistake: str, seed: int) -> int | None:
 
 
 def search(attacks: int, seed: int) -> dict[str, Any]:
-    """Tries so many attacks on the code as it is."""
+    """Tries this many attacks on the code as it is."""
     by_rule: Counter[str] = Counter()
     certified: Counter[str] = Counter()
     wrong: list[str] = []

@@ -123,7 +123,7 @@ def test_the_cheapest_mix_of_changes_is_among_the_few_that_are_tried():
 
 
 def repeated(evidence: StackedEvidence, count: int) -> StackedEvidence:
-    """The same target so many times."""
+    """The same target this many times."""
     return replace(
         evidence, prior=evidence.prior.repeat(count, axis=0), gate=evidence.gate.repeat(count, axis=0),
         indptr=np.arange(count + 1) * len(evidence.which), which=np.tile(evidence.which, count),

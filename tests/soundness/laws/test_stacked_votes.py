@@ -133,7 +133,7 @@ def all_drawn(kind):
 
 
 def joined(kind, classes):
-    """All drawn targets with so many classes as one table; a mean has the pseudo-count of the first."""
+    """All drawn targets with this many classes as one table; a mean has the pseudo-count of the first."""
     drawn = [one for one in all_drawn(kind) if one.num_classes == classes]
     first = drawn[0]
     ends = np.cumsum([0, *(len(one.which) for one in drawn)])

@@ -14,7 +14,7 @@ ANY_DELETIONS = Budget(add_edges=1, delete_edges=np.inf)
 
 
 def evidence_of(degrees, second=0, pseudo=0, seed=0):
-    """Targets with so many neighbours each, and votes that are drawn at random."""
+    """Targets with this many neighbours each, and votes that are drawn at random."""
     rng = np.random.default_rng(seed)
     number = len(degrees)
     table = (rng.dirichlet(np.ones(3), 50)[:, :2] * STEPS).astype(np.int32)

@@ -36,7 +36,7 @@ FRACTIONS = (0.8, 0.1, 0.1)
 # Which edges the graphs of each dataset have: functions that are scanned must be read in the same way.
 EDGES: dict[str, Edges] = {"big-vul": "flow", "big-vul-matched": "flow"}
 CLASS_NAMES = ["not listed", "vulnerable"]
-NEAREST = 5  # a vulnerable function's partner is one of so many that are nearest in length
+NEAREST = 5  # a vulnerable function's partner is one of this many that are nearest in length
 _FORMAT = "agnncert-functions"
 
 IntArray = npt.NDArray[np.int64]

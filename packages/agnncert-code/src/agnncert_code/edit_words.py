@@ -8,8 +8,8 @@ _FLOWS = ["add_edges", "delete_edges", "change_edges"]
 _TEXT = (
     "These graphs are C and C++ functions, and their nodes are statements. A statement that is inserted, deleted or "
     "replaced is one edit; the flow between all others may change in any way, and order, layout, comments and braces "
-    "cost nothing. The table states what is certified when an attacker edits so many statements in any mix, only "
-    "inserts, or only deletes so many."
+    "cost nothing. The table states what is certified when an attacker edits this many statements in any mix, only "
+    "inserts, or only deletes this many."
 )
 _LABELS = {
     "inject_nodes": "Statements inserted (nodes injected)",
@@ -19,7 +19,7 @@ _LABELS = {
 
 
 def edits_done(count: int) -> str:
-    """Returns what an attacker does who edits so many statements.
+    """Returns what an attacker does who edits this many statements.
 
     Example:
         >>> edits_done(1), edits_done(3)

@@ -224,7 +224,7 @@ def greedy_rewrite(  # noqa: PLR0913 - every setting is a keyword
     rounds: int = 10,
     tries: int = 20,
 ) -> tuple[str, Edits]:
-    """Rewrites a function step by step, each time as the margin falls most, within so many edited statements.
+    """Rewrites a function step by step, each time as the margin falls most, within this many edited statements.
 
     Args:
         text: The function.

@@ -25,7 +25,7 @@ MOST_AT_WORK = 100  # requests that are answered at a time, of clients that have
 AT_WORK = "agnncert.at_work"  # entry of a request's scope: whether it is one of these
 OPEN_PATHS = ("/", "/health", "/live", "/ready")  # the page holds no data: its script asks for a token and sends it
 CLIENTS = 10_000  # whose rate is remembered
-_SECONDS_AT_ONCE = 3  # a client may make the requests of so many seconds at once
+_SECONDS_AT_ONCE = 3  # a client may make the requests of this many seconds at once
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ def _decisions_router(service: Service) -> APIRouter:
 
     @router.get("/changes", responses=_ERRORS)
     def changes(request: Request, since: Annotated[int, Query(ge=0)] = 0) -> list[dict[str, Any]]:
-        """Labels that flipped, and radii that fell below 3, after so many events."""
+        """Labels that flipped, and radii that fell below 3, after this many events."""
         _fields(request, "since")
         return service.changes(since)
 

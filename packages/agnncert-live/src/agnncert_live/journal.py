@@ -33,7 +33,7 @@ from agnncert.storage import parse_json
 from agnncert_live.events import Event
 
 FORMAT = 3
-REMEMBERED = 200_000  # ids of so many batches are kept, so that a client can send one again
+REMEMBERED = 200_000  # ids of this many batches are kept, so that a client can send one again
 PART = 2**25  # bytes of a graph in one row: SQLite's rows have a limit
 PROBE = 2**16  # bytes that are written to find out whether there is space
 NOW = "now"  # the name of the snapshot; other graphs are named by their digest

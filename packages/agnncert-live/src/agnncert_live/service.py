@@ -49,7 +49,7 @@ class ReadEvents(NamedTuple):
 
 
 class TargetNames(NamedTuple):
-    """Ids of all targets after so many events."""
+    """Ids of all targets after this many events."""
 
     number: int
     names: list[Id]
@@ -233,7 +233,7 @@ class Service:
         return self._target_names.names
 
     def changes(self, since: int) -> list[dict[str, Any]]:
-        """Returns labels that flipped and radii that fell below 3, after so many events; the last 500 of them."""
+        """Returns labels that flipped and radii that fell below 3, after this many events; the last 500 of them."""
         with self._lock:
             return [change for change in self._changes if change["number"] > since]
 

@@ -32,7 +32,7 @@ from agnncert_live.union import OUTSIDE
 
 Array = npt.NDArray[Any]
 
-BORDER = 16.0  # no noise decides a flag if the lead is so many times what it had to be
+BORDER = 16.0  # no noise decides a flag if the lead is this many times what it had to be
 
 
 @dataclass

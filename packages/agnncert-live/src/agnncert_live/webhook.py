@@ -186,7 +186,7 @@ class Webhook:
         return Failure(f"the receiver answered {status}", may_pass)
 
     def close(self, patience: float = 10.0) -> None:
-        """Ends it. Alerts that wait are still sent, each with one try at most, for so many seconds."""
+        """Ends it. Alerts that wait are still sent, each with one try at most, for this many seconds."""
         self._end()
         self._closing.set()
         try:

@@ -110,7 +110,7 @@ def compare(  # noqa: PLR0913 - every setting is a keyword
         scores: Controls of your own, by name: a score for each target, as for ``ac.compare_controls``; two classes.
         false_positive_rate: Two classes: all rows are also shown at this rate of false positives, without an attack.
             Defaults to the rate of the first defence.
-        exact: Node task, against edges: for so many targets, drawn at random, try every edge that could be added or
+        exact: Node task, against edges: for this many targets, drawn at random, try every edge that could be added or
             deleted on the undefended model, about which nothing is proved (``exact_robustness``). It takes seconds
             for each on graphs of a few thousand nodes. The remarks state the outcome.
         targets: Mask or row numbers. Defaults to the test part.

@@ -188,7 +188,7 @@ class Comparison:
     def title(self) -> str:
         """What is compared."""
         what = _WORDS[self.measure].format(self.label)
-        return f"{self.data}, {self.targets:,} {self.task}s: {what} against so many {self.threat.unit}"
+        return f"{self.data}, {self.targets:,} {self.task}s: {what} against this many {self.threat.unit}"
 
     @property
     def majority(self) -> list[float | None] | None:

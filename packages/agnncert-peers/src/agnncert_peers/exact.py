@@ -224,7 +224,7 @@ class _Search:
         return runs(self.first[nodes], self.first[nodes + 1] - self.first[nodes])
 
     def _ball(self, node: int, radius: int) -> IntArray:
-        """Returns the nodes within so many hops, the nearest first."""
+        """Returns the nodes within this many hops, the nearest first."""
         seen = [np.array([node])]
         is_new = np.ones(self.num_nodes, dtype=bool)
         for _ in range(radius):
@@ -316,7 +316,7 @@ class _Search:
 
         Args:
             batch: What to try.
-            visible: Only so many of the first nodes have features. Defaults to all.
+            visible: Only this many of the first nodes have features. Defaults to all.
         """
         rows = []
         edges = []

@@ -112,8 +112,8 @@ class Interception(Smoothing):
     Attributes:
         p_delete: Probability that a directed edge is deleted.
         p_ablate: Probability that the features of a node are deleted: they become zeros.
-        hops: A prediction depends on features of nodes at most so many edges away; the number of message-passing layers
-            of most models. The model is probed for it.
+        hops: A prediction depends on features of nodes at most this many edges away; the number of message-passing
+            layers of most models. The model is probed for it.
         skip: Whether the logits of the model without edges and noise are added to those of each noisy graph, in
             training too: the paper's skip connection. A target then sees its own features, which are not covered.
 

@@ -37,7 +37,7 @@ class InterceptionNoise(Noise):
     Attributes:
         p_delete: Probability that a directed edge is deleted.
         p_ablate: Probability that the features of a node are deleted.
-        hops: A prediction depends on features of nodes at most so many edges away.
+        hops: A prediction depends on features of nodes at most this many edges away.
         skip: Whether a prediction also sees the target's own features without noise; then nothing is proved about them.
     """
 
@@ -146,7 +146,7 @@ class Sources:
         return np.array_equal(self.start, other.start) and np.array_equal(self.paths, other.paths)
 
     def check(self, num_targets: int, hops: int) -> None:
-        """Refuses what are no lists of paths for so many targets.
+        """Refuses what are no lists of paths for this many targets.
 
         Raises:
             SettingsError: Says how many targets and edges were expected.

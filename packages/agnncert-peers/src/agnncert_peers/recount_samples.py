@@ -339,7 +339,7 @@ def intercepted(noise: Noise, arrays: Mapping[str, Numbers]) -> list[list[float]
 
 
 def _chance_to_intercept(noise: Noise, paths: list[int]) -> float:
-    """Returns the least probability that noise intercepts a source with so many paths of 1, 2, … edges."""
+    """Returns the least probability that noise intercepts a source with this many paths of 1, 2, … edges."""
     all_cut = 1.0
     for length, number in enumerate(paths, 1):
         arrives = (1 - noise["p_delete"]) ** length
