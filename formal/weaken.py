@@ -137,6 +137,14 @@ WEAKENED = [
     ("trusted contacts: they may be deleted", "PairVotes", "contact G j -> ~ In j (removed A) /\\ ~ In j (altered A);", "contact G j -> ~ In j (altered A) /\\ ~ In j (altered A);", ["PairVotes"]),
     ("trusted contacts: own edges may change", "PairVotes", "ta_own : forall x, arc G' u x = arc G u x;", "ta_own : forall x, arc G u x = arc G u x;", ["PairVotes"]),
     ("trusted contacts: a file need not say that votes read values of edges", "PairVotes", "Bool.eqb (x_by_edge s) (match r with Trusted => true | _ => false end)", "true", ["PairVotes"]),
+    ("rounding: a sum errs like one operation", "Rounding", ":= INR k * u / (1 - INR k * u).", ":= u / (1 - u).", ["Rounding"]),
+    ("rounding: one operation of a sum is not counted", "Rounding", "(length l + r - 1 <= k)%nat -> INR k", "(length l + r - 2 <= k)%nat -> INR k", ["Rounding"]),
+    ("rounding: what is taken for zero is lost without a trace", "Rounding", "* Rabs exact + INR r * (1 + u) ^ r * eta.", "* Rabs exact.", ["Rounding"]),
+    ("rounding: errors are not carried through a weight", "Rounding", "(s * e + gamma u k * (a * (m + e))", "(gamma u k * (a * (m + e))", ["Rounding"]),
+    ("rounding: the computed row is as small as the exact one", "Rounding", "gamma u k * (a * (m + e)) + 4", "gamma u k * (a * m) + 4", ["Rounding"]),
+    ("rounding: weights may be negative", "Rounding", "Prop := 0 <= weight v /\\ bounded", "Prop := weight v = weight v /\\ bounded", ["Rounding"]),
+    ("rounding: a lead of one bound decides", "Rounding", "found a - found k > 2 * bound)", "found a - found k > bound)", ["Rounding"]),
+    ("rounding: a lead of two bounds holds on every machine", "Rounding", "found a - found k > 4 * bound)", "found a - found k > 2 * bound)", ["Rounding"]),
 ]  # fmt: skip
 
 
