@@ -20,7 +20,7 @@ FILES = {
     "few-labels": ("20 labels per class, with and without a teacher", "python -m experiments.benchmarks.taught"),
     "fraud": ("AUC and recall at 1 % and 10 % false positives", "python -m experiments.benchmarks.fraud"),
     "trusted-history": ("recall with trusted edges", "python -m experiments.benchmarks.fraud_trusted"),
-    "field": ("all defenses, two protocols, three attacks", "python -m experiments.benchmarks.field"),
+    "field": ("all defences, two protocols, three attacks", "python -m experiments.benchmarks.field"),
     "other-defences": ("Bi-RS and GNNCert by attack and rule", "python -m experiments comparisons"),
     "ceilings": ("what no classifier of a statistic can exceed", "python -m experiments.benchmarks.ceilings"),
     "code": ("Big-Vul, by kind of edit", "python -m experiments.benchmarks.bigvul"),
