@@ -24,6 +24,7 @@ from agnncert.certificates.budget import COUNTS, PRICED, Budget, Prices
 from agnncert.certificates.file import Contents, read_contents
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import AgnncertError, SettingsError
+from agnncert.isolated.record import IsolatedRecord
 from agnncert.stacked.record import StackedRecord
 from agnncert.verdict import Verdict, verify
 from agnncert.verifier.check import require_trusted_training
@@ -53,6 +54,7 @@ PRICE_KINDS = (
 )
 INFINITE = -1  # of a budget or a price
 ANY_NUMBER = -10  # infinitely many new neighbours
+POISONED = 100  # code of models that were trained apart
 SENSELESS = -3  # a number of new neighbours that is not whole, which is never right
 CHUNK = 2**14  # targets of stacked votes that are handed over together
 LARGEST = 2**40  # the program treats all numbers from 2**30 on as infinite
@@ -114,14 +116,13 @@ def verify_extracted(file: Path) -> Verdict:
 
 def add_extracted(verdict: Verdict, contents: Contents) -> Verdict:
     """Returns the verdict about a file, with what the extracted checker says about it."""
-    if contents.kind not in ("votes", "stacked"):
+    if contents.kind not in RECORDS:
         nothing = "nothing by the extracted checker: its proofs do not speak of random samples"
         return replace(verdict, checked=(*verdict.checked, nothing))
-    if any(budget.training_fields for budget in contents.budgets):
+    if contents.kind != "isolated" and any(budget.training_fields for budget in contents.budgets):
         nothing = "nothing by the extracted checker: the file makes statements about training data, which it trusts"
         return replace(verdict, checked=(*verdict.checked, nothing))
-    record_class = StackedRecord if contents.kind == "stacked" else VoteRecord
-    record = record_class.load(contents.evidence, contents.settings)
+    record = RECORDS[contents.kind].load(contents.evidence, contents.settings)
     if len(contents.arrays["label"]) != record.num_targets:
         nothing = "nothing by the extracted checker: the file is not about the targets that it names"
         return replace(verdict, checked=(*verdict.checked, nothing))
@@ -135,6 +136,12 @@ def add_extracted(verdict: Verdict, contents: Contents) -> Verdict:
     )
 
 
+Record = VoteRecord | StackedRecord | IsolatedRecord
+RECORDS: dict[str, type[VoteRecord] | type[StackedRecord] | type[IsolatedRecord]] = {
+    "votes": VoteRecord,
+    "stacked": StackedRecord,
+    "isolated": IsolatedRecord,
+}
 OUTCOMES = {  # whether recount and extracted checker accept the file -> what that means
     (True, True): "all three agree",
     (False, False): "recount and extracted checker both refuse the file",
@@ -143,7 +150,7 @@ OUTCOMES = {  # whether recount and extracted checker accept the file -> what th
 }
 
 
-def _find_wrong(contents: Contents, record: VoteRecord | StackedRecord) -> list[str]:
+def _find_wrong(contents: Contents, record: Record) -> list[str]:
     """Returns what the extracted checker does not derive from the evidence."""
     stated = {name: contents.arrays[name] for name in (*STATEMENTS, "holds") if name in contents.arrays}
     num_classes = record.votes.num_classes if isinstance(record, VoteRecord) else record.num_classes
@@ -163,7 +170,7 @@ def _find_wrong(contents: Contents, record: VoteRecord | StackedRecord) -> list[
 
 
 def ask_checker(
-    record: VoteRecord | StackedRecord,
+    record: Record,
     stated: Stated,
     budgets: Sequence[Budget],
     prices: Sequence[tuple[Prices, bool]] = (),
@@ -181,8 +188,11 @@ def ask_checker(
     Raises:
         SettingsError: The program is not built, or stopped.
     """
-    questions = _questions(budgets, prices, excluded or [False] * len(budgets))
-    if isinstance(record, StackedRecord):
+    at_test_time = [budget.but(poison_graphs=0) for budget in budgets] if isinstance(record, IsolatedRecord) else budgets
+    questions = _questions(at_test_time, prices, excluded or [False] * len(budgets))
+    if isinstance(record, IsolatedRecord):
+        stream = _stream_isolated(record, stated, questions, [budget.poison_graphs for budget in budgets])
+    elif isinstance(record, StackedRecord):
         stream = _stream_stacked(record, stated, questions)
     else:
         stream = _stream_votes(record, stated, questions)
@@ -333,6 +343,33 @@ def _columns_of_stacked(record: StackedRecord, stated: Stated, targets: slice) -
     yield which
     yield stated["holds"][:, targets]
     yield _prices(stated, targets)
+
+
+def _stream_isolated(
+    record: IsolatedRecord, stated: Stated, questions: list[int], poisoned: list[float]
+) -> Iterator[Any]:
+    """Yields the votes of models that were trained apart: each view with the votes of all models in it."""
+    num_views = len(record.group)
+    yield [POISONED]
+    yield _settings_of_votes(record.views(np.zeros(num_views, dtype=np.int16), np.ones(num_views, dtype=bool)))
+    yield questions
+    yield [*map(_amount, poisoned), record.num_models]
+    yield [record.num_targets]
+    if not record.num_targets:
+        return
+    everything = slice(0, record.num_targets)
+    yield stated["label"]
+    yield stated["radius"]
+    yield _new_neighbours(stated, everything)
+    yield np.diff(record.indptr)
+    yield np.diff(record.reach_ptr)
+    yield [num_views]
+    yield 2 * record.group.astype(np.int64) + record.reached
+    yield _predictions(record.vote, record.stable)
+    yield [len(record.reach)]
+    yield record.reach
+    yield stated["holds"]
+    yield [0]
 
 
 def _new_neighbours(stated: Stated, targets: slice) -> Numbers:

@@ -198,6 +198,7 @@ let check_stacked in_pairs =
 let check_poisoned () =
   let s = settings (int ()) in
   let queries, ask = queries () in
+  let _ = prices () in
   let poisoned = Array.init (Array.length queries) (fun _ -> lim ()) in
   let models = int () in
   let m = Array.length queries in

@@ -41,6 +41,7 @@ from .explanation import VoteExplanation as VoteExplanation
 from .fitting import fit as fit
 from .fitting import subgraphs as subgraphs
 from .graphs.perturbation import Perturbation as Perturbation
+from .isolated.defence import IsolatedModels as IsolatedModels
 from .models.build import build_model as build_model
 from .models.io import load_model as load_model
 from .models.io import pretrained as pretrained

@@ -34,6 +34,7 @@ EVERY = ("edge-centric/node", "node-centric/node", "gated/node", "edge-centric/g
          "per-pair/node", "per-neighbour/graph", "per-pair/graph")  # fmt: skip
 OF_NODES = ("edge-centric/node", "node-centric/node", "gated/node", "per-neighbour/node", "per-pair/node")
 PER = ("per-neighbour/node", "per-pair/node", "per-neighbour/graph", "per-pair/graph")
+APART = ("isolated-node-views", "isolated-edge-views")
 _FOLLOWS = "does not follow from the votes"
 _WORDS = "is not what its evidence allows it to say"
 
@@ -42,7 +43,7 @@ FAULTS = {
         "A radius is one larger than what the votes prove.",
         f"radius of 1 targets {_FOLLOWS}",
         alterations.radius_too_large,
-        EVERY,
+        (*EVERY, *APART),
     ),
     "radius-where-nothing-is-proved": Fault(
         "A radius of 0 is stated where votes close to a tie may decide, so that nothing is proved.",
@@ -58,19 +59,22 @@ FAULTS = {
         understates=True,
     ),
     "another-label": Fault(
-        "A label is not the class with most votes.", f"label of 1 targets {_FOLLOWS}", alterations.another_label, VOTES
+        "A label is not the class with most votes.",
+        f"label of 1 targets {_FOLLOWS}",
+        alterations.another_label,
+        (*VOTES, *APART),
     ),
     "answer-too-good": Fault(
         "One target is said to hold against a stated budget against which it does not.",
         "answer for Budget(",
         alterations.answer_too_good,
-        EVERY,
+        (*EVERY, *APART),
     ),
     "excluded-once-too-often": Fault(
         "One more target than follows is said to be safe from a label under a stated budget.",
         "gives no label",
         alterations.one_more_excluded,
-        ("edge-centric/node", "node-centric/graph", "per-neighbour/node", "stacked-sum", "rs"),
+        ("edge-centric/node", "node-centric/graph", "per-neighbour/node", "stacked-sum", "rs", *APART),
     ),
     "no-label-is-possible": Fault(
         "No target is said to get another label under any stated budget.",
@@ -101,7 +105,7 @@ FAULTS = {
         "No target is said to break, whatever the stated budget.",
         "the stated number of targets",
         alterations.none_broken,
-        ("edge-centric/node", "node-centric/graph"),
+        ("edge-centric/node", "node-centric/graph", *APART),
     ),
     "one-more-new-neighbour": Fault(
         "One new neighbour more than what follows is said to be withstood.",
@@ -158,7 +162,7 @@ FAULTS = {
         ("edge-centric/node voted", "node-centric/node voted", "per-pair/node voted"),
     ),
     "assumption-left-out": Fault(
-        "The claim leaves an assumption out.", f'"assumes" {_WORDS}', alterations.assumption_left_out, VOTES
+        "The claim leaves an assumption out.", f'"assumes" {_WORDS}', alterations.assumption_left_out, (*VOTES, *APART)
     ),
     "covers-the-target": Fault(
         "The claim says that the target's own features may change.",

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.certificates.budget import Budget
 from agnncert.graphs.graph import CanonicalGraph
+from agnncert.isolated.model import IsolatedEnsemble
 from agnncert.proving.certificate import Certificate
 from agnncert.stacked.model import StackedModel
 from agnncert_peers.deletions import BiRS
@@ -99,6 +100,16 @@ def stacked(data: Data, defence: ac.StackedVotes) -> torch.nn.Module:
     return made
 
 
+def isolated(data: list[Data], defence: ac.IsolatedModels) -> torch.nn.Module:
+    """Models that are said to be trained apart, with weights from a formula; one of them has no training graph."""
+    parts = [model(data) for _ in range(defence.num_models)]
+    with torch.no_grad():
+        for number, part in enumerate(parts):  # they are alike, but not the same
+            for weight in part.parameters():
+                weight.add_(0.2 * torch.cos(2.3 * torch.arange(weight.numel()) + number).reshape(weight.shape))
+    return IsolatedEnsemble(parts, torch.arange(defence.num_models) == 3, defence).eval()
+
+
 def by_formula(made: torch.nn.Module) -> torch.nn.Module:
     """The model with other weights; single numbers stay as they are."""
     with torch.no_grad():
@@ -128,6 +139,8 @@ class Example:
         """The model."""
         if isinstance(self.division, ac.StackedVotes):
             return stacked(self.data(), self.division)
+        if isinstance(self.division, ac.IsolatedModels):
+            return isolated(self.data(), self.division)
         made = model(self.data())
         return Centred(made).eval() if self.mixes else made
 
@@ -162,6 +175,11 @@ FEW = {"selection": 20, "samples": 200, "alpha": 0.05}
 OWN = Budget(target_features=True, delete_nodes=1, change_features=1)
 FEATURES = (Budget(change_features=1), Budget(target_features=True))
 FLIPS = (Budget(delete_edges=1), Budget(add_edges=1), Budget(delete_edges=1, change_features=1))
+POISONED = (
+    Budget(poison_graphs=1),
+    Budget(poison_graphs=2, delete_edges=1),
+    Budget(poison_graphs=1, change_features=1),
+)
 EXAMPLES = {
     "edge-centric-node": Example(numbered, ac.EdgeCentric(12)),
     "edge-centric-loops": Example(numbered, ac.EdgeCentric(12, "sha256", self_loops=True), {"targets": [3, 1, 8]}),
@@ -189,6 +207,10 @@ EXAMPLES = {
     "stacked-gated": Example(lambda: graph(14, ids="names"), ac.StackedVotes(gated=True), {"targets": [3, 6, 0]}),
     "stacked-two-levels": Example(numbered, ac.StackedVotes(levels=2)),
     "stacked-trusted-values": Example(with_values, BY_EDGE),
+    "isolated-node-views": Example(
+        graphs, ac.IsolatedModels(ac.NodeCentric(5), num_models=7), {}, (*POISONED, Budget(inject_nodes=1))
+    ),
+    "isolated-edge-views": Example(graphs, ac.IsolatedModels(ac.EdgeCentric(3), 9, hash="sha1"), {}, POISONED),
     "rs": Example(numbered, RS(0.9, **FEW), {}, (Budget(add_edges=1),)),
     "interception": Example(numbered, Interception(0.3, 0.95, 3, **FEW), {}, FEATURES),
     "bi-rs": Example(numbered, BiRS(0.6, 0.7, **FEW, scope="all targets together", seed=3)),

@@ -26,7 +26,7 @@ def make_all(folder: Path = FOLDER) -> None:
     for name, example in EXAMPLES.items():
         certificate = example.certify()
         usual = usual_budgets(certificate.claim)
-        certificate.save(folder / f"{name}.cert", (*usual, OWN) if usual else example.budgets)
+        certificate.save(folder / f"{name}.cert", example.budgets or ((*usual, OWN) if usual else ()))
         proved[name] = summary(certificate)
     (folder / "proved.json").write_text(json.dumps(proved, indent=1, ensure_ascii=False) + "\n")
 

@@ -1,0 +1,366 @@
+"""``IsolatedModels``: models that are trained apart, as a defence against poisoned training graphs."""
+
+import copy
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+
+from agnncert.auditing.model_audit import AuditReport, audit
+from agnncert.certificates.claim import make_claim
+from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import ABSTAIN, IntArray, Votes
+from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
+from agnncert.divided.certify import certify_division
+from agnncert.divided.evidence import evidence_of
+from agnncert.divided.recompute import recompute_division
+from agnncert.divisions.base import Division
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.named import parse_division
+from agnncert.divisions.node import NodeCentric
+from agnncert.errors import DivisionError, ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.hashing import HASHES
+from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.graphs.task import infer_task
+from agnncert.isolated.claim import make_isolated_claim
+from agnncert.isolated.evidence import KIND, IsolatedEvidence
+from agnncert.isolated.model import IsolatedEnsemble
+from agnncert.isolated.parts import sort_into_parts
+from agnncert.isolated.record import MOST_MODELS, IsolatedRecord
+from agnncert.isolated.training import train_apart
+from agnncert.models.digest import model_digest, settings_of, unchanged_digest
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import VoteEvidence
+
+_STRENGTH = ("", "test", "construction")  # of the ways in which it is known that a model is local
+
+
+@dataclass(frozen=True)
+class IsolatedModels(Defence):
+    """Models of which each is trained on its own part of the training graphs; they vote in every view of a test graph.
+
+    ``fit(model, graphs, IsolatedModels(num_models=50))`` trains 50 copies of the model. A training graph is in one
+    part, by the hash of its ``graph_id``, so that n poisoned training graphs alter n models at most.
+
+    Attributes:
+        division: How test graphs are divided into views, ``NodeCentric`` or ``EdgeCentric``. With one view, which is
+            the default, changes of test graphs are not covered.
+        num_models: Number of models, from 1 to 32,768. Defaults to 50.
+        hash: Hash function of the ids of training graphs. Defaults to "md5".
+    """
+
+    division: Division = field(default_factory=lambda: NodeCentric(1))
+    num_models: int = 50
+    hash: str = "md5"
+
+    kind: ClassVar[str] = KIND
+    certify_options: ClassVar[frozenset[str]] = frozenset(
+        {"engine", "tolerance", "memory_limit", "workers", "progress"}
+    )
+    makes_model: ClassVar[bool] = True
+    cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "explain": "a label is the vote of many models in many views, and no edge belongs to one of them",
+            "live": "it classifies graphs, and a live graph is one graph with many nodes",
+            "subgraphs": "each of its models has training graphs of its own: call fit",
+            "threshold": "views cast whole votes of models that were trained apart, and a prior would need validation "
+            "graphs, which are training graphs here",
+            "voting_rule": "views in which a graph has nothing abstain, and a prior would need validation graphs, "
+            "which are training graphs here",
+        }
+    )
+
+    def __post_init__(self) -> None:
+        if type(self.division) not in (NodeCentric, EdgeCentric):
+            raise SettingsError(
+                f"division={self.division!r:.60}: test graphs are divided by NodeCentric or EdgeCentric; nothing is "
+                "proved here about other divisions."
+            )
+        is_whole = isinstance(self.num_models, int) and not isinstance(self.num_models, bool)
+        if not is_whole or not 1 <= self.num_models <= MOST_MODELS:
+            raise SettingsError(
+                f"num_models={self.num_models!r:.60}: expected a whole number from 1 to {MOST_MODELS:,}."
+            )
+        if self.hash not in HASHES:
+            raise SettingsError(f"unknown hash {self.hash!r:.60}: {did_you_mean(str(self.hash), HASHES)}")
+
+    def __str__(self) -> str:
+        return f"isolated-models(T={self.num_models}, hash={self.hash}, views={self.division})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns its settings in JSON's terms."""
+        return {"division": str(self.division), "num_models": self.num_models, "hash": self.hash}
+
+    def require_task(self, task: Task, num_classes: int | None = None) -> None:
+        """Refuses node classification: one graph has no training graphs.
+
+        Raises:
+            SettingsError: The task is "node".
+        """
+        if task != "graph":
+            raise SettingsError(
+                "models that are trained apart classify graphs, because each of them has training graphs of its own; "
+                "for poisoned labels of nodes there is LabelVotes."
+            )
+
+    def fit(self, model: Any, data: Any, options: FitOptions) -> IsolatedEnsemble:
+        """Trains one model for each part, and returns all of them as one module."""
+        self.require_task(infer_task(data))
+        if options.voting_rule is not None:
+            raise self.refusal("voting_rule")
+        begin = time.perf_counter()
+        parts = sort_into_parts(data, self.num_models, self.hash)
+        divides = self.division.num_groups > 1
+        trained = train_apart(model, parts, self.division if divides else None, options)
+        ensemble = IsolatedEnsemble(trained, torch.tensor([not graphs for graphs in parts]), self).eval()
+        sizes = [len(graphs) for graphs in parts]
+        ensemble.training_record = {
+            "division": str(self),
+            "seconds": time.perf_counter() - begin,
+            "graphs_per_part": sizes,
+            "warnings": _warnings(sizes),
+            **{name: value for name, value in options.settings.items() if isinstance(value, int | float | str)},
+        }
+        return ensemble
+
+    def untrained(self, model: Any, data: Any, seed: int = 0) -> IsolatedEnsemble:
+        """Returns an ensemble into which the weights of a trained one can be loaded."""
+        copies = [copy.deepcopy(model) for _ in range(self.num_models)]
+        return IsolatedEnsemble(copies, torch.zeros(self.num_models, dtype=torch.bool), self)
+
+    def audit(self, model: Any, data: Any, task: Task | None = None) -> AuditReport:
+        """Checks one model; those of a trained ensemble are all of the same kind."""
+        one = model.models[0] if isinstance(model, IsolatedEnsemble) else model
+        return audit(one, data, self.division, task=task)
+
+    def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
+        """Computes the votes of every model in every view, and states what they prove."""
+        self._require_model(model)
+        canonical_data = prepared(data, targets, compact=True)
+        self.require_task(canonical_data.task)
+        chosen = canonical_data.targets(targets, self.division.self_loops)
+        settings_before = settings_of(model)
+        certificates = [
+            certify_division(one, canonical_data, self.division, targets, None, options)
+            for one, is_empty in zip(model.models, model.is_empty.tolist(), strict=True)
+            if not is_empty
+        ]
+        record = joined_record([_votes_of(each) for each in certificates], model.is_empty, self)
+        claims = [each.claim for each in certificates]
+        roundings = {claim.rounding for claim in claims}
+        digests = {
+            **chosen.digests,
+            "model": unchanged_digest(model, settings_before),
+            "division": hashlib.sha256(str(self.division).encode()).hexdigest(),
+        }
+        claim = make_isolated_claim(
+            record,
+            str(self.division),
+            tolerance=min(claim.tolerance for claim in claims),
+            digests=digests,
+            locality=min((claim.locality for claim in claims), key=_STRENGTH.index),
+            rounding=roundings.pop() if len(roundings) == 1 else "watched",
+            notes=(str(self),),
+        )
+        return Certificate(claim, IsolatedEvidence(record), chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns how many views vote for each class, shape ``[n, num_classes]``."""
+        self._require_model(model)
+        chosen = prepared(data, targets, compact=True).targets(targets, self.division.self_loops)
+        with torch.no_grad():
+            votes = [
+                evidence_of(self.division, None, one, chosen)
+                for one, is_empty in zip(model.models, model.is_empty.tolist(), strict=True)
+                if not is_empty
+            ]
+        return IsolatedEvidence(joined_record(votes, model.is_empty, self)).counts
+
+    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
+        """Forms the views again and, with the models, computes all their votes again."""
+        record = IsolatedRecord.load(contents.evidence, contents.settings)
+        if (record.num_models, record.hash) != (self.num_models, self.hash):
+            stated = f"{record.num_models} models and {record.hash}"
+            return Findings([f"the certificate is about {stated}, the defence at hand is {self}"])
+        findings = recompute_division(_of_one(contents, record, 0), data, None, self.division, options)
+        if model is None or findings.wrong:
+            return findings
+        self._require_model(model)
+        if contents.claim.digests["model"] != model_digest(model):
+            findings.wrong.append("the models are not the ones that were certified (their digest differs)")
+            return findings
+        findings.not_checked.clear()
+        if contents.claim.notes != (str(self),):
+            findings.wrong.append(f"the claim does not name the defence as it is, {self}")
+        findings.notes_compared = True
+        for number, (one, is_empty) in enumerate(zip(model.models, model.is_empty.tolist(), strict=True)):
+            findings.wrong += self._wrong_votes(contents, record, data, number, None if is_empty else one, options)
+        findings.checked.append(f"the votes of all {self.num_models} models in all views, computed again")
+        findings.not_checked.append(
+            "that each model was trained on its part alone: train again, which gives the same weights to the bit"
+        )
+        findings.compared.append("model")
+        return findings
+
+    def _wrong_votes(
+        self,
+        contents: Contents,
+        record: IsolatedRecord,
+        data: CanonicalData,
+        number: int,
+        model: Any,
+        options: RecomputeOptions,
+    ) -> list[str]:
+        """Returns what is wrong with the votes of one model; ``None`` if its part is empty, so that it abstains."""
+        if model is None:
+            silent = (record.vote[:, number] == ABSTAIN) & record.stable[:, number]
+            return [] if silent.all() else [f"model {number} has no training graph, and votes"]
+        of_one = _of_one(contents, record, number)
+        digests = {**of_one.claim.digests, "model": model_digest(model)}
+        of_one = replace(of_one, claim=replace(of_one.claim, digests=digests))
+        found = recompute_division(of_one, data, model, self.division, options)
+        return [f"model {number}: {text}" for text in found.wrong]
+
+    @classmethod
+    def from_file(cls, contents: Contents, model: Any) -> Self:
+        """Returns the defence that a file names: its models, its hash, and how test graphs are divided."""
+        record = IsolatedRecord.load(contents.evidence, contents.settings)
+        try:
+            return cls(parse_division(contents.claim.division), record.num_models, record.hash)
+        except DivisionError as error:
+            raise SettingsError(str(error)) from error
+
+    @classmethod
+    def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
+        """Returns the defence of a command: ``num_models``, ``hash``, and ``groups`` views by node."""
+        valid = cls.setting_names(name)
+        for key in settings:
+            if key not in valid:
+                raise SettingsError(
+                    f'models that are trained apart have no setting "{key}": {did_you_mean(key, valid)}'
+                )
+        given = {key: value for key, value in settings.items() if value is not None}
+        views = NodeCentric(given.pop("groups", 1))
+        defence = cls(views, **given)
+        defence.require_task(task)
+        return defence
+
+    @classmethod
+    def setting_names(cls, name: str) -> tuple[str, ...]:
+        """Returns the names of the settings of commands."""
+        return ("groups", "num_models", "hash")
+
+    def resolved_settings(self) -> dict[str, Any]:
+        """Returns the settings of commands, so that a run records them."""
+        return {"groups": self.division.num_groups, "num_models": self.num_models, "hash": self.hash}
+
+    def _require_model(self, model: Any) -> None:
+        """Refuses what ``fit`` of this defence did not return.
+
+        Raises:
+            ModelContractError: It is another kind of model, or was trained for another defence.
+        """
+        if type(model) is not IsolatedEnsemble:
+            raise ModelContractError(
+                f"IsolatedModels certifies what fit(model, graphs, IsolatedModels(…)) returns, got "
+                f"{type(model).__name__}."
+            )
+        if str(model.defence) != str(self) or len(model.models) != self.num_models:
+            raise ModelContractError(f"the models were trained for {model.defence}, got {self}: pass model.defence.")
+        if model.training:
+            raise ModelContractError("the models are in training mode: call model.eval() first.")
+        if bool(model.is_empty.all()):
+            raise ModelContractError("no part has a training graph: there is nothing to certify.")
+
+
+def joined_record(votes: list[VoteEvidence], is_empty: torch.Tensor, defence: IsolatedModels) -> IsolatedRecord:
+    """Returns the votes of all models side by side.
+
+    Args:
+        votes: The votes of each model whose part is not empty. All are about the same views.
+        is_empty: Whether each part is empty. Its model abstains.
+        defence: The defence.
+    """
+    first = votes[0]
+    numbers = np.flatnonzero(~is_empty.numpy())
+    shape = (len(first.votes.group), len(is_empty))
+    vote = np.full(shape, ABSTAIN, dtype=np.int16)
+    stable = np.ones(shape, dtype=bool)
+    for number, each in zip(numbers.tolist(), votes, strict=True):
+        _require_same_views(first.votes, each.votes)
+        vote[:, number] = each.votes.vote
+        stable[:, number] = each.votes.stable
+    return IsolatedRecord(
+        theorem=first.theorem,
+        num_groups=first.votes.num_groups,
+        num_classes=first.votes.num_classes,
+        num_models=defence.num_models,
+        hash=defence.hash,
+        indptr=first.votes.indptr,
+        group=first.votes.group,
+        reached=first.votes.reached,
+        reach_ptr=first.reach_ptr,
+        reach=first.reach,
+        ids=first.ids,
+        vote=vote,
+        stable=stable,
+    )
+
+
+def _require_same_views(first: Votes, other: Votes) -> None:
+    """Refuses votes of which views are listed otherwise, and empty views that do not abstain."""
+    same = all(np.array_equal(getattr(first, name), getattr(other, name)) for name in ("indptr", "group", "reached"))
+    silent = bool((other.default == ABSTAIN).all() and other.default_stable.all())
+    if not same or not silent or first.num_classes != other.num_classes:
+        raise ModelContractError("the models do not see the same views, or have another number of classes.")
+
+
+def _votes_of(certificate: Certificate) -> VoteEvidence:
+    evidence = certificate.evidence
+    assert isinstance(evidence, VoteEvidence)  # certify_division makes no other
+    return evidence
+
+
+def _of_one(contents: Contents, record: IsolatedRecord, number: int) -> Contents:
+    """Returns what a file about one model alone would say."""
+    claim = contents.claim
+    votes = record.views(record.vote[:, number].copy(), record.stable[:, number].copy())
+    own_claim = make_claim(
+        votes,
+        claim.division,
+        tolerance=claim.tolerance,
+        digests=claim.digests,
+        locality=claim.locality,
+        rounding=claim.rounding,
+    )
+    return replace(contents, kind="votes", settings=votes.settings(), evidence=votes.tensors(), claim=own_claim)
+
+
+def _warnings(sizes: list[int]) -> list[str]:
+    """Returns what the user should know about the parts."""
+    num_empty = sizes.count(0)
+    if not num_empty:
+        return []
+    return [f"{num_empty} of {len(sizes)} parts have no training graph, and their models abstain: choose fewer models"]
+
+
+def model_from_config(
+    config: Mapping[str, Any], build_part: Callable[[Mapping[str, Any]], torch.nn.Module]
+) -> IsolatedEnsemble:
+    """Builds the untrained ensemble that ``config`` describes.
+
+    Raises:
+        SettingsError: The description is not one of models that are trained apart.
+    """
+    try:
+        settings = dict(config["defence"])
+        defence = IsolatedModels(parse_division(settings.pop("division")), **settings)
+        copies = [build_part(config["part"]) for _ in range(defence.num_models)]
+        return IsolatedEnsemble(copies, torch.zeros(defence.num_models, dtype=torch.bool), defence)
+    except (KeyError, TypeError, DivisionError) as error:
+        raise SettingsError(f"the description of models that are trained apart is incomplete: {error}.") from error
