@@ -6,7 +6,7 @@ Two numbers go along with each row h of a layer, both in float64:
 * ``error``, at least the norm of the difference between h and what is computed.
 
 Norms are Euclidean, and maximum norms in the layer that returns logits. Every function takes the bounds of its input
-and returns those of its output. ``docs/proofs.md`` proves each of them from the standard model of rounding: a sum,
+and returns those of its output. ``docs/rounding.md`` proves each of them from the standard model of rounding: a sum,
 product, quotient or root is the exact one times 1 + d, with d at most ``unit``, plus t, with t at most ``tiny``. A sum
 of k products in any order then errs by at most ``gamma(k)`` times the sum of their absolute values, plus ``4 k tiny``.
 The last term also covers machines that take subnormal numbers for zero.

@@ -8,7 +8,7 @@ several units behind, whatever was measured on other rows. So the error is not b
 every vote. The second computation takes nodes and edges in the opposite order and adds *rounding noise*: each weight,
 feature and edge value moves by some units of rounding, up or down at random. Computing the same sums in another order
 (another batch, matrix product, number of threads or machine) amounts to moving their terms by units of rounding, so a
-lead that outlasts the noise outlasts all of these. ``docs/proofs.md`` has the argument, and what it assumes.
+lead that outlasts the noise outlasts all of these. ``docs/rounding.md`` has the argument, and what it assumes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

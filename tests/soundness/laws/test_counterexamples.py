@@ -362,3 +362,29 @@ def test_no_injected_nodes_bring_no_edges_however_many_each_might():
     assert Budget(inject_nodes=0, edges_per_injected=math.inf).injected_edges == 0
     assert Budget(inject_nodes=3, edges_per_injected=0).injected_edges == 0
     assert Budget(inject_nodes=math.inf, edges_per_injected=2).injected_edges == math.inf
+
+
+class HearsWeights(nn.Module):
+    """Adds up what neighbours say, times the weight of the edge."""
+
+    def forward(self, x, edge_index, edge_weight):
+        heard = torch.zeros(len(x)).index_add(0, edge_index[1], edge_weight * x[edge_index[0], 0])
+        return torch.stack([heard, -heard], dim=1)
+
+
+def star_with_weights_from_both_ends(own: float) -> Data:
+    x = torch.ones(9, 1).index_fill(0, torch.tensor([0]), own)
+    out = torch.tensor([[0] * 8, list(range(1, 9))])
+    edges = torch.cat([out, out.flip(0)], dim=1)
+    weights = (x[edges[0]] * x[edges[1]]).view(-1)
+    return Data(x=x, edge_index=edges, edge_weight=weights, node_id=torch.arange(9))
+
+
+def test_weights_from_both_ends_void_gated_features():
+    gated = GatedNodeCentric(20)
+    before, after = (
+        certify(HearsWeights(), star_with_weights_from_both_ends(own), gated, targets=[0]) for own in (1.0, -1.0)
+    )
+    assert before.counts.tolist() == [[7, 0]]
+    assert before.holds_against(Budget(target_features=True)).tolist() == [True]
+    assert after.counts.tolist() == [[1, 6]]  # why the weights belong into the model
