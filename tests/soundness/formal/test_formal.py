@@ -202,7 +202,7 @@ def test_each_theorem_of_the_page_names_statements_that_exist():
     defined = set(re.findall(r"\b(?:Definition|Fixpoint|Record|Inductive) (\w+)", sources)) | {
         "edges_in_all"
     }  # a field
-    page = (PROJECT / "docs/proofs.md").read_text()
+    page = "".join((PROJECT / "docs" / name).read_text() for name in ("proofs.md", "rounding.md"))
     sections = re.split(r"^#+ ", page, flags=re.MULTILINE)[1:]
     named = {
         text.splitlines()[0]: re.search(r"^\*In Coq:\*.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL) for text in sections
