@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -407,10 +408,21 @@ def test_the_command_takes_seeds_and_draws_a_split_for_each(tmp_path):
 KERNEL = """
 import agnncert as ac
 from agnncert_peers.gnncert import GNNCertE
-from agnncert_peers.own_code import digest_of_own_code
 data = ac.load_dataset("digits-knn")
 ac.compare(data, [GNNCertE(3)], sizes=[0, 1], references=False, fit={"epochs": 2})
 """
+
+
+def test_the_bar_never_goes_back(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with bar.following(None) as follower:
+        follower(Progress("comparing", 0, 4, 0.0, "several"))
+        for done in (1, 2, 0, 1):
+            follower.within(Progress("training", done, 2, float("nan")))
+    shown = [int(percent) for percent in re.findall(r"(\d+)%", screen.getvalue())]
+    assert max(shown) == 25
+    assert shown == sorted(shown)
 
 
 # The kernel's own machinery closes its sockets late and says so; that is not about the bar.

@@ -2,6 +2,7 @@
 
 import math
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,7 +40,9 @@ class _Bar(Follower):
     """Draws a bar, with the step that is being done beside it."""
 
     def __init__(self) -> None:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without ipywidgets a notebook shows a bar of text, which is enough
+            from tqdm.auto import tqdm
 
         self._bar = tqdm(total=1, bar_format="{percentage:3.0f}%|{bar}| {elapsed}{postfix}", leave=False)
         self._done = 0
@@ -59,7 +62,8 @@ class _Bar(Follower):
         self._show(self._done + min(fraction, 1.0), words)
 
     def _show(self, done: float, words: str) -> None:
-        self._bar.n = done
+        """Shows how much is done. A step may consist of several runs, each from 0 on: the bar never goes back."""
+        self._bar.n = max(self._bar.n, done)
         self._bar.set_postfix_str(words, refresh=False)
         self._bar.refresh()
 
