@@ -25,16 +25,15 @@ PAPER = {"paper, undefended": (0.70, 27.8, 2.3), "paper, AGNNCert": (0.69, 827.0
 class Rows:
     """Rows of one method in one protocol, one for each seed."""
 
-    def __init__(self, rows: Sequence[Row], stages: Sequence[str] = MEASURED) -> None:
+    def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
-        self.stages = stages
 
     def of(self, protocol: str, method: str) -> list[Row]:
-        """Its rows; what was only tried has methods of the same names."""
+        """Its rows; other stages may have methods of the same names."""
         return [
             row
             for row in self.rows
-            if (row["protocol"], row.get("method")) == (protocol, method) and row["stage"] in self.stages
+            if (row["protocol"], row.get("method")) == (protocol, method) and row["stage"] in MEASURED
         ]
 
     def mean(self, protocol: str, method: str, key: str, spread: bool = False) -> str:
@@ -135,17 +134,6 @@ def edits(rows: Sequence[Row]) -> Counter[str]:
     return sum((Counter(row["found"]) for row in rows if row["stage"] == "edits"), Counter())
 
 
-def tried(rows: Sequence[Row]) -> str:
-    """What else was tried, on training and validation functions."""
-    stage = (
-        "tried" if any(row["stage"] == "tried" for row in rows) else "explored"
-    )  # first looks, mean over folds and seeds
-    names = list(dict.fromkeys(row["method"] for row in rows if row["stage"] == stage))
-    table = Rows(rows, [stage])
-    lines = [[name, *(table.mean(protocol, name, "accuracy") for protocol in PROTOCOLS)] for name in names]
-    return laid_out("markdown", ["", *(NAMES[p] for p in PROTOCOLS)], lines, "lrr")
-
-
 def page(rows: Sequence[Row]) -> dict[str, str]:
     """The parts of the page by name."""
     measured = Rows(rows)
@@ -176,7 +164,6 @@ def page(rows: Sequence[Row]) -> dict[str, str]:
         parts[kind] = "\n\n".join(
             f"*{NAMES[p]}*\n\n{over_sizes(measured, p, statement_votes, kind)}" for p in PROTOCOLS
         )
-    parts["tried"] = tried(rows)
     return parts
 
 
@@ -185,8 +172,8 @@ def written(parts: dict[str, str]) -> str:
     network = ", ".join(f"{name}={value}" for name, value in {**MODEL, **FIT}.items())
     return f"""# Big-Vul: certified vulnerability detection
 
-Made by `python -m experiments.benchmarks.bigvul_page` from `experiments/results/bigvul.jsonl`, which `python -m experiments.benchmarks.bigvul`,
-`experiments.benchmarks.bigvul_attacks` and `experiments.benchmarks.bigvul_tried` fill. {parts["seeds"]} Two protocols: all
+Made by `python -m experiments.benchmarks.bigvul_page` from `experiments/results/bigvul.jsonl`, which `python -m experiments.benchmarks.bigvul`
+and `experiments.benchmarks.bigvul_attacks` fill. {parts["seeds"]} Two protocols: all
 functions listed as vulnerable against as many others at random (*balanced*), and each against another one of about its length
 (*equal lengths*); 80/10/10 %, test parts of 168 functions. Means over seeds, ± standard deviation; seconds are of one CPU core.
 
@@ -230,14 +217,6 @@ repeated assignments, renamed variables, swapped statements, split and merged de
 ## Random edits
 
 {parts["edits"]}
-
-## What else was tried
-
-Accuracy of logistic regression, where nothing else is said, in five folds of the training and validation functions; no test function
-of the same seed was looked at, but parts of different seeds overlap. How statements are weighted was chosen in the same way. Two seeds;
-`python -m experiments.benchmarks.bigvul_tried`, and with `--whole` what learns from all other functions.
-
-{parts["tried"]}
 """
 
 
