@@ -11,7 +11,7 @@ from typing import Any
 
 from agnncert_peers.card_making import About, make_cards
 from agnncert_peers.cards import read_card
-from experiments.benchmarks.field import FILE, KEPT, PROTOCOLS, SIZES, THREATS
+from experiments.benchmarks.field import ALL_PROTOCOLS, FILE, KEPT, SIZES, THREATS
 
 ROOT = Path(__file__).parents[2]
 CARDS = ROOT / "experiments" / "cards"
@@ -57,7 +57,7 @@ def write_cards() -> None:
         kind = "certificate" if row["guarantee"] != "none" else "labels"
         stem = KEPT / row["certificate"]
         content = stem.with_name(f"{stem.name}.{'cert' if kind == 'certificate' else 'json'}").read_bytes()
-        split = PROTOCOLS[row["protocol"]]["split"] or ""
+        split = ALL_PROTOCOLS[row["protocol"]]["split"] or ""
         about = About(
             row["defence"], row["dataset"], row["seed"], row["data"], row["protocol"], split,
             CITATIONS.get(row["defence"], ""), row["about"], row["control"], row["seconds"],
