@@ -3,12 +3,14 @@
 python -m experiments.benchmarks.taught cora-ml citeseer amazon-c pubmed --root .cache/data --seeds 50 51 52 53 54
 
 Rows go to experiments/benchmarks/results/taught.jsonl as they come. A run that is started again goes on where it
-stopped, and ``--page`` prints the tables. Test labels are read after everything is chosen. Whatever is compared while
+stopped. Test labels are read after everything is chosen. Whatever is compared while
 settings are looked for is the accuracy on validation nodes, in the graph without test nodes.
 
+``bitcoin-otc`` and ``ethereum-phishing`` make rows of graphs without features, where a teacher does not help.
 ``--methods`` picks some of the rows, and ``--teachers`` other teachers than gcn. ``--transductive`` makes the one row
 that must not be believed: there, test nodes are taught. ``--poisoned`` makes rows of students whose training graph was
-changed before the teacher read it. ``--fill`` puts the tables into docs/tutorials/few-labels.md.
+changed before the teacher read it. ``--fill`` writes the figures
+of docs/tutorials/few-labels.md, and ``python -m experiments.documentation`` the table of all results.
 """
 
 import argparse
@@ -23,14 +25,17 @@ import numpy as np
 import torch
 
 import agnncert as ac
+from agnncert.datasets.splits import per_class_split, set_masks
 from agnncert.stacked import training as stacked_training
 from agnncert.training.settings import tuned_arguments
-from experiments.benchmarks.stacked import FEW, OWN, SCALED, SIZES, curves
+from experiments.benchmarks.fraud import DESIGNS
+from experiments.benchmarks.stacked import ETHEREUM, FEW, OWN, SCALED, SIZES, curves
 
 # A run that others must not disturb writes elsewhere.
 ROWS = Path(os.environ.get("TAUGHT_ROWS") or Path(__file__).with_name("results") / "taught.jsonl")
 GIVEN, TAUGHT, SELF_TAUGHT = "given labels", "taught by gcn", "taught by mlp"
 UNDEFENDED, MLP = "undefended gcn", "models without edges"
+LATER_UNDEFENDED = "undefended gcn, later splits"  # those of the students with standardised features
 STANDARD = ", standardised"  # students whose features have mean 0 and deviation 1 in each column
 # Chosen on validation nodes of the splits with seeds 60 to 65: a GCN with standardised features that takes classes to
 # be as frequent as it predicts them.
@@ -48,8 +53,17 @@ METHODS = {
     f"stacked 3, two levels{STANDARD}": ac.StackedVotes(size=3, levels=2),
 }
 FIRST = (UNDEFENDED, MLP, "stacked 1", "stacked 3")
+BY_EDGES, TAUGHT_BY_EDGES = (
+    "stacked votes by edge values",
+    "taught by rgcn",
+)  # the teacher reads edge values, as votes do
+FRAUD = {"bitcoin-otc": DESIGNS["bitcoin-otc"][0], "ethereum-phishing": ETHEREUM}
 TRANSDUCTIVE = "test nodes taught too: not to be believed"
 POISONED = (0.0, 0.1, 0.25, 0.5)  # edges between classes that are added to the training graph, per edge that it has
+LABELS = (GIVEN, SELF_TAUGHT, TAUGHT, BETTER, TAUGHT_BY_EDGES)
+NAMES = {"cora-ml": "Cora-ML", "citeseer": "Citeseer", "pubmed": "PubMed", "amazon-c": "Amazon-C"}
+NAMES_OF_FRAUD = {"bitcoin-otc": "Bitcoin-OTC", "ethereum-phishing": "Ethereum"}
+Groups = dict[tuple[str, str, str, str], Any]  # by dataset, model, labels and threat
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "few-labels.md"
 WORDS = {
     UNDEFENDED: "undefended GCN, nothing proved",
@@ -61,6 +75,7 @@ WORDS = {
     "agnncert-n 30": "AGNNCert-N, 30 groups",
     "agnncert-e 300": "AGNNCert-E, 300 groups",
     "per neighbour": "one subgraph per neighbour",
+    LATER_UNDEFENDED: "undefended GCN, nothing proved",
     f"{MLP}{STANDARD}": "models without edges, standardised features",
     f"stacked 1{STANDARD}": "stacked votes, made for 1, standardised features",
     f"stacked 3{STANDARD}": "stacked votes, made for 3, standardised features",
@@ -164,7 +179,7 @@ def plain_accuracy(model: torch.nn.Module, data: Any, mask: torch.Tensor) -> flo
 def rows_of(methods: list[str], teachers: list[str], controls: bool = True) -> Iterator[tuple[str, str]]:
     """Yields method and labels of each row, the most important ones first; ``controls``: those of other labels too."""
     for method in methods:
-        if method == UNDEFENDED:
+        if method.startswith(UNDEFENDED):
             yield method, GIVEN
             continue
         for teacher in teachers:
@@ -178,7 +193,7 @@ def rows_of(methods: list[str], teachers: list[str], controls: bool = True) -> I
 
 def make_row(bench: Bench, method: str, labels: str) -> dict[str, Any]:
     """Trains and certifies one row."""
-    if method == UNDEFENDED:
+    if method.startswith(UNDEFENDED):
         return bench.undefended()
     data = bench.version(labels)
     begin = time.process_time()
@@ -212,7 +227,7 @@ def run(name: str, seed: int, root: str, rows: list[tuple[str, str]], done: set[
         row = {"key": key_of(name, seed, method, labels), "dataset": name, "seed": seed, "method": method,
                "labels": labels, **make_row(bench, method, labels)}  # fmt: skip
         append(row)
-        shown = row["test"] if method == UNDEFENDED else [round(v, 3) for v in row["test"]["added edges"]]
+        shown = row["test"] if method.startswith(UNDEFENDED) else [round(v, 3) for v in row["test"]["added edges"]]
         print(name, seed, method, labels, shown, flush=True)
 
 
@@ -282,6 +297,49 @@ def poison(name: str, seed: int, root: str, done: set[str]) -> None:
         append({"key": key, "dataset": name, "seed": seed, "method": MLP, "labels": labels, **row})
 
 
+def fraud(name: str, seed: int, root: str, done: set[str]) -> None:
+    """Makes the two rows of a graph with a real adversary and without features: 20 labels per class, taught and not.
+
+    All other accounts with a label are tested. Accounts without one are taught.
+    """
+    data = ac.load_dataset(name, root=root, seed=seed)
+    train, val, _ = per_class_split(data.y, 20, seed)
+    known = data.y >= 0
+    known[torch.cat([train, val])] = False
+    set_masks(data, (train, val, known.nonzero().view(-1)))
+    for labels in (TAUGHT_BY_EDGES, GIVEN):
+        key = key_of(name, seed, BY_EDGES, labels)
+        if key in done:
+            continue
+        extra: dict[str, Any] = {}
+        lesson = data
+        if labels != GIVEN:
+            lesson = ac.teach(data, "rgcn", seed=seed)
+            extra = {"teaching": lesson.teaching.to_json()}
+        begin = time.process_time()
+        model = ac.fit(None, lesson, FRAUD[name], seed=seed, protocol="held-out")
+        seconds = time.process_time() - begin
+        certificate = ac.certify(model, data, model.defence, data.test_mask)
+        append({
+            "key": key, "dataset": name, "seed": seed, "method": BY_EDGES, "labels": labels, **extra,
+            "uses edges": bool(model.use_votes), "test": curves(certificate), "balanced": balanced(certificate),
+            "seconds": {"training": seconds},
+        })  # fmt: skip
+        print(name, seed, labels, [round(v, 3) for v in balanced(certificate)], flush=True)
+
+
+def balanced(certificate: ac.Certificate) -> list[float]:
+    """Returns the mean over classes of what is certified against edges that are added, by size."""
+    correct = certificate.label == certificate.truth
+    shares = []
+    for size in SIZES:
+        held = correct & certificate.holds_against(ac.Budget(add_edges=size))
+        shares.append(
+            float(np.mean([held[certificate.truth == label].mean() for label in np.unique(certificate.truth)]))
+        )
+    return shares
+
+
 def key_of(name: str, seed: int, method: str, labels: str) -> str:
     """Returns what tells a row from all others."""
     return json.dumps([name, seed, method, labels])
@@ -298,92 +356,116 @@ def stored() -> list[dict[str, Any]]:
     return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()] if ROWS.exists() else []
 
 
-def page(threat: str = "added edges") -> str:
-    """Returns the rows of one threat as Markdown tables: means over seeds, and the range at size 1."""
-    lines = []
-    rows = stored()
-    for name in dict.fromkeys(row["dataset"] for row in rows):
-        here = [row for row in rows if row["dataset"] == name]
-        lines += ["", f"**{name}**, certified accuracy in %, {threat}", ""]
-        lines += [f"| model | labels | splits | {' | '.join(map(str, SIZES))} | range at 1 |", "|---" * 10 + "|"]
-        for row in here:
-            if row["labels"] == TRANSDUCTIVE:
-                shown = (
-                    f"{100 * row['student']:.1f} (teacher {100 * row['teacher']:.1f}, agree {100 * row['agree']:.1f})"
-                )
-                lines.append(f"| {row['method']} | {TRANSDUCTIVE} | seed {row['seed']} | {shown} |")
-        plain = (GIVEN, TAUGHT, SELF_TAUGHT)
-        groups = dict.fromkeys((row["method"], row["labels"]) for row in here if row["labels"] in plain)
-        for method, labels in groups:
-            same = [row for row in here if (row["method"], row["labels"]) == (method, labels)]
-            if method == UNDEFENDED:
-                found = 100 * np.array([np.mean(row["test"]) for row in same])
-                means, at_one = [f"{found.mean():.1f}", *["–"] * 5], found
-            else:
-                table = 100 * np.array([row["test"][threat] for row in same])
-                means, at_one = [f"{value:.1f}" for value in table.mean(axis=0)], table[:, 1]
-            spread = f"{at_one.min():.1f} to {at_one.max():.1f}"
-            lines.append(f"| {method} | {labels} | {len(same)} | {' | '.join(means)} | {spread} |")
+def found_by_group() -> Groups:
+    """Returns certified accuracy in % by dataset, model, labels and threat, shape ``[splits, sizes]`` each.
+
+    An undefended model has one column: its accuracy, the mean of three trainings.
+    """
+    groups: dict[tuple[str, str, str, str], list[list[float]]] = {}
+    for row in stored():
+        name, method, labels = row["dataset"], row["method"], row["labels"]
+        if labels not in LABELS or method not in (*WORDS, BY_EDGES):
+            continue
+        by_threat = {"none": [float(np.mean(row["test"]))]} if method.startswith(UNDEFENDED) else row["test"]
+        for threat, curve in by_threat.items():
+            groups.setdefault((name, method, labels, threat), []).append(curve)
+    return {group: 100 * np.array(curves_of_splits) for group, curves_of_splits in groups.items()}
+
+
+def summary() -> str:
+    """Returns the table of the four datasets: certified accuracy at 1 and at 3, and the range at 1."""
+    found = found_by_group()
+    lines = [f"| | labels | {' | '.join(NAMES.values())} |", "|---|---|" + "---:|" * len(NAMES)]
+    shown = [
+        (UNDEFENDED, GIVEN),
+        (MLP, GIVEN),
+        (MLP, SELF_TAUGHT),
+        (MLP, TAUGHT),
+        ("stacked 3", GIVEN),
+        ("stacked 3", TAUGHT),
+    ]
+    for method, labels in shown:
+        cells = []
+        for name in NAMES:
+            table = found[name, method, labels, "none" if method == UNDEFENDED else "added edges"]
+            at_one = table[:, 0 if method == UNDEFENDED else 1]
+            spread = f"({at_one.min():.1f} to {at_one.max():.1f})"
+            means = [at_one.mean()] if method in (UNDEFENDED, MLP) else [at_one.mean(), table[:, SIZES.index(3)].mean()]
+            cells.append(f"{' / '.join(f'{mean:.1f}' for mean in means)} {spread}")
+        lines.append(f"| {WORDS[method]} | {labels} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def table_of(name: str) -> str:
-    """Returns the Markdown table of a dataset for the tutorial: certified accuracy in % against added edges."""
-    shown = (0, 1, 2, 3, 5, 10)
-    lines = [f"| | labels | splits | {' | '.join(map(str, shown))} | range at 1 |", "|---|---|---:" + "|---:" * 7 + "|"]
-    rows = [row for row in stored() if row["dataset"] == name]
-    for method in WORDS:
-        for labels in (GIVEN, SELF_TAUGHT, TAUGHT):
-            same = [row for row in rows if (row["method"], row["labels"]) == (method, labels)]
-            if not same:
-                continue
-            if method == UNDEFENDED:
-                at_one = 100 * np.array([np.mean(row["test"]) for row in same])
-                cells = [f"{at_one.mean():.1f}", *[""] * 5]
-            else:
-                table = 100 * np.array([row["test"]["added edges"] for row in same])
-                at_one = table[:, 1]
-                cells = [f"{value:.1f}" for value in table.mean(axis=0)]
-            spread = f"{at_one.min():.1f} to {at_one.max():.1f}"
-            lines.append(f"| {WORDS[method]} | {labels} | {len(same)} | {' | '.join(cells)} | {spread} |")
+def better_table(name: str = "amazon-c") -> str:
+    """Returns the table of later splits: certified accuracy by size, and the range at 1."""
+    found = found_by_group()
+    lines = [f"| | labels | splits | {' | '.join(map(str, SIZES))} | range at 1 |", "|---|---|---:" + "|---:" * 7 + "|"]
+    words = {GIVEN: "given", BETTER: "better teacher", SELF_TAUGHT: "mlp as teacher", TAUGHT: "gcn as teacher"}
+    for (dataset, method, labels, threat), table in found.items():
+        later = method == LATER_UNDEFENDED or method.endswith(STANDARD)
+        if dataset != name or not later or threat not in ("none", "added edges"):
+            continue
+        at_one = table[:, min(1, table.shape[1] - 1)]
+        cells = [f"{mean:.1f}" for mean in table.mean(axis=0)] + [""] * (len(SIZES) - table.shape[1])
+        spread = f"{at_one.min():.1f} to {at_one.max():.1f}"
+        title = WORDS[method].removesuffix(" features")
+        lines.append(f"| {title} | {words[labels]} | {len(table)} | {' | '.join(cells)} | {spread} |")
     return "\n".join(lines)
 
 
-def poisoned_table(name: str = "cora-ml") -> str:
-    """Returns the Markdown table of students whose training graph was changed, with the accuracy on test nodes."""
-    lines = ["| wrong edges added, per edge | taught labels right | student, test nodes |", "|---:|---:|---:|"]
-    for share in POISONED:
-        labels = f"{TAUGHT}, {100 * share:.0f} % wrong edges"
-        for row in stored():
-            if (row["dataset"], row["labels"]) == (name, labels):
-                right = f"{100 * row['taught labels right']:.1f} %"
-                lines.append(f"| {100 * share:.0f} % | {right} | {100 * row['test']['added edges'][0]:.1f} % |")
-    return "\n".join(lines)
+def fraud_sentence() -> str:
+    """Returns the sentence about graphs without features: the mean over classes of what is certified at 0, 1 and 3."""
+    parts = []
+    for name, title in NAMES_OF_FRAUD.items():
+        curves_by_labels = [
+            [row["balanced"] for row in stored() if (row["dataset"], row["labels"]) == (name, labels)]
+            for labels in (GIVEN, TAUGHT_BY_EDGES)
+        ]
+        if not all(curves_by_labels):
+            continue
+        means = [100 * np.mean(of_splits, axis=0) for of_splits in curves_by_labels]
+        given, taught = (" / ".join(f"{mean[SIZES.index(size)]:.1f}" for size in (0, 1, 3)) for mean in means)
+        number = len(curves_by_labels[1])
+        splits = f"{number} splits" if number > 1 else "1 split"
+        parts.append(f"{title} ({splits}) {given} % with given labels, {taught} % taught")
+    return f"{'; '.join(parts)}."
+
+
+def poisoned(name: str = "cora-ml") -> str:
+    """Returns the sentence about students whose training graph was changed, with the accuracy on test nodes."""
+    by_labels = {row["labels"]: row for row in stored() if row["dataset"] == name}
+    rows = [by_labels[f"{TAUGHT}, {100 * share:.0f} % wrong edges"] for share in POISONED]
+    added = " / ".join(f"{100 * share:.0f}" for share in POISONED)
+    right = " / ".join(f"{100 * row['taught labels right']:.1f}" for row in rows)
+    student = " / ".join(f"{100 * row['test']['added edges'][0]:.1f}" for row in rows)
+    return f"With {added} % wrong edges {right} % of taught labels are right, and the student is right for {student} %."
 
 
 def warning() -> str:
     """Returns the sentence about the figures that must not be believed."""
+    rows = stored()
     parts = []
-    for row in stored():
+    for row in rows:
         if row["labels"] != TRANSDUCTIVE:
             continue
-        honest = [
-            other["test"]["added edges"][0]
-            for other in stored()
-            if (other["dataset"], other["seed"], other["method"], other["labels"])
-            == (row["dataset"], row["seed"], MLP, TAUGHT)
-        ]
+        honest_key = key_of(row["dataset"], row["seed"], MLP, TAUGHT)
+        honest = next(other for other in rows if other["key"] == honest_key)["test"]["added edges"][0]
         parts.append(
-            f"{row['dataset']} (seed {row['seed']}) {100 * row['student']:.1f} % instead of {100 * honest[0]:.1f} %, where "
-            f"the teacher without an attack has {100 * row['teacher']:.1f} % and the student repeats "
-            f"{100 * row['agree']:.1f} % of its answers"
+            f"{NAMES[row['dataset']]} {100 * row['student']:.1f} % instead of {100 * honest:.1f} %, and the student "
+            f"repeats {100 * row['agree']:.1f} % of its teacher's answers"
         )
     return f"With test nodes among the taught ones: {'; '.join(parts)}."
 
 
 def filled(text: str) -> str:
     """Returns a page with all tables as the rows give them."""
-    parts = {name: table_of(name) for name in OWN} | {"poisoned": poisoned_table(), "warning": warning()}
+    parts = {
+        "summary": summary(),
+        "better": better_table(),
+        "fraud": fraud_sentence(),
+        "poisoned": poisoned(),
+        "warning": warning(),
+    }
     for name, part in parts.items():
         begin, end = f"<!-- taught: {name} -->", "<!-- end -->"
         if begin in text:
@@ -395,29 +477,26 @@ def filled(text: str) -> str:
 def main() -> None:
     """Makes rows, or prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("datasets", nargs="*", default=[], choices=[[], *OWN])
+    parser.add_argument("datasets", nargs="*", default=[], choices=[[], *OWN, *FRAUD])
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("--seeds", nargs="+", type=int, default=[50, 51, 52, 53, 54])
-    parser.add_argument("--methods", nargs="+", default=list(FIRST), choices=[UNDEFENDED, *WORDS])
+    parser.add_argument("--methods", nargs="+", default=list(FIRST), choices=list(WORDS))
     parser.add_argument("--teachers", nargs="+", default=["gcn"])
     parser.add_argument("--no-controls", action="store_true", help="rows of these teachers alone")
     parser.add_argument("--transductive", action="store_true")
     parser.add_argument("--poisoned", action="store_true")
-    parser.add_argument("--page", action="store_true")
     parser.add_argument("--fill", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.page:
-        for threat in ("added edges", "edges", "structure", "any"):
-            print(page(threat))
-        return
     if options.fill:
         PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
         return
     for name in options.datasets:
         for seed in options.seeds:
             done = {row["key"] for row in stored()}
-            if options.transductive:
+            if name in FRAUD:
+                fraud(name, seed, options.root, done)
+            elif options.transductive:
                 transductive(name, seed, options.root, done)
             elif options.poisoned:
                 poison(name, seed, options.root, done)

@@ -99,15 +99,18 @@ def stacked_table() -> Table:
 
 def few_labels_table() -> Table:
     """Twenty labels per class, with and without a teacher."""
-    table: Table = [["dataset", "defence", "labels", "seeds", "attack", *STACKED_SIZES]]
+    table: Table = [["dataset", "defence", "labels", "seeds", "attack", *STACKED_SIZES, "lowest at 1", "highest at 1"]]
     for (dataset, method, labels), found in grouped(rows("taught"), "dataset", "method", "labels"):
-        if method == taught.UNDEFENDED:
-            accuracy = float(np.mean([np.mean(row["test"]) for row in found]))
-            table.append([dataset, method, labels, len(found), "none", accuracy, *[None] * 5])
+        if method.startswith(taught.UNDEFENDED):
+            accuracy = [float(np.mean(row["test"])) for row in found]
+            ends = [min(accuracy), max(accuracy)]
+            table.append([dataset, method, labels, len(found), "none", float(np.mean(accuracy)), *[None] * 5, *ends])
             continue
         for attack in found[0].get("test", ()):  # rows about settings have none
             curve = mean(found, lambda row: row["test"][attack])  # noqa: B023
-            table.append([dataset, method, labels, len(found), attack, *map(float, curve)])
+            at_one = [row["test"][attack][1] for row in found]
+            ends = [min(at_one), max(at_one)]
+            table.append([dataset, method, labels, len(found), attack, *map(float, curve), *ends])
     return table
 
 
