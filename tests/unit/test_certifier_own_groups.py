@@ -8,6 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.cli import main
 from agnncert.divisions.named import parse_division
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from tests.support.small_graphs import graph_model, known_model, random_graph
@@ -161,3 +162,17 @@ def test_what_makes_no_sense_is_refused(graph, graphs):
 
     with pytest.raises(ModelContractError):
         ac.certify(Mixing().eval(), graph, EDGE, voting_rule=ac.VotingRule(prior=2))
+
+
+def test_people_never_read_that_there_are_infinitely_many_groups(graph, tmp_path, capsys):
+    model = known_model()
+    for division, name in ((NODE, "per-neighbour"), (EDGE, "per-edge")):
+        certificate = ac.certify(model, graph, division)
+        certificate.save(tmp_path / "one.cert")
+        assert main(["show", str(tmp_path / "one.cert")]) == 0
+        page = ac.build_report(certificate, tmp_path / "page.html").read_text("utf-8")
+        header = page[page.index('class="eyebrow"') :][:200]
+        shown = [str(certificate), repr(certificate), str(ac.audit(model, graph, division)), capsys.readouterr().out]
+        for text in (*shown, header):
+            assert name in text
+            assert "T=inf" not in text

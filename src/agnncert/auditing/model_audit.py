@@ -21,6 +21,7 @@ from agnncert.auditing.findings import ALL_ATTACKS, Finding
 from agnncert.auditing.inspection import inspect_layers
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.probes import Probes
+from agnncert.certificates.theorem_facts import division_words
 from agnncert.divisions.base import Division, require_division
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.arguments import require_order
@@ -106,7 +107,7 @@ class AuditReport:
     def __str__(self) -> str:
         if self.ok:
             attacks = "changes of edges, nodes and features"
-            return f"fit for certification ({self.task} task, {self.division}) against {attacks}."
+            return f"fit for certification ({self.task} task, {division_words(self.division)}) against {attacks}."
         count = len(self.findings)
         head = f"cannot certify this model, {count} {'thing breaks' if count == 1 else 'things break'} the guarantee:"
         width = max(len(finding.where) for finding in self.findings)

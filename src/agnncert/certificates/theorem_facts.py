@@ -164,6 +164,22 @@ _PRINTED_PER_NEIGHBOUR = {
 }
 
 
+def division_words(division: str) -> str:
+    """Returns how a division is called where people read it: one vote per neighbour or edge has a name of its own.
+
+    Args:
+        division: The printed form, as claims state it.
+
+    Example:
+        >>> division_words("node-centric(T=inf)"), division_words("edge-centric(T=inf, self-loops kept)")
+        ('per-neighbour', 'per-edge, self-loops kept')
+    """
+    for printed, name in (("node-centric(T=inf", "per-neighbour"), ("edge-centric(T=inf", "per-edge")):
+        if division.startswith(printed):
+            return name + division.removeprefix(printed).removesuffix(")")
+    return division
+
+
 def theorem_mismatch(theorem: str, division: str, num_groups: int, parameters: Mapping[str, int]) -> str:
     """Returns why a theorem does not belong to a division that prints as ``division``. It is empty if it does.
 

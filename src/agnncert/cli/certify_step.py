@@ -10,6 +10,7 @@ import numpy as np
 
 from agnncert.addons import addons
 from agnncert.certificates.file import MOST_EXCLUDED_CLASSES
+from agnncert.certificates.theorem_facts import division_words
 from agnncert.certifier import choose_threshold
 from agnncert.cli.controls_step import add_scores, rows_of_controls
 from agnncert.cli.data import copy_tables, describe
@@ -91,7 +92,7 @@ def certify_run(
         folder.forget_choice()
         if settings.chooses:
             study = _with_choice(study, settings, folder)
-        log.info("certifying with %s", study.defence)
+        log.info("certifying with %s", division_words(str(study.defence)))
         certificate, seconds = _certify(study, settings, folder, on_progress, workers)
         origin = row_origin(settings, study, about, certificate)
         if scores is not None:

@@ -15,6 +15,7 @@ import typer
 
 from agnncert import __version__
 from agnncert.addons import addons
+from agnncert.certificates.theorem_facts import division_words
 from agnncert.cli import options
 from agnncert.cli.screen import Screen, percent, table
 from agnncert.cli.settings import CertifySettings, DefenceSettings, TrainSettings, read_settings
@@ -347,7 +348,8 @@ def show(
     claim = reported.claim
     names = [f"{k} is {name}" for k, name in enumerate(reported.class_names)]
     classes = [f"Classes: {', '.join(names)}."] if names else []
-    text = "\n".join([f"{claim.division or claim.method}, {claim.guarantee}, {claim.task}s", *classes, str(claim)])
+    made_by = division_words(claim.division) or claim.method
+    text = "\n".join([f"{made_by}, {claim.guarantee}, {claim.task}s", *classes, str(claim)])
     issued = [f"Issued {name}: {value}" for name, value in reported.issued.items()]
     said = [*reported.sentences[:2], *([f"\n{reported.table}"] if reported.table else [])]
     stated = {

@@ -23,6 +23,7 @@ from agnncert.certificates.claim import FEATURES_FIXED, Claim
 from agnncert.certificates.class_names import checked_class_names, class_word
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
+from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.certificates.voting_rule import LARGEST_CLASS, VotingRule
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
@@ -695,7 +696,7 @@ class Certificate:
         return in_html(self)
 
     def __repr__(self) -> str:
-        made_by = self.claim.division or self.claim.method
+        made_by = division_words(self.claim.division) or self.claim.method
         return f"Certificate({self.num_targets} {self.claim.task} targets, {made_by})"
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.notebook import framed, paragraph, table
 from agnncert.proving.measures import rare_class
@@ -18,7 +19,7 @@ SHOWN_ROWS = 8  # in a notebook
 def in_words(certificate: "Certificate") -> str:
     """Returns a certificate in words and a few numbers, for ``print``."""
     claim = certificate.claim
-    made_by = f"{claim.method}, {claim.division}" if claim.division else claim.method
+    made_by = f"{claim.method}, {division_words(claim.division)}" if claim.division else claim.method
     plural = "" if certificate.num_targets == 1 else "s"
     targets = f"{certificate.num_targets:,} {claim.task}{plural}"
     lines = [f"Certificate of {targets} in {certificate.num_classes} classes ({made_by})"]

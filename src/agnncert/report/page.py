@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
+from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import VoteRecord
 from agnncert.proving.theorems import LARGEST_AMOUNT
 from agnncert.proving.words import whole
@@ -88,6 +89,7 @@ def page_texts(summary: Summary) -> dict[str, Any]:
     context = summary.context
     path = context.certificate_path or "certificate.cert"
     return {
+        "made_by": division_words(claim.division) or claim.method,
         "claim": claim,
         "context": context,
         "node": claim.task == "node",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.proving.measures import Measures
 from agnncert.proving.words import LOWER, UPPER, Deed, percent, whole
@@ -430,7 +431,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("Task", f"{claim.task} classification"),
         ("Targets", whole(summary.num_targets)),
         ("Method", claim.method),
-        ("Division", claim.division),
+        ("Division", division_words(claim.division)),
         *summary.words.facts,
         ("Guarantee", guarantee),
         ("Identity of nodes", _IDENTITY.get(claim.ids, claim.ids)),
