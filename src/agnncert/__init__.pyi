@@ -42,6 +42,7 @@ from .fitting import fit as fit
 from .fitting import subgraphs as subgraphs
 from .graphs.perturbation import Perturbation as Perturbation
 from .isolated.defence import IsolatedModels as IsolatedModels
+from .labels.defence import LabelVotes as LabelVotes
 from .models.build import build_model as build_model
 from .models.io import load_model as load_model
 from .models.io import pretrained as pretrained

@@ -47,10 +47,11 @@ else:
 
 Task: TypeAlias = Literal["node", "graph"]
 Engine: TypeAlias = Literal["fast", "naive"]
-Ability: TypeAlias = Literal["explain", "live", "subgraphs", "threshold", "voting_rule"]
+Ability: TypeAlias = Literal["attack", "explain", "live", "subgraphs", "threshold", "voting_rule"]
 
 _ABILITIES: Mapping[str, str] = MappingProxyType(
     {
+        "attack": "have its graph attacked",
         "explain": "explain a decision",
         "live": "be kept up to date while the graph changes",
         "subgraphs": "be trained subgraph by subgraph",
@@ -214,8 +215,8 @@ class Defence(ABC):
     Attributes:
         kind: Name of its kind of evidence in certificate files, and its key in the entry points.
         certify_options: Names of the :class:`CertifyOptions` that it understands. ``certify`` refuses the others.
-        cannot: Why it cannot do something, by the name of what it cannot do: "explain", "live", "subgraphs",
-            "threshold" or "voting_rule". Each reason completes the sentence "… cannot …, because …".
+        cannot: Why it cannot do something, by the name of what it cannot do: "attack", "explain", "live",
+            "subgraphs", "threshold" or "voting_rule". Each reason completes the sentence "… cannot …, because …".
         model_is_optional: Whether ``fit`` may be given ``None`` instead of a model.
         base_model: Name of the built-in model that commands and comparisons train for it unless they are told another
             one; ``None`` for the usual one.

@@ -32,6 +32,7 @@ from agnncert.training.settings import Against
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
 # Models without a defence, beside which a defence is shown.
 GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
+WITHOUT_MODEL = "none"  # in place of the name of a model, for defences that need none
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,8 @@ class Study:
         None if a function returns None, for defences that need no model.
         """
         name = self.model if name is None and isinstance(self.model, str) else name
+        if name == WITHOUT_MODEL and not isinstance(self.defence, str) and self.defence.model_is_optional:
+            return None
         if name is not None:
             return build_model(name, self.data, seed=self.seed, **self.model_args)
         if isinstance(self.model, torch.nn.Module):

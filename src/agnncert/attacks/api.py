@@ -124,9 +124,14 @@ def problem_of(model: Model, data: GraphData, defence: Any, voting_rule: VotingR
         data: A ``Data`` (its nodes are the targets) or a list of ``Data`` (the graphs are).
         defence: A defence, a division, or the result of ``choose_voting_rule`` or ``choose_threshold``.
         voting_rule: The voting rule, if the defence leaves it open.
+
+    Raises:
+        SettingsError: The defence is not about changes of the graph.
     """
     require_order(model, data, defence)
     named = as_defence(defence).with_voting_rule(voting_rule)
+    if "attack" in named.cannot:
+        raise named.refusal("attack")
     own_problems = addons("agnncert.attack_problems")
     if named.kind not in own_problems:
         return ScoreProblem(model, data, named)

@@ -155,6 +155,9 @@ class Prices:
         delete_nodes: Price of each node that is removed.
         change_features: Price of each node whose features change, the target not counted.
         target_features: Price of changing the target's own features.
+        flip_labels: Price of each training label that is replaced by another class.
+        add_labels: Price of each training label that is added.
+        remove_labels: Price of each training label that is taken away.
         total: What the attacker can spend at most. It is None by default. Only ``certificate.holds_against(prices)``
             needs it.
 
@@ -171,6 +174,9 @@ class Prices:
     delete_nodes: float = math.inf
     change_features: float = math.inf
     target_features: float = math.inf
+    flip_labels: float = math.inf
+    add_labels: float = math.inf
+    remove_labels: float = math.inf
     total: float | None = None
 
     def __new__(cls, *amounts: Any, **named: Any) -> Self:
@@ -191,6 +197,11 @@ class Prices:
 
     def __repr__(self) -> str:
         return _shown(self)
+
+    def cheapest_poisoning(self) -> "Budget":
+        """Returns a budget with one change of each kind of training label that has a price."""
+        kinds = ("flip_labels", "add_labels", "remove_labels")
+        return Budget().but(**{name: 1 for name in kinds if getattr(self, name) < math.inf})
 
 
 def _require_fields(kind: "type[Budget | Prices]", named: Mapping[str, Any]) -> None:

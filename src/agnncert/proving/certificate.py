@@ -402,6 +402,7 @@ class Certificate:
             raise BudgetError(f"expected Prices, got {type(prices).__name__}: write Prices(add_edges=…).")
         if label is not None:
             label = self._class(label)
+        self.evidence.require_budget(prices.cheapest_poisoning())
         return self.evidence.cheapest(prices, label)
 
     @_takes_budget
@@ -447,7 +448,7 @@ class Certificate:
         """Refuses what is no budget, and attacks on training data that the evidence proves nothing about."""
         if not isinstance(budget, Budget):
             raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
-        budget.require_trusted_training(self.evidence.training_fields)
+        self.evidence.require_budget(budget)
 
     def _class(self, label: object) -> int:
         """Returns a class as a number that the certificate has. It may be given by its name."""
@@ -534,7 +535,7 @@ class Certificate:
         Raises:
             CertificateError: The file cannot be written, or ``issued`` makes no sense.
         """
-        stated = usual_budgets(self.claim) if budgets is None else tuple(budgets)
+        stated = self._usual_budgets() if budgets is None else tuple(budgets)
         for budget in stated:
             self._require_budget(budget)
         answers = self.evidence.answers(stated, everything_but_additions(self.claim.ids))
@@ -558,6 +559,10 @@ class Certificate:
             class_names=self.class_names,
         )
         write_contents(path, contents)
+
+    def _usual_budgets(self) -> tuple[Budget, ...]:
+        of_evidence = self.evidence.usual_budgets()
+        return usual_budgets(self.claim) if of_evidence is None else of_evidence
 
     def description(self) -> Contents:
         """Returns what a file of this certificate says about the defence: claim and evidence, without statements."""

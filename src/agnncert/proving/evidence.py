@@ -196,6 +196,18 @@ class Evidence(ABC):
         """
         return plain_words(subject)
 
+    def require_budget(self, budget: Budget) -> None:
+        """Refuses attacks on training data that nothing is proved about, before any question about them is answered.
+
+        Raises:
+            BudgetError: Says which field is refused, and why.
+        """
+        budget.require_trusted_training(self.training_fields)
+
+    def usual_budgets(self) -> tuple[Budget, ...] | None:
+        """Returns the budgets about which a file makes statements when none are given; None for the common ones."""
+        return None
+
     @abstractmethod
     def holds(self, budget: Budget) -> BoolArray:
         """Returns whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.

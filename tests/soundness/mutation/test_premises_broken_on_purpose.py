@@ -103,7 +103,7 @@ MUTATIONS = {
         refused_when_made,
     ),
     "certificates answer about training data": (
-        replaced(Certificate._require_budget, "self.evidence.training_fields", "budget.training_fields"),
+        replaced(Certificate._require_budget, "self.evidence.require_budget(budget)", "pass"),
         trusted,
     ),
     "theorems about votes overlook training data": (

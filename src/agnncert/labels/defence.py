@@ -1,0 +1,244 @@
+"""``LabelVotes``: votes of training labels as a defence."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+
+from agnncert.agreement import other_model, wrong_targets
+from agnncert.auditing.model_audit import AuditReport
+from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import IntArray
+from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
+from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.targets import CanonicalData, Targets, prepared
+from agnncert.graphs.task import infer_task
+from agnncert.labels.claim import make_label_claim
+from agnncert.labels.evidence import LabelEvidence
+from agnncert.labels.model import LabelModel, label_model
+from agnncert.labels.record import LabelRecord
+from agnncert.labels.settings import LabelSettings
+from agnncert.labels.vectors import node_spectrum
+from agnncert.labels.weights import Weighting, make_weights
+from agnncert.models.digest import model_digest
+from agnncert.proving.certificate import Certificate
+
+STEPS_APART = 2  # by how much a weight that is computed on another machine may differ, in steps of a vote
+FEWEST_LABELS = 50  # from so many on it is no accident that a feature tells every label
+
+
+@dataclass(frozen=True)
+class LabelVotes(LabelSettings, Defence):
+    """Each training label votes for its class, with a weight that no label enters; settings as in the base class.
+
+    ``fit(None, data, LabelVotes())`` takes the labels of ``data.train_mask``, and ``certify`` says how many of them an
+    attacker could have changed without changing the label of a target. Edges and features are trusted.
+    """
+
+    kind: ClassVar[str] = "labels"
+    certify_options: ClassVar[frozenset[str]] = frozenset({"progress"})
+    model_is_optional: ClassVar[bool] = True
+    base_model: ClassVar[str | None] = "none"
+    makes_model: ClassVar[bool] = True
+    cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "voting_rule": "each training label votes with a weight, and no subgraph is empty",
+            "subgraphs": "it divides no graph: the training labels vote",
+            "threshold": "it would be chosen by validation labels, which may be poisoned like all others",
+            "live": "its weights follow from the whole graph, so that every change of the graph means to fit again",
+            "explain": "a label follows from all training labels, and from no edge that could be named",
+            "attack": "its certificates are about training labels, and it trusts the graph",
+        }
+    )
+
+    def __str__(self) -> str:
+        return LabelSettings.__str__(self)
+
+    def fit(self, model: Any, data: Any, options: FitOptions) -> LabelModel:
+        """Takes the training labels. Nothing is trained by gradients, so the settings of training do not matter."""
+        if model is not None:
+            raise SettingsError(
+                f"LabelVotes trains no {type(model).__name__}: its labels vote by node vectors. Pass None as the model."
+            )
+        if infer_task(data) != "node":
+            raise SettingsError("label votes classify nodes: for graphs, pass a division.")
+        if options.voting_rule is not None:
+            raise self.refusal("voting_rule")
+        begin = time.perf_counter()
+        _require_no_labels_in(data)
+        made = label_model(data, self)
+        made.defence = LabelVotes(**{name: getattr(made.defence, name) for name in self.setting_names("labels")})
+        made.training_record = {  # type: ignore[assignment]
+            "seconds": time.perf_counter() - begin,
+            "epochs_run": 0,
+            "defence": str(made.defence),
+            "warnings": [],
+        }
+        return made
+
+    def audit(self, model: Any, data: Any, task: Task | None = None) -> AuditReport:
+        """Says that there is nothing to audit: the rule by which labels vote is the library's own."""
+        raise SettingsError(
+            "there is no model to audit: labels vote by a rule of the library, which has no label among its inputs. "
+            "agnncert verify with the data computes the weights again."
+        )
+
+    def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
+        """Computes the weights from the graph, and states what they prove."""
+        require_label_model(model, self)
+        canonical_data = prepared(data, targets)
+        if canonical_data.task != "node":
+            raise SettingsError("label votes classify nodes: for graphs, pass a division.")
+        chosen = canonical_data.targets(targets)
+        evidence = _evidence(model, chosen)
+        digests = {**chosen.digests, "model": model_digest(model)}
+        claim = make_label_claim(evidence, digests=digests, notes=(str(self),))
+        return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+    def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
+        """Returns the score of each class in steps of a vote, shape ``[n, num_classes]``."""
+        require_label_model(model, self)
+        return _evidence(model, prepared(data, targets).targets(targets)).counts
+
+    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
+        """Computes all weights again from the graph, without a label, and compares the labels with those of a model."""
+        findings = Findings()
+        stored = LabelRecord.load(contents.evidence, contents.settings)
+        chosen = data.targets(contents.arrays["row"])
+        findings.wrong += wrong_targets(contents, chosen)
+        if findings.wrong:
+            return findings
+        findings.checked.append("the graph, and the targets with their ids")
+        findings.wrong += _wrong_weights(stored, chosen)
+        findings.checked.append(f"the weights of {stored.num_candidates:,} labels, computed again without any label")
+        findings.compared.append("data")
+        if model is None:
+            findings.not_checked.append("that these are the training labels of the model: give the model")
+            return findings
+        findings.wrong += other_model(contents, model)
+        if findings.wrong:
+            return findings
+        require_label_model(model, self)
+        for name in ("candidate", "label_of", "audited", "price"):
+            if not np.array_equal(getattr(model, name).numpy(), getattr(stored, name)):
+                findings.wrong.append(f'"{name}" is not that of the model')
+        if contents.claim.notes != (str(self),):
+            findings.wrong.append(f"the claim does not name the defence as it is, {self}")
+        findings.notes_compared = True
+        findings.checked.append("the training labels, which are those of the model")
+        findings.compared.append("model")
+        return findings
+
+    @classmethod
+    def from_file(cls, contents: Contents, model: Any) -> Self:
+        """Returns the defence of the model, or the settings of the file."""
+        defence = getattr(model, "defence", None)
+        if isinstance(defence, cls):
+            return defence
+        stored = LabelRecord.load(contents.evidence, contents.settings)
+        same = {"candidates": stored.candidates, "df": stored.df, "rank": stored.rank, "box": stored.box}
+        return cls(**same, num_classes=stored.num_classes)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
+        """Returns the label votes that a command or a settings file describes."""
+        if task != "node":
+            raise SettingsError("label votes classify nodes: choose a division for graphs.")
+        valid = cls.setting_names(name)
+        for key in settings:
+            if key not in valid:
+                raise SettingsError(f'label votes have no setting "{key}": {did_you_mean(key, valid)}')
+        return cls(**settings)
+
+    def untrained(self, model: Any, data: Any, seed: int = 0) -> LabelModel:
+        """Returns a model of the same shape, into which labels can be loaded."""
+        if data is None:
+            raise SettingsError("the shape of label votes depends on the data: name the data.")
+        return self.fit(None, data, FitOptions())
+
+
+def _evidence(model: LabelModel, chosen: Targets) -> LabelEvidence:
+    with torch.no_grad():
+        return model.evidence(chosen.graph.x, chosen.graph.edge_index, chosen.positions, chosen.id_kind)
+
+
+def _wrong_weights(stored: LabelRecord, chosen: Targets) -> list[str]:
+    """Returns what is wrong if the weights of a file do not follow from the graph."""
+    weighting = Weighting(stored.candidate, stored.candidates == "all", stored.df, stored.rank, stored.box)
+    if stored.num_candidates and int(stored.candidate[-1]) >= chosen.graph.num_nodes:
+        return ["a training label belongs to a row that the graph does not have"]
+    if stored.candidates == "all" and stored.num_candidates != chosen.graph.num_nodes:
+        return ["not all nodes of the graph are candidates"]
+    spectrum = node_spectrum(chosen.graph.x, chosen.graph.edge_index)
+    arrays: Any = make_weights(spectrum, chosen.positions, weighting)
+    fields = {**stored.tensors(), **stored.settings(), **arrays, "advance": stored.advance}
+    here = LabelEvidence(**fields)
+    there = LabelEvidence(**{**stored.tensors(), **stored.settings(), "advance": stored.advance})
+    if not np.array_equal(here.own, there.own):
+        return ["a target is not at its position among the candidates"]
+    apart = there.weights_apart(here)
+    if apart > STEPS_APART:
+        return [f"a weight differs by {apart} steps from the one that follows from this graph: expected {STEPS_APART}"]
+    return []
+
+
+def _require_no_labels_in(data: Any) -> None:
+    """Refuses features that were computed from labels, as far as that can be seen.
+
+    Raises:
+        DatasetError: A column of the features is different for two classes, and the same within each of them.
+    """
+    from agnncert.labels.model import training_labels
+
+    labels = training_labels(data)
+    rows = np.flatnonzero(labels >= 0)
+    if len(rows) < FEWEST_LABELS or data.x is None:
+        return
+    values = np.asarray(data.x)[rows]
+    lowest, highest = [], []
+    for k in np.unique(labels[rows]):
+        of_class = values[labels[rows] == k]
+        lowest.append(of_class.min(axis=0))
+        highest.append(of_class.max(axis=0))
+    low, high = np.stack(lowest), np.stack(highest)
+    tells = (low == high).all(axis=0) & (low.max(axis=0) > low.min(axis=0))
+    if tells.any():
+        raise DatasetError(
+            f"column {int(tells.argmax())} of the features is the same for all training labels of a class, and not for "
+            "all classes: it was computed from labels, and would change with them. Leave it out."
+        )
+
+
+def require_label_model(model: Any, defence: LabelSettings) -> None:
+    """Refuses a model that is not made of label votes in the way that the defence says.
+
+    Raises:
+        ModelContractError: It is another kind of model, or belongs to other settings.
+    """
+    if type(model) is not LabelModel:
+        raise ModelContractError(
+            f"LabelVotes certifies models that fit(None, data, LabelVotes(…)) returns, got {type(model).__name__}."
+        )
+    if model.training:
+        raise ModelContractError("the model is in training mode: call model.eval() first.")
+    complete = defence.df is not None and defence.rank is not None
+    if complete and str(model.defence) != str(defence):
+        raise ModelContractError(f"the model was made for {model.defence}, got {defence}: pass model.defence.")
+
+
+def model_from_config(
+    config: Mapping[str, Any], build_part: Callable[[Mapping[str, Any]], torch.nn.Module]
+) -> LabelModel:
+    """Builds the model that ``config`` describes, without labels.
+
+    Raises:
+        SettingsError: The description is not one of label votes.
+    """
+    try:
+        return LabelModel(int(config["num_candidates"]), LabelVotes(**config["defence"]))
+    except (KeyError, TypeError) as error:
+        raise SettingsError(f"the description of label votes is incomplete: {error}.") from error

@@ -1,0 +1,317 @@
+"""Evidence of label votes, and what Theorem 14 derives from it.
+
+Costs are whole numbers from 0 to 254, so that the r largest of them are added up from how often each number occurs.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.certificates.budget import COUNTS, Budget, Prices
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.errors import BudgetError
+from agnncert.labels.record import STEPS, LabelRecord
+from agnncert.proving.evidence import Evidence
+from agnncert.proving.prices import priced_budgets
+
+ENTRIES_AT_ONCE = 2**23  # targets times candidates in one block
+NEVER = np.iinfo(np.int64).max  # no number of changed labels is enough
+_OF_LABELS = ("flip_labels", "add_labels", "remove_labels")
+_VALUES = 2 * STEPS + 1  # of a weight, and of a cost
+
+
+@dataclass(frozen=True, repr=False)
+class LabelEvidence(LabelRecord, Evidence):
+    """Votes of training labels, and the answers that Theorem 14 gives. Fields are as in :class:`LabelRecord`."""
+
+    kind: ClassVar[str] = "labels"
+    training_fields: ClassVar[tuple[str, ...]] = _OF_LABELS
+
+    def __repr__(self) -> str:
+        return f"LabelEvidence({self.num_targets:,} targets, {self.num_candidates:,} candidates)"
+
+    def require_budget(self, budget: Budget) -> None:
+        """Refuses attacks on training data that are not covered, and attacks on labels and graph together.
+
+        Raises:
+            BudgetError: Says which field is refused, and why.
+        """
+        if self.candidates == "labelled" and (budget.add_labels or budget.remove_labels):
+            raise BudgetError(
+                f"{budget}: these weights follow from which nodes are labelled, so that a label that is added or "
+                'removed changes all of them. Use LabelVotes(candidates="all"), or ask about flip_labels alone.'
+            )
+        budget.require_trusted_training(_OF_LABELS)
+        if budget.training_fields and _changes_graph(budget):
+            raise BudgetError(
+                f"{budget}: nothing is proved about labels and graph together. These weights follow from edges and "
+                "features, so that both have to be trusted: ask about labels alone."
+            )
+
+    @property
+    def counts(self) -> IntArray:
+        """Score of each class in steps, shape ``[n, C]``."""
+        return self._scores_and_costs[0]
+
+    @property
+    def _fewest(self) -> IntArray:
+        return self._scores_and_costs[1]
+
+    @cached_property
+    def _scores_and_costs(self) -> tuple[IntArray, IntArray]:
+        """Scores, and the fewest changed labels with which each class gets past the label, both ``[n, C]``."""
+        return self._count(~self.audited)
+
+    def label_and_radius(self) -> tuple[IntArray, IntArray]:
+        """Returns the label and the largest number of changed labels that cannot change it, shape ``[n]`` each."""
+        label = self.counts.argmax(axis=1)
+        fewest = self._fewest.min(axis=1)
+        return label, np.minimum(fewest - 1, self.num_candidates)
+
+    def holds(self, budget: Budget) -> BoolArray:
+        """Returns whether each target keeps its label, and does not abstain, under an attack, shape ``[n]``."""
+        self.require_budget(budget)
+        if _changes_graph(budget):
+            return np.zeros(self.num_targets, dtype=bool)
+        return np.asarray(self._fewest.min(axis=1) > self._changed_labels(budget))
+
+    def covers(self, budget: Budget) -> bool:
+        """Returns whether anything is proved about such attacks: nothing about a graph that changes."""
+        return not _changes_graph(budget)
+
+    def possible(self, at: Budget | float) -> BoolArray:
+        """Returns which classes may get past the label under an attack, shape ``[n, C]``.
+
+        For two classes without abstention this is exact. Else it is a bound: a class may pass the label and not win.
+        """
+        own = np.arange(self.num_classes) == self.counts.argmax(axis=1)[:, None]
+        if not isinstance(at, Budget):
+            return np.asarray((self._fewest <= at) | own)
+        self.require_budget(at)
+        if _changes_graph(at):
+            return np.ones_like(own)
+        return np.asarray((self._fewest <= self._changed_labels(at)) | own)
+
+    def _changed_labels(self, budget: Budget) -> float:
+        """Returns how many labels an attack changes: no more than there are candidates."""
+        return min(budget.flip_labels + budget.add_labels + budget.remove_labels, self.num_candidates)
+
+    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
+        """Returns a price that every attack costs at least which changes the label of a target, shape ``[n]``.
+
+        The price is exact if all labels that can be changed have the same price, else a bound (fractional knapsack).
+
+        Args:
+            prices: What each kind of change costs. A label costs its own price times that.
+            label: Restricts the question to attacks that give targets this label.
+        """
+        price = self._price_of_entries(prices)
+        uncovered = min((each for budget, each in priced_budgets(prices) if each < math.inf), default=math.inf)
+        finite = price[np.isfinite(price)]
+        if len(finite) and (finite == finite[0]).all() and finite[0] > 0:
+            fewest = self._count(np.isfinite(price))[1]
+            cost = np.where(fewest == NEVER, np.inf, fewest.astype(np.float64) * finite[0])
+        else:
+            cost = self._fractional(price)
+        cost = np.minimum(cost, uncovered)
+        own = self.counts.argmax(axis=1)
+        if label is None:
+            cost[np.arange(len(own)), own] = np.inf
+            return np.asarray(cost.min(axis=1))
+        return np.where(own == label, 0.0, cost[:, label])
+
+    def _price_of_entries(self, prices: Prices) -> FloatArray:
+        """Returns what changing each entry costs; infinite if it cannot be changed, shape ``[m]``."""
+        removed = prices.remove_labels if self.candidates == "all" else math.inf
+        if self.candidates == "labelled" and min(prices.add_labels, prices.remove_labels) < math.inf:
+            raise BudgetError("labels that are added or removed have a price, but only flips are proved about here.")
+        each = np.where(self.label_of >= 0, min(prices.flip_labels, removed), prices.add_labels)
+        return np.where(self.audited, np.inf, each * self.price)
+
+    def _fractional(self, price: FloatArray) -> FloatArray:
+        """Returns the least price at which parts of entries could get each class past the label, ``[n, C]``."""
+        cost = np.full((self.num_targets, self.num_classes), np.inf)
+        movable = np.isfinite(price)
+        free = price == 0
+        for part in self._parts():
+            weights = self._weights(part)
+            scores = self._scores(weights)
+            label = scores.argmax(axis=1)
+            leads = self._leads(scores, label)
+            for k in range(self.num_classes):
+                gain = self._costs(weights, label, k)
+                missing = leads[:, k] + 1 - gain[:, free].sum(axis=1)
+                paid = movable & ~free
+                cost[part, k] = _knapsack(gain[:, paid], price[paid], missing)
+                cost[part, k][label == k] = np.inf
+        return cost
+
+    def _costs(self, weights: npt.NDArray[np.int16], label: IntArray, k: int) -> IntArray:
+        """Returns ``|W| + W ([y = label] - [y = k])`` of each entry, shape ``[b, m]``."""
+        side = (self.label_of == label[:, None]).astype(np.int64) - (self.label_of == k)
+        return np.asarray(np.abs(weights) + weights * side, dtype=np.int64)
+
+    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
+        """Returns how many targets do not hold: one attack on labels may break all of these."""
+        fails = ~self.holds(budget)
+        return int(fails.sum() if among is None else (fails & among).sum())
+
+    def usual_budgets(self) -> tuple[Budget, ...]:
+        """Returns the budgets about which a file makes statements when none are given."""
+        flips = tuple(Budget(flip_labels=number) for number in (1, 2, 5, 10, 20, 40))
+        if self.candidates == "labelled":
+            return flips
+        return (*flips, Budget(flip_labels=5, add_labels=5, remove_labels=5))
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Loads evidence from a file, which is not trusted."""
+        return super().load(tensors, settings)
+
+    def weights_apart(self, other: "LabelEvidence") -> int:
+        """Returns the largest difference between the weights of two records about the same targets, in steps."""
+        apart = 0
+        for part in self._parts():
+            difference = np.abs(self._weights(part) - other._weights(part))
+            apart = max(apart, int(difference.max(initial=0)))
+        return apart
+
+    def _parts(self) -> Iterator[slice]:
+        step = max(1, ENTRIES_AT_ONCE // max(self.num_candidates, 1))
+        for start in range(0, self.num_targets, step):
+            yield slice(start, min(start + step, self.num_targets))
+
+    def _weights(self, part: slice) -> npt.NDArray[np.int16]:
+        """Returns the weight of each candidate for some targets, shape ``[b, m]``."""
+        if self.weights.shape[1]:
+            weights = self.weights[part].astype(np.int16)
+        else:
+            products = self.left[part].astype(np.float64) @ self.right.T.astype(np.float64)  # whole, below 2**42
+            steps = np.floor_divide(products.astype(np.int64) * STEPS, self.cap[part, None])
+            weights = np.clip(steps, -STEPS, STEPS).astype(np.int16)
+        own = self.own[part]
+        inside = np.flatnonzero(own >= 0)
+        weights[inside, own[inside]] = 0
+        return weights
+
+    def _scores(self, weights: npt.NDArray[np.int16]) -> IntArray:
+        """Returns the score of each class, shape ``[b, C]``."""
+        given = self.label_of[:, None] == np.arange(self.num_classes)
+        votes = weights.astype(np.float64) @ given.astype(np.float64)  # whole, and far below 2**53
+        return np.asarray(votes.astype(np.int64) + np.array(self.advance))
+
+    def _leads(self, scores: IntArray, label: IntArray) -> IntArray:
+        """Returns by how much the label leads each class beyond what an abstention asks for, shape ``[b, C]``."""
+        best = np.take_along_axis(scores, label[:, None], axis=1)
+        wins_tie = np.arange(self.num_classes) < label[:, None]
+        return np.asarray(best - scores - wins_tie - self.least_lead)
+
+    def _count(self, movable: BoolArray) -> tuple[IntArray, IntArray]:
+        """Returns scores, and how many of the movable labels have to change before a class gets past the label.
+
+        Args:
+            movable: Which labels can be changed, shape ``[m]``.
+
+        Returns:
+            Both of shape ``[n, C]``; :data:`NEVER` where no number is enough, and for the label itself.
+        """
+        scores = np.zeros((self.num_targets, self.num_classes), dtype=np.int64)
+        fewest = np.full((self.num_targets, self.num_classes), NEVER)
+        for part in self._parts():
+            weights = self._weights(part)
+            scores[part] = self._scores(weights)
+            label = scores[part].argmax(axis=1)
+            leads = self._leads(scores[part], label)
+            numbers = self._numbers(weights, movable)
+            for k in range(self.num_classes):
+                others = np.flatnonzero(label != k)
+                costs = _costs_by_value(numbers[others], label[others], k)
+                fewest[part.start + others, k] = _fewest_above(costs, leads[others, k])
+        return scores, fewest
+
+    def _numbers(self, weights: npt.NDArray[np.int16], movable: BoolArray) -> IntArray:
+        """Returns how many movable entries have each label and weight, shape ``[b, C + 1, 255]``; label -1 first."""
+        length = (self.num_classes + 1) * _VALUES
+        offset = (self.label_of[movable].astype(np.int64) + 1) * _VALUES + STEPS
+        place = weights[:, movable].astype(np.int64) + offset
+        place += np.arange(len(weights))[:, None] * length
+        numbers = np.bincount(place.ravel(), minlength=len(weights) * length)
+        return numbers.reshape(len(weights), self.num_classes + 1, _VALUES)
+
+
+def _changes_graph(budget: Budget) -> bool:
+    """Tells whether an attack changes edges, nodes or features."""
+    changed = [name for name in COUNTS if name != "edges_per_injected" and getattr(budget, name)]
+    return bool(changed) or budget.target_features
+
+
+def _costs_by_value(numbers: IntArray, label: IntArray, k: int) -> IntArray:
+    """Returns how many entries have each cost against class k, shape ``[b, 255]``.
+
+    Args:
+        numbers: How many entries have each label and weight, shape ``[b, C + 1, 255]``.
+        label: The label of each target, shape ``[b]``.
+        k: The rival.
+    """
+    above = numbers[:, :, STEPS + 1 :]  # weights from 1 to 127
+    below = numbers[:, :, STEPS - 1 :: -1]  # weights from -1 to -127
+    rows = np.arange(len(label))
+    own_above = above[rows, label + 1]
+    either = above + below
+    others = either.sum(axis=1) - either[rows, label + 1] - either[:, k + 1]
+    costs = np.zeros((len(label), _VALUES), dtype=np.int64)
+    costs[:, 1 : STEPS + 1] += others
+    costs[:, 2::2] += own_above + below[:, k + 1]
+    return costs
+
+
+def _fewest_above(costs: IntArray, lead: IntArray) -> IntArray:
+    """Returns how many of the largest costs sum to more than the lead, shape ``[b]``; 0 if it is negative.
+
+    Args:
+        costs: How many entries have each cost, shape ``[b, 255]``.
+        lead: The lead, shape ``[b]``.
+    """
+    value = np.arange(_VALUES)
+    number = costs[:, ::-1].cumsum(axis=1)[:, ::-1]  # entries that cost at least so much
+    total = (costs * value)[:, ::-1].cumsum(axis=1)[:, ::-1]
+    is_enough = total > lead[:, None]
+    at = _VALUES - 1 - is_enough[:, ::-1].argmax(axis=1)  # the largest cost down to which all of them are enough
+    rows = np.arange(len(lead))
+    dearer = np.minimum(at + 1, _VALUES - 1)
+    is_last = at == _VALUES - 1
+    number_before = np.where(is_last, 0, number[rows, dearer])
+    total_before = np.where(is_last, 0, total[rows, dearer])
+    more = (lead - total_before) // np.maximum(at, 1) + 1
+    fewest = np.where(is_enough.any(axis=1), number_before + more, NEVER)
+    return np.where(lead < 0, 0, fewest)
+
+
+def _knapsack(gain: IntArray, price: FloatArray, missing: IntArray) -> FloatArray:
+    """Returns the price of the cheapest parts of entries that gain as much as is missing, shape ``[b]``.
+
+    Args:
+        gain: What each entry gains, shape ``[b, m]``.
+        price: What each entry costs, positive, shape ``[m]``.
+        missing: What has to be gained, shape ``[b]``.
+    """
+    order = np.argsort(-gain / price, axis=1, kind="stable")
+    gained = np.take_along_axis(gain, order, axis=1).cumsum(axis=1)
+    paid = price[order].cumsum(axis=1)
+    is_enough = gained >= missing[:, None]
+    answer = np.full(len(gain), np.inf)
+    if not gain.shape[1]:
+        return np.where(missing <= 0, 0.0, answer)
+    rows = np.flatnonzero(is_enough.any(axis=1))
+    at = is_enough[rows].argmax(axis=1)
+    last = order[rows, at]
+    too_much = gained[rows, at] - missing[rows]
+    share = too_much / np.maximum(gain[rows, last], 1)
+    answer[rows] = paid[rows, at] - share * price[last]
+    # One part in a thousand million less: sums of prices are rounded, and a bound must not be too large.
+    return np.where(missing <= 0, 0.0, np.maximum(answer, 0.0) * (1 - 1e-9))

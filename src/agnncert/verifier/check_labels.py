@@ -1,0 +1,98 @@
+"""Checks certificate files that hold votes of training labels: the functions that ``verifier.kinds`` asks for."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import BoolArray
+from agnncert.errors import BudgetError
+from agnncert.labels.claim import make_label_claim
+from agnncert.labels.record import LabelRecord
+from agnncert.verifier import recount_labels
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow
+
+TRAINING_FIELDS = ("flip_labels", "add_labels", "remove_labels")
+
+
+def check(contents: Contents) -> list[str]:
+    """Returns what is wrong with the statements of a file.
+
+    Raises:
+        CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
+    """
+    record = LabelRecord.load(contents.evidence, contents.settings)
+    expected = make_label_claim(record, digests=contents.claim.digests)
+    wrong = [
+        *check_targets(contents, record.num_targets, record.num_classes),
+        *check_claim(contents.claim, expected, {"graph", "model", "encoding"}),
+        *_wrong_budgets(contents, record),
+    ]
+    wrong += [] if wrong else _wrong_positions(contents, record)
+    return wrong or _check_statements(contents, record)
+
+
+def _wrong_budgets(contents: Contents, record: LabelRecord) -> Iterator[str]:
+    """Yields which stated budgets such a file proves nothing about."""
+    for budget in contents.budgets:
+        try:
+            recount_labels.changed_labels(record, budget)
+        except BudgetError as error:
+            yield str(error)
+
+
+def _wrong_positions(contents: Contents, record: LabelRecord) -> Iterator[str]:
+    """Yields that a target counts its own label, or leaves out that of somebody else."""
+    position = {row: place for place, row in enumerate(record.candidate.tolist())}
+    own = [position.get(row, -1) for row in contents.arrays["row"].tolist()]
+    if own != record.own.tolist():
+        yield "a target is not at its position among the candidates"
+
+
+def _check_statements(contents: Contents, record: LabelRecord) -> list[str]:
+    """Derives every statement again. Returns what is wrong."""
+    stated = contents.arrays
+    counted = recount_labels.recount(record)
+    radius = np.minimum(counted.needed.min(axis=1, initial=np.inf) - 1, record.num_candidates)
+    is_wrong = {
+        "label": stated["label"] != counted.label,
+        "radius": stated["radius"] != radius,
+        "number of new neighbours": stated["new_neighbours"] != -1,
+    }
+    if "structure_radius" in stated:
+        is_wrong["structure radius"] = np.ones(record.num_targets, dtype=bool)
+    for i, budget in enumerate(contents.budgets):
+        answer = recount_labels.holds(counted, recount_labels.changed_labels(record, budget))
+        is_wrong[f"answer for {budget}"] = stated["holds"][i] != answer
+    wrong = [does_not_follow(name, int(where.sum()), "labels") for name, where in is_wrong.items() if where.any()]
+    for i, budget in enumerate(contents.budgets):
+        if contents.broken_at_most[i] != int((~stated["holds"][i]).sum()):
+            wrong.append(f"the stated number of targets that {budget} can break does not follow from the labels")
+    return wrong
+
+
+def possible(contents: Contents, budget: Budget) -> BoolArray:
+    """Returns which classes each target may get under an attack, shape ``[n, num_classes]``."""
+    record = LabelRecord.load(contents.evidence, contents.settings)
+    return recount_labels.possible(recount_labels.recount(record), recount_labels.changed_labels(record, budget))
+
+
+def breaks(contents: Contents) -> Callable[[Budget], BoolArray]:
+    """Returns a function from a budget to the targets whose label may change, shape ``[n]``."""
+    record = LabelRecord.load(contents.evidence, contents.settings)
+    counted = recount_labels.recount(record)
+
+    def of_budget(budget: Budget) -> BoolArray:
+        return ~recount_labels.holds(counted, recount_labels.changed_labels(record, budget))
+
+    return of_budget
+
+
+def not_checked(contents: Contents) -> tuple[str, ...]:
+    """Returns what the file alone cannot show, and what to pass to have it checked."""
+    return (
+        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+        "whether the weights follow from the graph, so that no label is in them: pass data",
+        "whether these are the training labels of a model: pass data and model",
+    )
