@@ -38,7 +38,7 @@ def _fraud(folder: str) -> str:
     accused = np.mean([row["clean"]["false@0.1"] for row in votes])
     text = (
         "**For a fraud team: phishing on Ethereum.** Addresses have no features, and attackers make the edges. The threshold was chosen "
-        f"on validation addresses to flag 10 % of the honest ones; on test addresses it flags {100 * accused:.0f} %. Recall of phishing that is "
+        f"on validation addresses to flag 10% of the honest ones; on test addresses it flags {100 * accused:.0f}%. Recall of phishing that is "
         "certified, whichever payment partners an attacker adds:"
     )
     table = [
