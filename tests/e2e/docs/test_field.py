@@ -1,8 +1,9 @@
 """The cards of the table of the field say what the committed rows say."""
 
+from agnncert_peers.card_check import Known, check_card
 from agnncert_peers.cards import read_card
 from experiments.benchmarks import field_cards
-from experiments.benchmarks.field import CONTROLS, SIZES, THREATS
+from experiments.benchmarks.field import CONTROLS, SIZES, TAUGHT, THREATS, UNTAUGHT
 
 
 def test_every_row_that_proves_something_has_its_cards():
@@ -19,3 +20,18 @@ def test_every_row_that_proves_something_has_its_cards():
             own = next(run for run in card.runs if run.seed == row["seed"])
             assert list(own.certified) == row[threat]
             assert card.sizes == SIZES
+
+
+def test_no_card_is_wrong():
+    known = Known()
+    cards = sorted(field_cards.CARDS.glob("*.json"))
+    assert [card.name for card in cards if check_card(card, known=known).status == "wrong"] == []
+
+
+def test_taught_models_have_cards_on_the_splits_of_untaught_ones():
+    seeds: dict[str, set[tuple[str, int]]] = {TAUGHT: set(), UNTAUGHT: set()}
+    for row in field_cards.read_rows():
+        if row["protocol"] in seeds:
+            seeds[row["protocol"]].add((row["dataset"], row["seed"]))
+    assert seeds[UNTAUGHT] <= seeds[TAUGHT]
+    assert not {seed for _, seed in seeds[TAUGHT]} & {0, 1, 2, *range(10, 15), *range(30, 33)}
