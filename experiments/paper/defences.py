@@ -3,12 +3,11 @@
 Panels and tables for the page that ``python -m experiments`` writes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from agnncert.datasets.catalog import dataset_info
 from agnncert.report.drawing import Curve, Level, Panel
-from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED
+from agnncert.study import GRAPH_FREE, UNDEFENDED
 from experiments.paper import tables as paper
 from experiments.paper.rows import NAMES, Results, Row, share
 from experiments.paper.spec import main_setting
@@ -128,31 +127,3 @@ def _name(row: Row) -> str:
     setting = row["setting"]
     noise = f" (edges {setting['p_edge']:g}, nodes {setting['p_node']:g})" if setting["defence"] == "bi-rs" else ""
     return f"{WORDS[setting['defence']]}{noise}"
-
-
-@dataclass(frozen=True)
-class Line:
-    """One curve of the comparison.
-
-    Attributes:
-        name: What it is called.
-        defence: The defence whose rows it is made from; where there are several, the best at each size counts.
-        rule: Which of their curves.
-    """
-
-    name: str
-    defence: str
-    rule: str = "certified"
-
-
-def curve(rows: Sequence[Row], line: Line, attack: str) -> dict[int, float]:
-    """Certified accuracy by size; of several rows, such as noise levels, the best at each size."""
-    if line.defence == MAJORITY:
-        return {size: rows[0]["accuracy_majority"] for size in rows[0]["sizes"]}
-    best: dict[int, float] = {}
-    for row in rows:
-        shares = row["certified"].get(line.rule, {}).get(attack)
-        if row["setting"]["defence"] == line.defence and shares is not None:
-            for size, value in zip(row["sizes"], shares, strict=True):
-                best[size] = max(best.get(size, 0.0), value)
-    return best

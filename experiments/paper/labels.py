@@ -1,6 +1,5 @@
 """Names of curves and levels beside their lines, without overlap, for the figures of the results page."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,18 +13,6 @@ def label_beside(axes: Any, panel: Panel) -> None:
     for number in range(len(panel.curves)):
         _label_curve(axes, panel, number, last_size(panel))
     _label_levels(axes, panel.levels)
-
-
-def label_zoomed(axes: Any, panel: Panel) -> None:
-    """For curves that lie close together: a part of the vertical axis, and a legend for curves."""
-    values = [value for curve in panel.curves for value in curve.mean] + [level.value for level in panel.levels]
-    low, high = math.floor(10 * min(values)) / 10, math.ceil(20 * max(values)) / 20
-    axes.set_ylim(low, high)
-    for curve in panel.curves:
-        hollow = {"markerfacecolor": "white"} if curve.envelope else {}
-        axes.plot([], [], marker=curve.marker, label=curve.label, **curve.line, **hollow)
-    axes.legend(loc="lower left", fontsize=5.5)
-    _label_levels(axes, panel.levels, _APART * (high - low))
 
 
 def spaced(values: Sequence[float], apart: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""The results page: Markdown, tables and figures, made from the rows. What has no rows is left out."""
+"""The page that ``python -m experiments`` writes: tables and figures of the rows. What has no rows is left out."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,21 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agnncert.datasets.catalog import dataset_info
 from agnncert.report.drawing import Curve, Level, Panel, draw_panels
-from experiments.paper import defences, designed, prose, tables, votes
-from experiments.paper import tables as paper
+from experiments.paper import defences, prose, tables, votes
 from experiments.paper.defences import compared, comparison_panels
-from experiments.paper.labels import label_beside, label_zoomed
+from experiments.paper.labels import label_beside
 from experiments.paper.rows import MODELS, NAMES, OBJECTIVES, Results, Row, certified_at, share
-from experiments.paper.spec import (
-    DIVISIONS,
-    EXPERIMENTS,
-    GRAPH_SETS,
-    NODE_SETS,
-    Run,
-    Setting,
-    main_setting,
-    settings_of,
-)
+from experiments.paper.spec import DIVISIONS, EXPERIMENTS, Run, Setting, main_setting, settings_of
 from experiments.paper.tables import named, of_task
 
 SIZE_WORDS = "size of the attack (E: edges, N: edges or nodes)"
@@ -53,9 +43,8 @@ def draw_figures(results: Results, folder: str | Path) -> list[Figure]:
     for name, subject, panels in _figures(results):
         if panels:
             about = " ".join(_spoken(panel) for panel in panels)
-            size_words = "size of the attack" if name in ("comparisons", "stacked") else SIZE_WORDS
-            label = label_zoomed if name == "stacked" else label_beside
-            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about, label=label)
+            size_words = "size of the attack" if name == "comparisons" else SIZE_WORDS
+            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about, label=label_beside)
             drawn.append(Figure(name, subject, path, about))
     return drawn
 
@@ -71,12 +60,6 @@ def _figures(results: Results) -> Iterator[tuple[str, str, list[Panel]]]:
         yield "protocols", task, _varied(results, datasets, "protocol", str)
         yield "larger", task, _larger(results, datasets)
         yield "neighbours", task, _neighbours(results, datasets)
-    for dataset in GRAPH_SETS:
-        yield "designed", dataset, designed.graph_panels(results, dataset) if results.designs else []
-    for protocol in designed.PROTOCOLS:
-        yield "designed", protocol, designed.node_panels(results, protocol)
-    for dataset in NODE_SETS:
-        yield "stacked", dataset, votes.panels(results, dataset)
     for dataset in compared(results):
         yield "comparisons", dataset, comparison_panels(results, dataset)
 
@@ -216,8 +199,7 @@ def page_text(
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     missing = results.missing(names, small)
     text = environment.get_template("results.md.j2").render(
-        **{"results": results, "prose": prose, "tables": tables, "defences": defences, "designed": designed},
-        **{"paper": paper, "NAMES": NAMES, "votes": votes},
+        **{"results": results, "prose": prose, "tables": tables, "defences": defences, "NAMES": NAMES},
         folder=folder,
         names=names,
         figures=[_linked(figure, page) for figure in figures],
@@ -287,8 +269,7 @@ def missing_lines(missing: Sequence[Run], names: Sequence[str], small: bool) -> 
 
 def _linked(figure: Figure, page: Path) -> dict[str, str]:
     link = Path(os.path.relpath(figure.path, page.parent)).as_posix()
-    usual = f"nodes, {figure.subject}" if figure.name == "designed" else f"{figure.subject} classification"
-    subject = NAMES.get(figure.subject, usual)
+    subject = NAMES.get(figure.subject, f"{figure.subject} classification")
     alt = f"Certified accuracy over size: {figure.name}, {subject}. The file describes itself in words."
     return {"name": figure.name, "subject": figure.subject, "link": link, "alt": alt}
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from agnncert.datasets.catalog import dataset_info
 from experiments.paper import tables as paper
-from experiments.paper.rows import LETTER, NAMES, Results, certified_at, share, spread_of
+from experiments.paper.rows import LETTER, NAMES, Results, certified_at, share
 from experiments.paper.spec import DIVISIONS, GRAPH_SETS, NODE_SETS, Setting, main_setting
-from experiments.paper.tables import Cell, above_until, cells, named, percent, reaches, seconds, shown, two_digits
+from experiments.paper.tables import Cell, cells, named, reaches, seconds, shown, two_digits
 
 
 def _mean(results: Results, setting: Setting, field: str) -> float | None:
@@ -49,34 +48,6 @@ def accuracy_words(results: Results) -> str:
     missed = f"; not on {listed(short)}" if short else ""
     reached = f"{len(compared) - len(short)} of {len(compared)} cases"
     return f"With GCN, the vote reaches the paper's accuracy in {reached}{missed}."
-
-
-def first_numbers(results: Results) -> dict[str, str] | None:
-    """The numbers in the ten sentences with which the page begins; ``None`` unless all main results are there."""
-    nodes, graphs = (cells(results, names) for names in (NODE_SETS, GRAPH_SETS))
-    if len(nodes) < 2 * len(NODE_SETS) or len(graphs) < 2 * len(GRAPH_SETS):
-        return None
-    fields = {
-        "majority": (graphs, "accuracy_majority"),
-        "differs": (nodes, "vote_differs_from_no_edge"),
-        "seconds": (nodes + graphs, "seconds_certification"),
-    }
-    found = {name: [_main(results, cell, field) for cell in known] for name, (known, field) in fields.items()}
-    found |= {
-        name: [at.mean for cell in known if (at := certified_at(results.of(main_setting(*cell)), size)) is not None]
-        for name, known, size in (("nodes", nodes, 100), ("graphs", graphs, 10))
-    }
-    found["mlp"] = [_mean(results, Setting(name, model="mlp"), "accuracy_whole_graph") for name in NODE_SETS]
-    ends = {name: [pick(v for v in values if v is not None) for pick in (min, max)] for name, values in found.items()}
-    shares = {name: f"{share(low)} to {share(high)}" for name, (low, high) in ends.items()}
-    degrees = [2 * info.edges / info.size for info in map(dataset_info, NODE_SETS)]
-    compared = [reaches(ours, theirs) for _, ours, theirs in _compared(results)]
-    return shares | {
-        "reached": f"{sum(compared)} of {len(compared)}",
-        "differs": percent(ends["differs"][1]),
-        "seconds": " to ".join(seconds(end) for end in ends["seconds"]),
-        "degrees": f"{min(degrees):.1f} to {max(degrees):.1f}",
-    }
 
 
 def _pair(results: Results, size: int, settings: Iterable[Setting]) -> str:
@@ -130,28 +101,6 @@ def _best_graph(results: Results, name: str, size: int) -> str:
     return f"{share(best)} on {NAMES[name]} ({letter}, T={groups}; majority class {share(majority)})"
 
 
-def degree_words(results: Results) -> str:
-    """How many edges a node has, to be held against certified sizes."""
-    infos = [dataset_info(name) for name in NODE_SETS if name in results.datasets]
-    parts = [f"{2 * info.edges / info.size:.1f} on {NAMES[info.name]}" for info in infos]
-    return _if_any(parts, "The mean degree is {}.")
-
-
-def differs_words(results: Results) -> str:
-    """On how many nodes the vote differs from the prediction without edges."""
-    differs = [(_main(results, cell, "vote_differs_from_no_edge"), cell) for cell in cells(results, NODE_SETS)]
-    known = [(value, cell) for value, cell in differs if value is not None]
-    if not known:
-        return ""
-    most, cell = max(known)
-    if most == 0:
-        return "At T=300 the vote is the prediction without edges on every single test node of every node dataset."
-    return (
-        f"At T=300 the vote differs from the prediction without edges on {percent(most)} of the test nodes at most "
-        f"({named(*cell)})."
-    )
-
-
 Number = Callable[[Cell], float | None]
 Differences = list[tuple[float, Cell]]
 
@@ -160,29 +109,6 @@ def _differences(results: Results, datasets: Iterable[str], ours: Number, theirs
     """By how much one number is above another, wherever both are known."""
     pairs = [(ours(cell), theirs(cell), cell) for cell in cells(results, datasets)]
     return [(a - b, cell) for a, b, cell in pairs if a is not None and b is not None]
-
-
-def _vote_against(results: Results, model: str) -> Differences:
-    """By how much the accuracy of the vote is above that of a model without a defence."""
-    return _differences(
-        results,
-        NODE_SETS,
-        lambda cell: _main(results, cell, "accuracy"),
-        lambda cell: _mean(results, Setting(cell[0], model=model), "accuracy_whole_graph"),
-    )
-
-
-def gain_words(results: Results) -> str:
-    """By how much the vote is more accurate than a model without a graph."""
-    gains = _vote_against(results, "mlp")
-    if not gains:
-        return ""
-    verdict = "more" if min(gains)[0] > 0 else "no more" if max(gains)[0] <= 0 else "not always more"
-    return (
-        "The model to beat for nodes is an MLP on their own features, which needs no certificate against changes "
-        f"of the graph. The vote is {verdict} accurate than an MLP trained with the same settings: "
-        f"{_from_to(gains)}. The difference is due to training on the graph."
-    )
 
 
 def inductive_words(results: Results) -> str:
@@ -200,12 +126,6 @@ def inductive_words(results: Results) -> str:
         f"an MLP by {_from_to(gains)}: where this is less than with transductive training, the lead "
         "came from having seen the test nodes among the neighbours of others."
     )
-
-
-def loss_words(results: Results) -> str:
-    """How much accuracy the vote costs against the undefended model."""
-    losses = _vote_against(results, "gcn")
-    return f"Against an undefended GCN the accuracy of the vote differs by {_from_to(losses)}." if losses else ""
 
 
 def variation_words(results: Results, field: str, pair: tuple[Any, Any], what: str) -> str:
@@ -226,54 +146,6 @@ def _from_to(differences: Differences) -> str:
 def _signed(change: float) -> str:
     sign = "±" if round(change, 3) == 0 else "+" if change > 0 else "−"
     return f"{sign}{share(abs(change))}"
-
-
-def above_majority_words(results: Results) -> str:
-    """Up to which size a curve lies above a constant answer."""
-    parts = []
-    for cell in cells(results, GRAPH_SETS):
-        majority = _main(results, cell, "accuracy_majority")
-        if majority is not None:
-            above = above_until(results.of(main_setting(*cell)), majority)
-            parts.append(f"{named(*cell)}: {'nowhere' if above is None else f'up to size {above}'}")
-    where = "; ".join(parts)
-    return f"At T=30 certified accuracy is above that of the majority class as follows. {where}." if parts else ""
-
-
-def bag_words(results: Results) -> str:
-    """Where a model without edges does as well for graphs."""
-    parts = []
-    for cell in cells(results, GRAPH_SETS):
-        bag = _mean(results, Setting(cell[0], model="mlp"), "accuracy_whole_graph")
-        ours = _main(results, cell, "accuracy")
-        if bag is not None and ours is not None and bag >= ours:
-            parts.append(f"{named(*cell)} ({share(bag)} against {share(ours)})")
-    return _if_any(
-        parts,
-        "A model that adds up its nodes and ignores edges is certified against any change of edges, though not of "
-        "nodes; it is at least as accurate as the vote on {}.",
-    )
-
-
-def cast_words(results: Results) -> str:
-    """How many votes of a graph are cast at all, which bounds what can be certified."""
-    parts = []
-    for name in GRAPH_SETS:
-        rows = results.of(main_setting(name, "edge"))
-        cast = spread_of(rows, "reached_votes")
-        if cast is not None:
-            parts.append(f"{cast.mean * rows[0]['setting']['num_groups']:.0f} on {NAMES[name]}")
-    return _if_any(parts, "Of 30 votes (E) a graph casts on average {}; no more than half of them can be a radius.")
-
-
-def edge_words(results: Results) -> str:
-    """Where the graphs themselves are not the paper's."""
-    parts = [
-        f"{dataset_info(name).edges:,.0f} on {NAMES[name]} (paper: {theirs:,})"
-        for name, theirs in paper.EDGES.items()
-        if name in results.datasets
-    ]
-    return _if_any(parts, "We count each pair of nodes once, without self-loops: {}.")
 
 
 def time_words(results: Results) -> str:
@@ -316,17 +188,6 @@ def machine_words(results: Results) -> str:
     if len(machines) < len(rows):
         sentences.append(f"{len(rows) - len(machines)} rows do not say where they were made.")
     return " ".join(sentences)
-
-
-def unstable_words(results: Results) -> str:
-    """How many votes were too close to call."""
-    rows = [row for row in results.rows.values() if "unstable_votes" in row]
-    if not rows:
-        return ""
-    most = max(rows, key=lambda row: int(row["unstable_votes"]))
-    votes = most["targets"] * most["setting"]["num_groups"]
-    part = f"{most['unstable_votes']:,} of {votes:,} votes ({NAMES[most['setting']['dataset']]})"
-    return f"In the worst run these were {part}."
 
 
 def _if_any(parts: Sequence[str], sentence: str) -> str:

@@ -7,8 +7,6 @@ import pytest
 
 import agnncert as ac
 from experiments.paper import run as comparisons
-from experiments.paper.defences import Line as TableLine
-from experiments.paper.defences import curve
 from experiments.paper.rows import Results
 from experiments.paper.run import EvenSplit, make_defence, run_all, threats
 from experiments.paper.spec import Contest, contests
@@ -80,15 +78,6 @@ def test_an_even_split_spends_edges_and_nodes_alike():
         for budget in EvenSplit("edges and features").budgets(size):
             edges = budget.add_edges + budget.delete_edges
             assert (edges, budget.change_features) == ((size + 1) // 2, size // 2)
-
-
-def test_tables_take_the_best_noise_level_at_each_size(rows):
-    low = rows[0][2]
-    high = json.loads(json.dumps(low))
-    high["certified"]["certified"]["injection, tau=5"][3] = 0.99
-    found = curve([low, high], TableLine("Bi-RS", "bi-rs"), "injection, tau=5")
-    assert found[low["sizes"][3]] == 0.99
-    assert found[0] == low["certified"]["certified"]["injection, tau=5"][0]
 
 
 def test_a_contest_is_run_again_when_its_recipe_has_changed(rows, monkeypatch):
