@@ -24,11 +24,11 @@ DAY = "2026-01-20"
 def bank(tmp_path_factory):
     """A small bank: its folder, and its payments."""
     folder = write_payments(tmp_path_factory.mktemp("live") / "bank", accounts=120, days=30, seed=4)
-    return folder, pd.read_csv(folder / "payments.csv")
+    return folder, pd.read_csv(folder / "events.csv")
 
 
 def load(folder, **settings):
-    tables = {"nodes": folder / "accounts.csv", "events": folder / "payments.csv"}
+    tables = {"nodes": folder / "nodes.csv", "events": folder / "events.csv"}
     return ac.load_events(**{**tables, **ROLES, **settings})
 
 

@@ -20,18 +20,19 @@ CAREFUL = 0.4  # share of fraud accounts that pay by day, and amounts like other
 SELLERS = 0.3  # share of honest people who sell things to strangers
 UNKNOWN = 0.15  # share of honest accounts that nobody has looked at
 OTHER_BANKS = 0.08  # accounts of other banks, as a share of the accounts: only payments name them
+NEW = 0.1  # share of these that turn up in the last week
 FEWEST = 100
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
 
 def write_payments(folder: str | os.PathLike[str], accounts: int = 6000, days: int = 90, seed: int = 0) -> Path:
-    """Writes ``accounts.csv`` and ``payments.csv`` of an invented bank, and returns the folder.
+    """Writes ``nodes.csv`` (accounts) and ``events.csv`` (payments) of an invented bank, and returns the folder.
 
     About 5 % of the accounts are fraud: beside an ordinary life they get one payment each from some victims, often at
     night, and pass the money on. Four in ten are careful, and look much like people who sell things. That an account is
     fraud becomes known one to six weeks after its first such payment. About 8 % as many accounts are with other banks,
-    so that only payments name them.
+    so that only payments name them; some of these turn up in the last week.
 
     Args:
         folder: Where to write. It is made if it is not there.
@@ -69,8 +70,8 @@ def write_payments(folder: str | os.PathLike[str], accounts: int = 6000, days: i
             "paid_at": (start + pd.to_timedelta(np.floor(day * 86_400), unit="s")).strftime("%Y-%m-%dT%H:%M:%S"),
         }
     )
-    table.to_csv(place / "payments.csv", index=False)
-    _accounts(random, names, kind, payments, start).to_csv(place / "accounts.csv", index=False)
+    table.to_csv(place / "events.csv", index=False)
+    _accounts(random, names, kind, payments, start).to_csv(place / "nodes.csv", index=False)
     return place
 
 
@@ -126,7 +127,10 @@ def _all_payments(random: np.random.Generator, kind: Whole, num_others: int, day
     ]
     parts += [_scheme(random, account, private, fraud, shops, days) for account in fraud.tolist()]
     payments = np.concatenate(parts)
-    return np.asarray(payments[payments[:, 0] != payments[:, 1]])
+    payments = payments[payments[:, 0] != payments[:, 1]]
+    first_new = size + num_others - max(1, round(NEW * num_others))
+    is_too_early = (payments[:, :2] >= first_new).any(axis=1) & (payments[:, 3] < days - 7)
+    return np.asarray(payments[~is_too_early])
 
 
 def _day_time(random: np.random.Generator, number: int, days: int, at_night: Floats) -> Floats:

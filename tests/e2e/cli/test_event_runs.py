@@ -15,8 +15,8 @@ from agnncert.models.digest import model_digest
 
 SETTINGS = """
 [train]
-nodes = "bank/accounts.csv"
-events = "bank/payments.csv"
+nodes = "bank/nodes.csv"
+events = "bank/events.csv"
 name = "bank"
 as_of = "2026-02-15"
 
@@ -37,7 +37,7 @@ QUICK = ("--model", "none", "--set", "defence.epochs=40", "--no-references")
 
 
 def in_python(folder: Path, **settings):
-    tables = {"nodes": folder / "accounts.csv", "events": folder / "payments.csv"}
+    tables = {"nodes": folder / "nodes.csv", "events": folder / "events.csv"}
     return ac.load_events(**{**tables, **ROLES, **settings})
 
 
@@ -84,7 +84,7 @@ def test_a_run_keeps_its_tables_and_its_encoding(agnncert, bank) -> None:
 
 
 def test_score_reads_later_payments_with_the_encoding_of_the_run(agnncert, bank) -> None:
-    later = ("--set", "nodes=bank/accounts.csv", "--set", "events=bank/payments.csv")
+    later = ("--set", "nodes=bank/nodes.csv", "--set", "events=bank/events.csv")
     answer = agnncert("score", "run", *later, "--out", "all.csv", "--certificate", "all.cert")
     assert answer.status == 0, answer.err
     run = ac.load_certificate("run/certificate.cert")
@@ -156,7 +156,7 @@ def test_settings_of_events_are_refused_for_edges(agnncert, place) -> None:
 
 
 def test_a_folder_with_both_tables_is_refused(agnncert, place, bank) -> None:
-    shutil.copy("bank/payments.csv", "tables/events.csv")
+    shutil.copy("bank/events.csv", "tables/events.csv")
     answer = agnncert("train", "tables")
     assert answer.status == 2
     assert "say which" in answer.err

@@ -6,5 +6,6 @@ from .journal import JournalError as JournalError
 from .spent import Spent as Spent
 from .streams import DeadLetter as DeadLetter
 from .streams import Neo4jChanges as Neo4jChanges
+from .streams import TableRows as TableRows
 from .streams import consume as consume
 from .webhook import Webhook as Webhook

@@ -42,6 +42,17 @@ def serve(
             help="Address to which alerts are posted: labels that flip, radii that fall below 3.", metavar="URL",
         ),
     ] = None,
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            help="Topic whose messages are applied too: events, or rows of the table of edges.",
+            metavar="HOST:PORT/TOPIC",
+        ),
+    ] = None,
+    kafka_settings: Annotated[
+        Path | None,
+        typer.Option(help="Settings of Kafka's client, NAME=VALUE on each line.", metavar="FILE"),
+    ] = None,
     log_format: Annotated[
         str, typer.Option(help="text, or json: one JSON object per line on standard error.", metavar="FORMAT")
     ] = "text",
@@ -50,8 +61,8 @@ def serve(
 ) -> None:  # fmt: skip
     """Keep decisions and their proofs current while the graph changes, as a service.
 
-    Takes events over HTTP, answers what is proved now, and shows the decisions that are closest to falling. Everything
-    acknowledged is in the journal: started again, it goes on.
+    Takes events over HTTP and from a Kafka topic, answers what is proved now, and shows the decisions that are closest
+    to falling. Everything acknowledged is in the journal: started again, it goes on.
     """
     if rate <= 0 or body < 1:
         raise SettingsError(f"--rate {rate:g} --body {body}: expected numbers above 0.")
@@ -61,6 +72,7 @@ def serve(
         from agnncert_live.guard import Limits
         from agnncert_live.logs import log_as_json
         from agnncert_live.run import ServedRun, serve_run, token_from
+        from agnncert_live.topic import Topic
     except ModuleNotFoundError as error:
         raise missing(error.name, "agnncert serve") from error
 
@@ -77,6 +89,7 @@ def serve(
         token=token_from(token_file),
         limits=Limits(rate=rate, body=body * 1_000_000),
         webhook=webhook,
+        topic=None if kafka is None else Topic.parse(kafka, kafka_settings),
         on_ready=on_ready,
     )
 

@@ -17,6 +17,7 @@ import torch
 from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import with_teaching_note
+from agnncert.datasets.encoding import Encoding
 from agnncert.defence import Defence, Model, TargetChoice, as_defence
 from agnncert.defence import GraphData as GivenData
 from agnncert.divided.defence import Divided
@@ -377,6 +378,11 @@ class LiveGraph:
     def summary(self) -> dict[str, Any]:
         """The defence by name, in JSON's terms."""
         return dict(self._core.summary)
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How columns of tables became features and values of edges; None if the data does not say."""
+        return self._core.store.rules.encoding
 
     @contextmanager
     def frozen(self) -> Iterator[None]:

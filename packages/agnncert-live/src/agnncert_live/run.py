@@ -16,7 +16,7 @@ from agnncert.certificates.file import read_contents
 from agnncert.certifier import certify
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.settings import CertifySettings
-from agnncert.cli.studies import certified_model, study_of_run
+from agnncert.cli.studies import certified_model, stored_settings, study_of_run
 from agnncert.errors import SettingsError
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, load_certificate
@@ -26,6 +26,8 @@ from agnncert_live.graph import LiveGraph
 from agnncert_live.guard import LOCAL, Guard, Limits
 from agnncert_live.http import make_app
 from agnncert_live.service import ALERT_BELOW, Service
+from agnncert_live.streams import EventReader, TableRows, plain_events
+from agnncert_live.topic import Topic, consuming
 from agnncert_live.webhook import Webhook
 
 log = logging.getLogger(__name__)
@@ -114,6 +116,7 @@ def serve_run(
     token: str | None = None,
     limits: Limits | None = None,
     webhook: str | None = None,
+    topic: Topic | None = None,
     on_ready: Callable[[str, Service], None] | None = None,
 ) -> None:
     """Serves a run until it is stopped.
@@ -125,6 +128,7 @@ def serve_run(
         token: What clients must send.
         limits: What one client may do.
         webhook: Address to which alerts are posted, see ``Webhook``; None for nowhere.
+        topic: A Kafka topic whose messages are applied too; None for none.
         on_ready: Called with the address once requests are answered.
 
     Raises:
@@ -141,10 +145,29 @@ def serve_run(
             if on_ready is not None:
                 on_ready(address, service)
 
-        with service.live, _alerts(service, webhook):
-            run_until(make_app(service, token, limits), listening, ready)
+        stop = threading.Event()
+        with service.live, _alerts(service, webhook), consuming(service, topic, rows_reader(run.folder, service), stop):
+            run_until(make_app(service, token, limits), listening, ready, stop)
     finally:
         listening.close()
+
+
+def rows_reader(source: str | Path, service: Service) -> EventReader:
+    """Returns what reads messages of a topic: events, and rows of the table if the graph of the run is made of such.
+
+    Args:
+        source: The folder of the run, which knows what the columns are called.
+        service: The service of the run.
+    """
+    folder = find_run(source)
+    encoding = service.live.encoding
+    if folder is None or encoding is None or not encoding.edges:
+        return plain_events
+    names = [column.name for column in encoding.edges]
+    if encoding.events is not None and encoding.events.time is not None:
+        names.append(encoding.events.time)
+    columns = stored_settings(folder).column
+    return TableRows(columns.get("source", "source"), columns.get("target", "target"), names)
 
 
 def _require_token(token: str | None, host: str) -> None:

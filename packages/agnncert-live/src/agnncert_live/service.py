@@ -120,7 +120,7 @@ class Service:
         ]
         refused = sorted([*read.refused, *not_applied], key=lambda each: each["event"])
         seconds = time.perf_counter() - begin
-        self._note(applied, len(refused), seconds)
+        self.note(applied, len(refused), seconds)
         self._log(applied, len(refused), seconds)
         return {
             "number": applied.number,
@@ -132,7 +132,14 @@ class Service:
             "fell": self._listed(applied.fell_below(ALERT_BELOW)),
         }
 
-    def _note(self, applied: Applied, refused: int, seconds: float) -> None:
+    def note(self, applied: Applied, refused: int = 0, seconds: float = 0.0) -> None:
+        """Counts a batch that was applied, and remembers the labels that flipped and the radii that fell.
+
+        Args:
+            applied: What became of it.
+            refused: How many of its events were refused.
+            seconds: How long it took; 0 if that is not known.
+        """
         with self._lock:
             self.counts.batches += 1
             self.counts.refused += refused

@@ -150,6 +150,47 @@ def plain_events(message: Json) -> list[Event]:
     return [Event.from_json(stated_event) for stated_event in stated]
 
 
+class TableRows:
+    """Turns rows of the table that a graph was made of into events: one more row of edges or events.
+
+    A message is one row, or a list of rows, as JSON objects with the names of the columns. Columns that the encoding
+    does not know are ignored. A message that has a ``"kind"`` is an event as it is.
+
+    Args:
+        source: Column of the id that a row goes out from.
+        target: Column of the id that it goes to.
+        columns: Columns that the encoding reads.
+
+    Example:
+        >>> read = TableRows("payer", "payee", ["amount"])
+        >>> read({"payment": "p7", "payer": "ann", "payee": "bob", "amount": 9.5})[0].to_json()
+        {'kind': 'record_edge', 'node': 'ann', 'other': 'bob', 'columns': {'amount': 9.5}}
+    """
+
+    def __init__(self, source: str, target: str, columns: Sequence[str]) -> None:
+        self.source = source
+        self.target = target
+        self.columns = list(columns)
+
+    def __call__(self, message: Json) -> list[Event]:
+        """Returns the events of one message.
+
+        Raises:
+            GraphError: It is no row, or lacks a column.
+        """
+        rows = message if isinstance(message, list) else [message]
+        return [self._event(row) for row in rows]
+
+    def _event(self, row: Json) -> Event:
+        if isinstance(row, Mapping) and "kind" not in row:
+            lacking = [name for name in (self.source, self.target, *self.columns) if name not in row]
+            if lacking:
+                raise GraphError(f"a row lacks the column {lacking[0]!r}: null stands for a missing entry.")
+            columns = {name: row[name] for name in self.columns}
+            return Event("record_edge", row[self.source], row[self.target], columns=columns)
+        return Event.from_json(row)
+
+
 class Message(Protocol):
     """A message of a topic, as ``confluent_kafka.Message`` is one."""
 
