@@ -23,13 +23,14 @@ Definition voting_newcomers (r : pair_rule) (B : budget) : lim :=
   | _ => joined_nodes B
   end.
 
-(** Theorems 17 and 18: the budget of Theorem 10 that says how many votes come, go and are altered. *)
-Definition pair_budget (r : pair_rule) (B : budget) : budget :=
+(** Theorems 17 and 18: the budget of Theorem 10 that says how many votes come, go and are altered. [blind]: votes read nothing of the node that votes, so
+    that its features count for nothing. *)
+Definition pair_budget (r : pair_rule) (blind : bool) (B : budget) : budget :=
   let edge n := lmul (Some (votes_of_edge r)) n in
   let vertex n := lmul (Some (votes_of_node r)) n in
   match r with
   | Trusted => Budget (add_edges B) (delete_edges B) (change_edges B) (Some 0) (Some 0) (Some 0) (Some 0) None
-  | _ => Budget (edge (add_edges B)) (edge (delete_edges B)) (Some 0) (vertex (voting_newcomers r B)) None (vertex (delete_nodes B)) (vertex (change_features B)) None
+  | _ => Budget (edge (add_edges B)) (edge (delete_edges B)) (Some 0) (vertex (voting_newcomers r B)) None (vertex (delete_nodes B)) (vertex (if blind then Some 0 else change_features B)) None
   end.
 
 (** What a file about pairs has to say besides: votes are added up, and they read values of edges where the first node trusts. *)
@@ -37,21 +38,22 @@ Definition fits_rule (r : pair_rule) (s : stacked_settings) : bool :=
   (x_second s =? 0) && (x_pseudo s =? 0) && Bool.eqb (x_by_edge s) (match r with Trusted => true | _ => false end).
 
 (** Theorems 17 and 18: the target holds against a budget. *)
-Definition pairs_hold (r : pair_rule) (s : stacked_settings) (c : stacked_counted) (q : query) : bool :=
-  fits_rule r s && stacked_holds s c (pair_budget r (clip_budget (fst q)), snd q).
+Definition pairs_hold (r : pair_rule) (blind : bool) (s : stacked_settings) (c : stacked_counted) (q : query) : bool :=
+  fits_rule r s && stacked_holds s c (pair_budget r blind (clip_budget (fst q)), snd q).
 (** The stated radius is the largest that is proved: so many edges and other nodes, changed in whatever way. *)
-Definition right_pairs_radius (r : pair_rule) (s : stacked_settings) (c : stacked_counted) (x : Z) : bool :=
-  fits_rule r s && is_largest (fun x => any_stacked_test s c (votes_of_node r * x)) largest_stated x.
+Definition right_pairs_radius (r : pair_rule) (blind : bool) (s : stacked_settings) (c : stacked_counted) (x : Z) : bool :=
+  fits_rule r s && is_largest (fun x => if blind then stacked_test s c true (Some (votes_of_node r * x)) (Some (votes_of_node r * x)) (Some 0)
+                                        else any_stacked_test s c (votes_of_node r * x)) largest_stated x.
 (** The same against edges and nodes that come and go. *)
 Definition right_pairs_structure (r : pair_rule) (s : stacked_settings) (c : stacked_counted) (x : Z) : bool :=
   fits_rule r s && is_largest (fun x => stacked_test s c true (Some (votes_of_node r * x)) (Some (votes_of_node r * x)) (Some 0)) largest_stated x.
 (** The stated number of added edges is the largest that is proved, whatever is deleted and changed besides. *)
-Definition right_pairs_neighbours (r : pair_rule) (s : stacked_settings) (c : stacked_counted) (x : lim) : bool :=
-  let passes new := pairs_hold r s c (Budget new None None (Some 0) (Some 0) (if x_ids s then None else Some 0) None None, false) in
+Definition right_pairs_neighbours (r : pair_rule) (blind : bool) (s : stacked_settings) (c : stacked_counted) (x : lim) : bool :=
+  let passes new := pairs_hold r blind s c (Budget new None None (Some 0) (Some 0) (if x_ids s then None else Some 0) None None, false) in
   match x with None => passes None | Some n => is_largest (fun n => passes (Some n)) (n + 1) n end.
 (** For each class whether the target cannot get it. *)
-Definition pairs_cannot_get (r : pair_rule) (s : stacked_settings) (t : stacked_target) (q : query) : list bool :=
-  map (fun out => fits_rule r s && out) (stacked_cannot_get s (count_stacked s t) (count_duels s t) (pair_budget r (clip_budget (fst q)), snd q)).
+Definition pairs_cannot_get (r : pair_rule) (blind : bool) (s : stacked_settings) (t : stacked_target) (q : query) : list bool :=
+  map (fun out => fits_rule r s && out) (stacked_cannot_get s (count_stacked s t) (count_duels s t) (pair_budget r blind (clip_budget (fst q)), snd q)).
 
 (** ---- Who votes ---- *)
 
@@ -132,6 +134,8 @@ Section Pairs.
     pm_local : forall G G' x y, node G' (snd x) = node G (snd x) -> node G' u = node G u -> node G' v = node G v -> (reads G x y <-> reads G' x y);
     pm_own : forall G G' y, node G' u = node G u -> node G' v = node G v -> (own_score G y <-> own_score G' y)
   }.
+  (** Votes read nothing of the node that votes, but whose neighbour it is. *)
+  Definition reads_nothing : Prop := forall G G' x y, node G' u = node G u -> node G' v = node G v -> (reads G x y <-> reads G' x y).
   (** The numbers in the certificate are those of G, to within the slack. *)
   Record pair_faithful (sides : bool) (V : stacked_votes voter) (G : graph) : Prop := {
     pf_steps : st_steps _ V = vote_steps;
@@ -293,10 +297,10 @@ Section Pairs.
     Proof. apply (spared_node id F W A G G' x L). Qed.
 
     (** Theorem 17: the votes of an attacked graph are those of G but for the ones that come, go and are altered. *)
-    Lemma pair_changes sides two V N' b p g a : pair_model -> pair_faithful sides V G -> pair_reading sides V G' N' b p g -> (sides = true -> two = true) -> two_or_one two ->
-      stacked_changes voter V N' b a (come_in sides two A) (go_in sides A) (altered_by sides A) [].
+    Lemma pair_changes sides two blind V N' b p g a : (blind = true -> reads_nothing) -> pair_model -> pair_faithful sides V G -> pair_reading sides V G' N' b p g -> (sides = true -> two = true) -> two_or_one two ->
+      stacked_changes voter V N' b a (come_in sides two A) (go_in sides A) (if blind then [] else altered_by sides A) [].
     Proof.
-      intros M Fa [[NN' HN'] [HR _]] ST TW. destruct (pf_lists _ _ _ Fa) as [NN HN].
+      intros BL M Fa [[NN' HN'] [HR _]] ST TW. destruct (pf_lists _ _ _ Fa) as [NN HN].
       assert (NU := node_kept u (pa_u _ _ _ PA)). assert (NV := node_kept v (pa_v _ _ _ PA)).
       split; auto.
       - intros x I. rewrite (pf_steps _ _ _ Fa). apply (pm_vote M G' x), HR; auto.
@@ -306,6 +310,8 @@ Section Pairs.
         { intro C. pose proof (goes sides x VI C) as Q. split; auto. destruct (in_dec voter_eq x N') as [I'|]; auto. left. apply comes; auto. { apply HN'; auto. } tauto. }
         destruct (stays_or sides x VI) as [C|[C|[C|[V' R]]]]; [left; auto|left; auto|left; auto|]. right.
         assert (I' : In x N') by (apply HN'; auto).
+        destruct blind.
+        { right; right; split; auto. apply (pf_votes _ _ _ Fa x I). apply (BL eq_refl G G'); auto. }
         destruct (in_dec id_eq (snd x) (altered A)) as [AL|AL].
         { left; split; auto. unfold altered_by. destruct x as [s j]; cbn [snd] in *. destruct VI as [_ [_ H]]; cbn [fst snd] in H. destruct s; [destruct H as [E _]|destruct H as [E _]|]; apply (held sides j _ AL); auto. }
         right; right; split; auto. apply (pf_votes _ _ _ Fa x I). apply (pm_local M G G'); auto.
@@ -484,10 +490,10 @@ Section Numbers.
   Hypothesis PA : pair_attack id F W u v A G G'.
 
   (** Theorem 17: no more votes come, go and are altered than the budget of Theorem 10 says. *)
-  Lemma pair_few r B : r <> Trusted -> affords id_eq B A ->
-    few (come_in id id_eq u v (sides_of r) (two_of r B) A) (new_in (clip_budget (pair_budget r B)))
-    /\ few (go_in id id_eq u v (sides_of r) A) (lost_in (clip_budget (pair_budget r B)))
-    /\ few (altered_by id (sides_of r) A) (change_features (clip_budget (pair_budget r B))).
+  Lemma pair_few r blind B : r <> Trusted -> affords id_eq B A ->
+    few (come_in id id_eq u v (sides_of r) (two_of r B) A) (new_in (clip_budget (pair_budget r blind B)))
+    /\ few (go_in id id_eq u v (sides_of r) A) (lost_in (clip_budget (pair_budget r blind B)))
+    /\ few (if blind then [] else altered_by id (sides_of r) A) (change_features (clip_budget (pair_budget r blind B))).
   Proof.
     intros NR Ha. pose proof (few_joined id F W id_eq A B G G' u (pa_leads _ _ _ _ _ _ _ _ PA) Ha) as FJ. destruct Ha as [f1 f2 f3 f4 f5 f6 f7 f8].
     pose proof (come_few id id_eq u v (sides_of r) (two_of r B) A) as C1. pose proof (go_few id id_eq u v (sides_of r) A) as C2. pose proof (altered_few id (sides_of r) A) as C3.
@@ -505,7 +511,8 @@ Section Numbers.
     { rewrite <- Ee. apply (few_times e _ (deleted A)); auto. rewrite Ee'. apply flat_few, reached_few. }
     assert (FR : few (flat_map (held_by id (sides_of r)) (removed A)) (lmul (Some (votes_of_node r)) (delete_nodes B))).
     { rewrite <- Ed. apply (few_times d _ (removed A)); auto. rewrite Ed'. apply flat_few, held_few. }
-    assert (FL : few (altered_by id (sides_of r) A) (lmul (Some (votes_of_node r)) (change_features B))) by (rewrite <- Ed; apply (few_times d _ (altered A)); auto).
+    assert (FL : few (if blind then [] else altered_by id (sides_of r) A) (lmul (Some (votes_of_node r)) (if blind then Some 0 else change_features B))).
+    { rewrite <- Ed. destruct blind; [apply (few_times d _ (@nil id)); auto; [simpl; lia|unfold few, within; simpl; lia]|apply (few_times d _ (altered A)); auto]. }
     destruct r; try contradiction; unfold new_in, lost_in, pair_budget, clip_budget; cbn [add_edges delete_edges change_edges inject_nodes edges_per_injected delete_nodes change_features edges_in_all];
       change (clip None) with (@None Z); (split; [|split; [|apply few_clip; auto]]).
     all: first [ eapply few_sum; [unfold come_in; rewrite app_length, Nat.add_comm; apply Nat.le_refl|apply few_joined_in, few_clip; exact FN|apply few_clip; exact FA]
@@ -521,7 +528,7 @@ Section Numbers.
   Proof. destruct r; simpl; auto; discriminate. Qed.
 End Numbers.
 
-Lemma left_out_of_pairs r s t B own k : nth k (pairs_cannot_get r s t (B, own)) false = true -> fits_rule r s = true /\ stacked_left_out s t (pair_budget r (clip_budget B), own) k = true.
+Lemma left_out_of_pairs r blind s t B own k : nth k (pairs_cannot_get r blind s t (B, own)) false = true -> fits_rule r s = true /\ stacked_left_out s t (pair_budget r blind (clip_budget B), own) k = true.
 Proof.
   intro H. unfold pairs_cannot_get in H; cbn [fst snd] in H. unfold stacked_left_out. set (l := stacked_cannot_get _ _ _ _) in *. clearbody l. destruct (fits_rule r s).
   - split; auto. rewrite (map_ext _ (fun out => out)) in H by auto. rewrite map_id in H; auto.
@@ -533,12 +540,13 @@ Section FileOfPairs.
   Hypothesis id_eq : forall x y : id, {x = y} + {x <> y}.
   Variables (u v : id) (masked : id -> id -> bool).
   Variables (reads : graph id F W -> voter id -> (nat -> Z) -> Prop) (own_score : graph id F W -> (nat -> Z) -> Prop).
-  Variables (r : pair_rule) (s : stacked_settings) (t : stacked_target) (V : stacked_votes (voter id)) (G : graph id F W).
+  Variables (r : pair_rule) (blind : bool) (s : stacked_settings) (t : stacked_target) (V : stacked_votes (voter id)) (G : graph id F W).
   Hypothesis some_class : (0 < x_classes s)%nat.
   Hypothesis apart : u <> v.
   Hypothesis of_neighbours : r <> Trusted.
   Hypothesis same : stands_for V s t.
   Hypothesis model : pair_model id F W u v reads own_score.
+  Hypothesis sees_nothing : blind = true -> reads_nothing id F W u v reads.
   Hypothesis faithful : pair_faithful id F W u v masked reads own_score (sides_of r) V G.
   Variables (G' : graph id F W) (N' : list (voter id)) (b : voter id -> nat -> Z) (p g : nat -> Z).
   Hypothesis read : pair_reading id F W u v masked reads own_score (sides_of r) V G' N' b p g.
@@ -556,31 +564,36 @@ Section FileOfPairs.
   Qed.
 
   (** Theorem 17 for a budget: if the checker says that a pair holds, its label stays. *)
-  Theorem pairs_certificate B own : pairs_hold r s c (B, own) = true -> pair_attacked id F W id_eq u v B G G' ->
+  Theorem pairs_certificate B own : pairs_hold r blind s c (B, own) = true -> pair_attacked id F W id_eq u v B G G' ->
     own = false /\ stacked_label (voter id) V (x_classes s) p g N' b = y_label c.
   Proof.
     intros H [A [PA Ha]]. unfold pairs_hold in H; cbn [fst snd] in H. apply andb_prop in H; destruct H as [FR H]. destruct (rule_facts FR) as [H2 HB].
     unfold stacked_holds in H; cbn [fst snd] in H. rewrite H2 in H; cbn [Z.eqb] in H. destruct own; [discriminate|]. split; auto.
     assert (M : sensible_file s t = true) by (unfold stacked_test in H; apply andb_prop in H; apply H).
-    pose proof (affords_clip id_eq _ _ Ha) as Hc. destruct (pair_few id F W id_eq u v A G G' PA r (clip_budget B) of_neighbours Hc) as [F1 [F2 F3]].
+    pose proof (affords_clip id_eq _ _ Ha) as Hc. destruct (pair_few id F W id_eq u v A G G' PA r blind (clip_budget B) of_neighbours Hc) as [F1 [F2 F3]].
     eapply (stacked_test_sound (voter id) (voter_eq id id_eq) V s t same M some_class false); [exact H|eapply machine_reads; eauto| |].
-    - eapply (pair_changes id F W id_eq u v masked reads own_score A G G' apart PA (sides_of r) (two_of r (clip_budget B))); eauto; [apply two_sides|apply (two_enough id id_eq A); auto].
+    - eapply (pair_changes id F W id_eq u v masked reads own_score A G G' apart PA (sides_of r) (two_of r (clip_budget B)) blind); eauto; [apply two_sides|apply (two_enough id id_eq A); auto].
     - rewrite app_nil_r. unfold within_numbers, altered_in. rewrite HB. repeat split; auto; [|discriminate].
-      revert F3; unfold few, ladd. destruct (change_features (clip_budget (pair_budget r (clip_budget B)))); simpl; auto; lia.
+      revert F3; unfold few, ladd. destruct (change_features (clip_budget (pair_budget r blind (clip_budget B)))); simpl; auto; lia.
   Qed.
 
   (** Theorem 17, the radius: x edges and other nodes, changed in whatever way and in any mix. *)
-  Theorem pairs_radius x A : right_pairs_radius r s c x = true -> 0 <= x -> pair_attack id F W u v A G G' ->
-    Z.of_nat (length (added A) + length (deleted A) + length (joined A) + length (removed A) + length (altered A)) <= x ->
+  Theorem pairs_radius x A : right_pairs_radius r blind s c x = true -> 0 <= x -> pair_attack id F W u v A G G' ->
+    Z.of_nat (length (added A) + length (deleted A) + length (joined A) + length (removed A) + (if blind then 0 else length (altered A))) <= x ->
     stacked_label (voter id) V (x_classes s) p g N' b = y_label c.
   Proof.
     intros H X PA Q. unfold right_pairs_radius, is_largest in H. apply andb_prop in H; destruct H as [_ H].
     destruct (Z.ltb_spec x 0); [lia|]. apply andb_prop in H; destruct H as [H _]. apply andb_prop in H; destruct H as [_ H].
-    assert (M : sensible_file s t = true) by (unfold any_stacked_test in H; apply andb_prop in H; apply H).
-    eapply (any_stacked_sound (voter id) (voter_eq id id_eq) V s t same M some_class _); [exact H|eapply machine_reads; eauto| |].
-    - eapply (pair_changes id F W id_eq u v masked reads own_score A G G' apart PA (sides_of r) true); eauto. left; auto.
-    - rewrite app_nil_r. pose proof (come_few id id_eq u v (sides_of r) true A) as C1. pose proof (go_few id id_eq u v (sides_of r) A) as C2. pose proof (altered_few id (sides_of r) A) as C3.
-      destruct r; try contradiction; cbn [sides_of votes_of_node] in *; lia.
+    pose proof (come_few id id_eq u v (sides_of r) true A) as C1. pose proof (go_few id id_eq u v (sides_of r) A) as C2. pose proof (altered_few id (sides_of r) A) as C3.
+    assert (CH : stacked_changes (voter id) V N' b (y_label c) (come_in id id_eq u v (sides_of r) true A) (go_in id id_eq u v (sides_of r) A) (if blind then [] else altered_by id (sides_of r) A) []).
+    { eapply (pair_changes id F W id_eq u v masked reads own_score A G G' apart PA (sides_of r) true blind); eauto. left; auto. }
+    destruct blind.
+    - assert (M : sensible_file s t = true) by (unfold stacked_test in H; apply andb_prop in H; apply H).
+      eapply (stacked_test_sound (voter id) (voter_eq id id_eq) V s t same M some_class true); [exact H|eapply machine_reads; eauto|exact CH|].
+      rewrite app_nil_r. unfold within_numbers, within. simpl length in *. destruct r; try contradiction; cbn [sides_of votes_of_node] in *; repeat split; lia.
+    - assert (M : sensible_file s t = true) by (unfold any_stacked_test in H; apply andb_prop in H; apply H).
+      eapply (any_stacked_sound (voter id) (voter_eq id id_eq) V s t same M some_class _); [exact H|eapply machine_reads; eauto|exact CH|].
+      rewrite app_nil_r. destruct r; try contradiction; cbn [sides_of votes_of_node] in *; lia.
   Qed.
 
   (** Theorem 17, the radius against edges and nodes that come and go. *)
@@ -592,28 +605,28 @@ Section FileOfPairs.
     destruct (Z.ltb_spec x 0); [lia|]. apply andb_prop in H; destruct H as [H _]. apply andb_prop in H; destruct H as [_ H].
     assert (M : sensible_file s t = true) by (unfold stacked_test in H; apply andb_prop in H; apply H).
     eapply (stacked_test_sound (voter id) (voter_eq id id_eq) V s t same M some_class true); [exact H|eapply machine_reads; eauto| |].
-    - eapply (pair_changes id F W id_eq u v masked reads own_score A G G' apart PA (sides_of r) true); eauto. left; auto.
+    - eapply (pair_changes id F W id_eq u v masked reads own_score A G G' apart PA (sides_of r) true blind); eauto. left; auto.
     - rewrite app_nil_r. pose proof (come_few id id_eq u v (sides_of r) true A) as C1. pose proof (go_few id id_eq u v (sides_of r) A) as C2.
-      unfold altered_by; rewrite NA. unfold within_numbers, within. simpl length. destruct r; try contradiction; cbn [sides_of votes_of_node] in *; repeat split; lia.
+      unfold altered_by; rewrite NA. unfold within_numbers, within. simpl length. destruct blind; simpl length; destruct r; try contradiction; cbn [sides_of votes_of_node] in *; repeat split; lia.
   Qed.
 
   (** Theorem 12 (c) with Theorem 17: where the checker leaves out k, it is the label of no attacked graph within the budget. *)
-  Theorem pairs_excluded B own k : nth k (pairs_cannot_get r s t (B, own)) false = true -> pair_attacked id F W id_eq u v B G G' ->
+  Theorem pairs_excluded B own k : nth k (pairs_cannot_get r blind s t (B, own)) false = true -> pair_attacked id F W id_eq u v B G G' ->
     own = false /\ stacked_label (voter id) V (x_classes s) p g N' b <> k.
   Proof.
     intros H [A [PA Ha]].
-    pose proof (left_out_of_pairs r s t B own k H) as H'.
+    pose proof (left_out_of_pairs r blind s t B own k H) as H'.
     destruct H' as [FR LO]. destruct (rule_facts FR) as [H2 HB].
     destruct (stacked_left_out_by s t _ own k some_class LO) as [-> [M [Hk [j [Hj [N LS]]]]]]. split; auto. cbv zeta in LS. rewrite H2 in LS. cbn [Z.eqb] in LS.
-    pose proof (affords_clip id_eq _ _ Ha) as Hc. destruct (pair_few id F W id_eq u v A G G' PA r (clip_budget B) of_neighbours Hc) as [F1 [F2 F3]].
+    pose proof (affords_clip id_eq _ _ Ha) as Hc. destruct (pair_few id F W id_eq u v A G G' PA r blind (clip_budget B) of_neighbours Hc) as [F1 [F2 F3]].
     apply (beaten _ _ j k Hj N). eapply (lead_stays_sound (voter id) (voter_eq id id_eq) V s t same M some_class false); [apply (against_counted (voter id) V s t same some_class)|exact LS|auto|auto|auto|eapply machine_reads; eauto| |].
-    - eapply (pair_changes id F W id_eq u v masked reads own_score A G G' apart PA (sides_of r) (two_of r (clip_budget B))); eauto; [apply two_sides|apply (two_enough id id_eq A); auto].
+    - eapply (pair_changes id F W id_eq u v masked reads own_score A G G' apart PA (sides_of r) (two_of r (clip_budget B)) blind); eauto; [apply two_sides|apply (two_enough id id_eq A); auto].
     - rewrite app_nil_r. unfold within_numbers, altered_in. rewrite HB. repeat split; auto; [|discriminate].
-      revert F3; unfold few, ladd. destruct (change_features (clip_budget (pair_budget r (clip_budget B)))); simpl; auto; lia.
+      revert F3; unfold few, ladd. destruct (change_features (clip_budget (pair_budget r blind (clip_budget B)))); simpl; auto; lia.
   Qed.
 
   (** Theorem 13 with Theorem 17: an attack that costs less than the stated price leaves the label as it is. *)
-  Theorem pairs_price P X own : dearer (pairs_hold r s c) P X = true -> paid id_eq P X own (fun B => pair_attacked id F W id_eq u v B G G') ->
+  Theorem pairs_price P X own : dearer (pairs_hold r blind s c) P X = true -> paid id_eq P X own (fun B => pair_attacked id F W id_eq u v B G G') ->
     own = false /\ stacked_label (voter id) V (x_classes s) p g N' b = y_label c.
   Proof. intros D Q. destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]]. eapply pairs_certificate; eauto. Qed.
 End FileOfPairs.
@@ -788,7 +801,7 @@ Section FileOfTrusted.
   Hypothesis id_eq : forall x y : id, {x = y} + {x <> y}.
   Variables (u v : id) (masked : id -> id -> bool) (trusts : W -> bool).
   Variables (reads : graph id F W -> id -> (nat -> Z) -> Prop) (own_score : graph id F W -> (nat -> Z) -> Prop).
-  Variables (s : stacked_settings) (t : stacked_target) (V : stacked_votes id) (G : graph id F W).
+  Variables (blind : bool) (s : stacked_settings) (t : stacked_target) (V : stacked_votes id) (G : graph id F W).
   Hypothesis some_class : (0 < x_classes s)%nat.
   Hypothesis same : stands_for V s t.
   Hypothesis model : trusted_model id F W u v reads own_score.
@@ -809,7 +822,7 @@ Section FileOfTrusted.
 
   (** Theorem 18: no more votes come, go and are altered than pairs are added, deleted and changed. Nodes count for nothing. *)
   Lemma trusted_few A B : affords id_eq B A ->
-    let D := clip_budget (pair_budget Trusted B) in
+    let D := clip_budget (pair_budget Trusted blind B) in
     few (to_second id id_eq v (added A)) (new_in D) /\ few (to_second id id_eq v (deleted A)) (lost_in D) /\ few (to_second id id_eq v (changed A)) (ladd (change_features D) (change_edges D)).
   Proof.
     intros [f1 f2 f3 f4 f5 f6 f7 f8]. cbv zeta. unfold pair_budget, clip_budget, new_in, lost_in, joined_nodes, injected_edges.
@@ -819,7 +832,7 @@ Section FileOfTrusted.
   Qed.
 
   (** Theorem 18 for a budget: if the checker says that a pair holds, its label stays. The budget may have any number of injected nodes. *)
-  Theorem trusted_certificate B own : pairs_hold Trusted s c (B, own) = true -> trusted_attacked id F W id_eq u v masked trusts B G G' ->
+  Theorem trusted_certificate B own : pairs_hold Trusted blind s c (B, own) = true -> trusted_attacked id F W id_eq u v masked trusts B G G' ->
     own = false /\ stacked_label id V (x_classes s) p g N' b = y_label c.
   Proof.
     intros H [A [TA Ha]]. unfold pairs_hold in H; cbn [fst snd] in H. apply andb_prop in H; destruct H as [FR H]. destruct (trusted_rule FR) as [H2 [HB HP]].
@@ -833,7 +846,7 @@ Section FileOfTrusted.
   Qed.
 
   (** Theorem 18, the radius: x pairs that are added, deleted and changed, and any number of injected nodes. *)
-  Theorem trusted_radius x A : right_pairs_radius Trusted s c x = true -> 0 <= x -> trusted_attack id F W u v masked trusts A G G' ->
+  Theorem trusted_radius x A : right_pairs_radius Trusted false s c x = true -> 0 <= x -> trusted_attack id F W u v masked trusts A G G' ->
     Z.of_nat (length (added A) + length (deleted A) + length (changed A)) <= x -> stacked_label id V (x_classes s) p g N' b = y_label c.
   Proof.
     intros H X TA Q. unfold right_pairs_radius, is_largest in H. apply andb_prop in H; destruct H as [FR H]. destruct (trusted_rule FR) as [H2 [HB HP]].
@@ -846,10 +859,10 @@ Section FileOfTrusted.
   Qed.
 
   (** Theorem 12 (c) with Theorem 18: where the checker leaves out k, it is the label of no attacked graph within the budget. *)
-  Theorem trusted_excluded B own k : nth k (pairs_cannot_get Trusted s t (B, own)) false = true -> trusted_attacked id F W id_eq u v masked trusts B G G' ->
+  Theorem trusted_excluded B own k : nth k (pairs_cannot_get Trusted blind s t (B, own)) false = true -> trusted_attacked id F W id_eq u v masked trusts B G G' ->
     own = false /\ stacked_label id V (x_classes s) p g N' b <> k.
   Proof.
-    intros H [A [TA Ha]]. destruct (left_out_of_pairs Trusted s t B own k H) as [FR LO]. destruct (trusted_rule FR) as [H2 [HB HP]].
+    intros H [A [TA Ha]]. destruct (left_out_of_pairs Trusted blind s t B own k H) as [FR LO]. destruct (trusted_rule FR) as [H2 [HB HP]].
     destruct (stacked_left_out_by s t _ own k some_class LO) as [-> [M [Hk [j [Hj [N LS]]]]]]. split; auto. cbv zeta in LS. rewrite H2 in LS. cbn [Z.eqb] in LS.
     destruct (trusted_few A (clip_budget B) (affords_clip id_eq _ _ Ha)) as [F1 [F2 F3]].
     rewrite <- (label_of_speakers id id_eq v A V N' b p g (x_classes s) some_class HP). unfold stacked_label.
@@ -859,7 +872,7 @@ Section FileOfTrusted.
   Qed.
 
   (** Theorem 13 with Theorem 18: an attack that costs less than the stated price leaves the label as it is. *)
-  Theorem trusted_price P X own : dearer (pairs_hold Trusted s c) P X = true -> paid id_eq P X own (fun B => trusted_attacked id F W id_eq u v masked trusts B G G') ->
+  Theorem trusted_price P X own : dearer (pairs_hold Trusted blind s c) P X = true -> paid id_eq P X own (fun B => trusted_attacked id F W id_eq u v masked trusts B G G') ->
     own = false /\ stacked_label id V (x_classes s) p g N' b = y_label c.
   Proof. intros D Q. destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]]. eapply trusted_certificate; eauto. Qed.
 End FileOfTrusted.

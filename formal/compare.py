@@ -27,16 +27,19 @@ from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
 from agnncert.certificates.votes import VoteRecord, Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError
+from agnncert.pairs.evidence import PairEvidence
+from agnncert.pairs.record import PairRecord, plain_record
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.record import STEPS, StackedRecord
 from agnncert.verdict import verify
-from agnncert.verifier import recount, recount_possible, recount_prices, recount_stacked
+from agnncert.verifier import check_pairs, recount, recount_possible, recount_prices, recount_stacked
 from agnncert.verifier.piles import sort_votes
 from formal.extracted import Answer, ask_checker
 
 PROJECT = Path(__file__).resolve().parents[1]
 STACKED = ("stacked/sum", "stacked/mean", "stacked/gated", "stacked/edges", "stacked/two-levels")
+PAIRS = ("pairs/common", "pairs/both", "pairs/trusted")
 LARGEST_PRICE = 300  # the checker tries all amounts that cost less
 AMOUNTS = [0, 0, 0, 0, 1, 2, 3, 5, 7, 20, 400, 10**12, math.inf]
 
@@ -69,6 +72,8 @@ def random_prices(rng: np.random.Generator, number: int) -> list[Prices]:
 
 def is_least(counts: VoteRecord | StackedRecord, prices: Prices) -> bool:
     """Whether the prover's price is exact: the page says of some that they are lower bounds."""
+    if isinstance(counts, PairRecord):
+        return False
     if isinstance(counts, StackedRecord):
         return not counts.second and not (counts.by_edge and counts.pseudo)
     return not (counts.theorem == "per-pair/graph" and prices.delete_nodes < prices.change_features < math.inf)
@@ -164,6 +169,18 @@ def random_stacked(rng: np.random.Generator, theorem: str, n: int) -> StackedRec
     )  # fmt: skip
 
 
+def random_pairs(rng: np.random.Generator, theorem: str, n: int) -> PairRecord:
+    """Votes about pairs of a kind in PAIRS: those of stacked votes, and who votes."""
+    rule = theorem.partition("/")[2]
+    votes = random_stacked(rng, "stacked/sum" if rule == "trusted" or rng.random() < 0.5 else "stacked/gated", n)
+    settings: dict[str, Any] = {name: getattr(votes, name) for name in votes.__dataclass_fields__}
+    if rule == "trusted":
+        settings |= {"by_edge": True, "trusted": int(rng.integers(0, 3))}
+    settings["blind"] = bool(rule != "trusted" and rng.random() < 0.5)
+    ends = np.stack([np.arange(n), n + rng.integers(0, 3, n)], axis=1)
+    return PairRecord(**settings, pairs=ends, rule=rule, mask=str(rng.choice(["own", "targets"])))
+
+
 def prove(record: VoteRecord | StackedRecord, budgets: list[Budget]) -> tuple[dict[str, Any], tuple[int, ...]]:
     """What the prover states about votes, or about stacked votes."""
     evidence = evidence_of(record)
@@ -183,6 +200,8 @@ def prove(record: VoteRecord | StackedRecord, budgets: list[Budget]) -> tuple[di
 
 def recounted(record: VoteRecord | StackedRecord, stated: dict[str, Any], budgets: list[Budget]) -> Answer:
     """What the verifier's recount says about the same statements."""
+    if isinstance(record, PairRecord):
+        return recounted_pairs(record, stated, budgets)
     if isinstance(record, StackedRecord):
         return recounted_stacked(record, stated, budgets)
     wrong = dict.fromkeys(("label", "radius", "new_neighbours", "structure_radius"), 0)
@@ -220,6 +239,21 @@ def recounted_stacked(counts: StackedRecord, stated: dict[str, Any], budgets: li
     return Answer({name: int((~where).sum()) for name, where in right.items()}, differ, broken)
 
 
+def recounted_pairs(counts: PairRecord, stated: dict[str, Any], budgets: list[Budget]) -> Answer:
+    """The same for votes about pairs."""
+    tables = recount_stacked.tables_of(counts)
+    right = {
+        "label": stated["label"] == recount_stacked.label_is(counts, tables),
+        "radius": check_pairs.right_radius(counts, tables, stated["radius"], altering=not counts.blind),
+        "new_neighbours": check_pairs.right_additions(counts, tables, stated["new_neighbours"]),
+        "structure_radius": check_pairs.right_radius(counts, tables, stated["structure_radius"], altering=False),
+    }
+    holds = [recount_stacked.holds(counts, tables, check_pairs.in_votes(counts, budget)) for budget in budgets]
+    differ = [int((stated["holds"][i] != held).sum()) for i, held in enumerate(holds)]
+    wrong = {name: int((~where).sum()) for name, where in right.items()}
+    return Answer(wrong, differ, [int((~held).sum()) for held in holds])
+
+
 def falsify(rng: np.random.Generator, stated: dict[str, Any]) -> dict[str, Any]:
     """The statements, some of them altered."""
     altered = {}
@@ -233,6 +267,8 @@ def falsify(rng: np.random.Generator, stated: dict[str, Any]) -> dict[str, Any]:
 def evidence_of(counts: VoteRecord | StackedRecord) -> Any:
     """The same numbers in the hands of the prover."""
     fields = {name: getattr(counts, name) for name in counts.__dataclass_fields__}
+    if isinstance(counts, PairRecord):
+        return PairEvidence(**fields)
     return (VoteEvidence if isinstance(counts, VoteRecord) else StackedEvidence)(**fields)
 
 
@@ -241,10 +277,17 @@ def excluded_by_two(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many targets cannot get each label, as the prover (given ``evidence_of(counts)``) and as the recount derive it."""
     again: Any = recount_possible.of_votes if isinstance(counts, VoteRecord) else recount_stacked.possible
+    if isinstance(counts, PairRecord):
+        again = in_pairs
     evidence = evidence_of(counts) if evidence is None else evidence
     answers = (np.asarray(evidence.possible(budget)), np.asarray(again(counts, budget)))
     proved, recounted = (tuple(int(x) for x in (~possible).sum(axis=0)) for possible in answers)
     return proved, recounted
+
+
+def in_pairs(counts: PairRecord, budget: Budget) -> Any:
+    """Which classes each pair may get, as the recount derives it."""
+    return recount_stacked.possible(plain_record(counts), check_pairs.in_votes(counts, budget))
 
 
 class Comparison:
@@ -302,12 +345,13 @@ class Comparison:
                     self.report(f"{what}: {prices} wrong {wrong} times, raised by {raised}")
         if counts.num_targets > 5:
             return
-        kind = "votes" if isinstance(counts, VoteRecord) else "stacked"
+        kind = "votes" if isinstance(counts, VoteRecord) else evidence.kind
         contents: Any = SimpleNamespace(kind=kind, evidence=counts.tensors(), settings=counts.settings())
         for prices, row in zip(asked, price, strict=True):
             again = recount_prices.cheapest(contents, prices, tries=300)
             shared = math.isfinite(prices.inject_nodes) and 0 < prices.injected_edges < math.inf  # all have as many
-            if not shared and (again > row).any():
+            bound = isinstance(counts, PairRecord) and counts.rule == "both"  # an edge pays for two votes at once
+            if not shared and not bound and (again > row).any():
                 self.report(f"{what}: {prices} cost {row.tolist()}, {again.tolist()} by the recount")
 
     def add_exclusions(

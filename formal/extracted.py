@@ -25,6 +25,7 @@ from agnncert.certificates.file import Contents, read_contents
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.isolated.record import IsolatedRecord
+from agnncert.pairs.record import RULES, PairRecord
 from agnncert.stacked.record import StackedRecord
 from agnncert.verdict import Verdict, verify
 from agnncert.verifier.check import require_trusted_training
@@ -45,6 +46,7 @@ DIVISIONS = (
     "per-pair",
     "custom",
 )
+PAIRS = 102  # the code of files about pairs of nodes in main.ml
 STATEMENTS = ("label", "radius", "new_neighbours", "structure_radius")
 PRICE_KINDS = (
     "inject_nodes",
@@ -138,6 +140,7 @@ def add_extracted(verdict: Verdict, contents: Contents) -> Verdict:
 
 Record = VoteRecord | StackedRecord | IsolatedRecord
 RECORDS: dict[str, type[VoteRecord] | type[StackedRecord] | type[IsolatedRecord]] = {
+    "pairs": PairRecord,
     "votes": VoteRecord,
     "stacked": StackedRecord,
     "isolated": IsolatedRecord,
@@ -188,7 +191,9 @@ def ask_checker(
     Raises:
         SettingsError: The program is not built, or stopped.
     """
-    at_test_time = [budget.but(poison_graphs=0) for budget in budgets] if isinstance(record, IsolatedRecord) else budgets
+    at_test_time = (
+        [budget.but(poison_graphs=0) for budget in budgets] if isinstance(record, IsolatedRecord) else budgets
+    )
     questions = _questions(at_test_time, prices, excluded or [False] * len(budgets))
     if isinstance(record, IsolatedRecord):
         stream = _stream_isolated(record, stated, questions, [budget.poison_graphs for budget in budgets])
@@ -315,7 +320,11 @@ def _listed_votes(part: Part) -> Numbers:
 
 
 def _stream_stacked(record: StackedRecord, stated: Stated, questions: list[int]) -> Iterator[Any]:
-    yield [len(DIVISIONS), record.num_classes, record.gated, record.by_edge, record.ids == "node_id"]
+    if isinstance(record, PairRecord):
+        yield [PAIRS, RULES.index(record.rule), record.blind]
+    else:
+        yield [len(DIVISIONS)]
+    yield [record.num_classes, record.gated, record.by_edge, record.ids == "node_id"]
     yield [record.pseudo, len(record.pseudo_votes), *record.pseudo_votes]
     yield [record.slack, record.second, bool(record.gate.any())]
     yield questions

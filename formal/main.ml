@@ -137,12 +137,12 @@ type statements = {
   cannot_ : stacked_settings -> stacked_target -> stacked_counted -> query -> bool list }
 let of_nodes = { holds_ = stacked_holds; radius_ = right_stacked_radius; structure_ = right_stacked_structure; neighbours_ = right_stacked_neighbours;
                  cannot_ = (fun s t c -> stacked_cannot_get s c (count_duels s t)) }
-let of_pairs rule = { holds_ = pairs_hold rule; radius_ = right_pairs_radius rule; structure_ = right_pairs_structure rule;
-                      neighbours_ = right_pairs_neighbours rule; cannot_ = (fun s t _ -> pairs_cannot_get rule s t) }
+let of_pairs rule blind = { holds_ = pairs_hold rule blind; radius_ = right_pairs_radius rule blind; structure_ = right_pairs_structure rule;
+                      neighbours_ = right_pairs_neighbours rule blind; cannot_ = (fun s t _ -> pairs_cannot_get rule blind s t) }
 let rules = [| Common; Both; Trusted |]
 
 let check_stacked in_pairs =
-  let about = if in_pairs then of_pairs rules.(int ()) else of_nodes in
+  let about = if in_pairs then (let rule = rules.(int ()) in of_pairs rule (flag ())) else of_nodes in
   let x_classes = int () in let x_computed = flag () in let x_by_edge = flag () in let x_ids = flag () in let x_pseudo = int () in
   let x_pseudo_votes = many (int ()) int in let x_slack = int () in let x_second = int () in let x_used = flag () in
   let s = { x_classes; x_computed; x_by_edge; x_ids; x_pseudo; x_pseudo_votes; x_slack; x_second; x_used } in

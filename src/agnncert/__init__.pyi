@@ -49,6 +49,7 @@ from .models.io import pretrained as pretrained
 from .models.io import save_model as save_model
 from .models.wrappers import Fallback as Fallback
 from .models.wrappers import Scaling as Scaling
+from .pairs.defence import PairVotes as PairVotes
 from .proving.certificate import Certificate as Certificate
 from .proving.certificate import load_certificate as load_certificate
 from .proving.difference import Difference as Difference

@@ -33,29 +33,34 @@ _OWN = {
         "stacked": "agnncert.stacked.defence:StackedVotes",
         "labels": "agnncert.labels.defence:LabelVotes",
         "isolated": "agnncert.isolated.defence:IsolatedModels",
+        "pairs": "agnncert.pairs.defence:PairVotes",
     },
     "agnncert.defence_names": {
         "stacked": "agnncert.stacked.defence:StackedVotes",
         "labels": "agnncert.labels.defence:LabelVotes",
         "isolated": "agnncert.isolated.defence:IsolatedModels",
+        "pairs": "agnncert.pairs.defence:PairVotes",
     },
     "agnncert.evidence": {
         "votes": "agnncert.proving.evidence:VoteEvidence",
         "stacked": "agnncert.stacked.evidence:StackedEvidence",
         "labels": "agnncert.labels.evidence:LabelEvidence",
         "isolated": "agnncert.isolated.evidence:IsolatedEvidence",
+        "pairs": "agnncert.pairs.evidence:PairEvidence",
     },
     "agnncert.verifier": {
         "votes": "agnncert.verifier.check_votes",
         "stacked": "agnncert.verifier.check_stacked",
         "labels": "agnncert.verifier.check_labels",
         "isolated": "agnncert.verifier.check_isolated",
+        "pairs": "agnncert.verifier.check_pairs",
     },
     "agnncert.attack_problems": {"votes": "agnncert.attacks.vote_problem:VoteProblem"},
     "agnncert.models": {
         "stacked-votes": "agnncert.stacked.defence:model_from_config",
         "label-votes": "agnncert.labels.defence:model_from_config",
         "isolated-models": "agnncert.isolated.defence:model_from_config",
+        "pair-votes": "agnncert.pairs.defence:model_from_config",
     },
 }
 

@@ -28,7 +28,8 @@ def check_against_graph(
     misfit = _misfit(contents, data)
     if misfit is not None:
         return Findings([misfit])
-    canonical_data = prepared(data, contents.arrays["row"], compact=True)
+    rows = None if contents.claim.task == "pair" else contents.arrays["row"]  # rows of pairs are no nodes
+    canonical_data = prepared(data, rows, compact=True)
     try:
         named = as_defence(defence) if defence is not None else defence_of_file(contents, model)
     except SettingsError as error:
@@ -72,8 +73,10 @@ def _misfit(contents: Contents, data: Any) -> str | None:
     """Returns why the data cannot be what a file is about, or None."""
     task = contents.claim.task
     rows = contents.arrays["row"]
-    if infer_task(data) != task:
+    if infer_task(data) != ("node" if task == "pair" else task):
         return f"the certificate is about {task} classification, the data is for the other task"
+    if task == "pair":
+        return None
     if task == "graph" and not len(rows):
         return "the certificate is about no graph at all"
     total = len(data) if task == "graph" else data.num_nodes

@@ -55,7 +55,7 @@ def test_import_agnncert_and_its_errors_load_no_torch() -> None:
 PUBLIC = (
     "AgnncertError AuditReport Budget Certificate Claim ComparedControls Comparison Control Defence Difference "
     "Division EdgeCentric Fallback GatedNodeCentric GraphSet HeteroModel IsolatedModels LabelVotes NodeCentric "
-    "OperatingPoint PerEdge PerNeighbour Perturbation Prices Ray Recipe ReportContext diff "
+    "OperatingPoint PairVotes PerEdge PerNeighbour Perturbation Prices Ray Recipe ReportContext diff "
     "Scaling StackedVotes "
     "Verdict VoteExplainer VoteExplanation VotingRule attack attacks audit baselines build_model build_report certify choose_threshold "
     "choose_voting_rule compare compare_controls convert_parquet dataset_digest errors explain fit from_hetero inductive_view "

@@ -29,7 +29,7 @@ class Claim:
     """What is proved, in which unit, under which assumptions, and what is not.
 
     Attributes:
-        task: ``"node"`` or ``"graph"``.
+        task: What the targets are: ``"node"``, ``"graph"`` or ``"pair"`` of nodes.
         method: Name of the defence, such as ``"agnncert"`` or ``"bi-rs"``.
         division: The division with its settings, as printed. It is empty if the method divides nothing.
         num_groups: Number of subgraphs, hence votes per target. It is 0 if the method divides nothing.
@@ -141,7 +141,7 @@ def _are_texts(value: Any) -> bool:
 
 
 _FITS: dict[str, Any] = {
-    "task": lambda v: v in ("node", "graph"),
+    "task": lambda v: v in ("node", "graph", "pair"),
     "guarantee": lambda v: v in ("deterministic", "probabilistic"),
     "ids": lambda v: v in ("node_id", "row"),
     "locality": lambda v: isinstance(v, str) and v in LOCALITY,

@@ -23,7 +23,11 @@ _NODES = (
     ("edges_per_injected", "… each with at most this many edges"),
     ("delete_nodes", "Nodes deleted"),
 )
-FEATURES = {"node": "Other nodes whose features change", "graph": "Nodes whose features change"}
+FEATURES = {
+    "node": "Other nodes whose features change",
+    "pair": "Other nodes whose features change",
+    "graph": "Nodes whose features change",
+}
 
 
 def controls(task: str, unit: AttackUnit | None = None) -> list[dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""Decisions about pairs of nodes: votes of common neighbours, and of contacts whom one node trusts."""
