@@ -180,7 +180,7 @@ def seconds_of_certification() -> str:
         for dataset in (*NODE_SETS, *GRAPH_SETS)
         for division in DIVISIONS
     ]
-    return ends(times, lambda value: f"{value:.2g}")
+    return ends(times, lambda value: f"{value:.2f}")
 
 
 def paper_seconds() -> str:

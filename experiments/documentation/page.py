@@ -1,5 +1,6 @@
 """The results page: a template whose numbers are read from the committed rows."""
 
+import re
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -46,4 +47,5 @@ def text() -> str:
         "thousands": lambda value: f"{value:,.0f}", "eth": ethereum, "document": document, "paper": paper, "files": FILES,
         "ETH": "ethereum-phishing", "OTC": "bitcoin-otc", "BOTS": "cresci-15", "WORK": "tolokers",
     }  # fmt: skip
-    return environment.get_template("results.md.j2").render(**(names | own)).strip() + "\n"
+    written = environment.get_template("results.md.j2").render(**(names | own)).strip() + "\n"
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", written)
