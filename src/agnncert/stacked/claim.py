@@ -3,7 +3,15 @@
 from collections.abc import Iterator, Mapping
 
 from agnncert import __version__
-from agnncert.certificates.claim import LOCALITY, PREMISES, Claim, about_encoding, about_ids, all_changes
+from agnncert.certificates.claim import (
+    FEATURES_FIXED,
+    LOCALITY,
+    PREMISES,
+    Claim,
+    about_encoding,
+    about_ids,
+    all_changes,
+)
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.stacked.record import STEPS, StackedRecord
 
@@ -11,6 +19,16 @@ TRUSTED = "Edges that are marked as trusted"  # how a claim that trusts edges be
 
 
 ALONE = "Edges have no vote in this model"  # how a claim about a model that uses no votes begins to say so
+
+
+# What the claim of a model begins with that was trained without edges.
+EDGE_BLIND_PREMISES = (
+    "Edges: at any time, training included. Each model was trained on the features and classes of nodes with a label "
+    "alone, and read no edge: not for scaling, nor to stop, nor for the weight of a vote, which was fixed before.",
+    "The labels are trusted, and so are the features of the nodes that have one: nothing is proved about attacks on "
+    "them before training. Which nodes have a label was not chosen by looking at edges.",
+    FEATURES_FIXED,
+)
 
 
 def make_stacked_claim(
@@ -35,9 +53,9 @@ def make_stacked_claim(
         num_groups=0,
         guarantee="deterministic",
         unit=THEOREMS["per-neighbour/node"].division.unit,
-        covers=tuple(all_changes(by_row, keeps_nodes=False)),
+        covers=(*_about_time(record), *all_changes(by_row, keeps_nodes=False)),
         assumes=(
-            *PREMISES,
+            *(EDGE_BLIND_PREMISES if record.edge_blind else PREMISES),
             *_about_trusted(record),
             "The target is not deleted and keeps its id.",
             "The target's own features are unchanged.",
@@ -52,7 +70,7 @@ def make_stacked_claim(
         ),
         not_proved=(
             "That the label is correct: only that it stays the same.",
-            "Robustness against attacks on the training data: the model is taken as given.",
+            _about_training_data(record),
             "Robustness against changes of the target's own features.",
             *_about_no_votes(record),
         ),
@@ -62,6 +80,22 @@ def make_stacked_claim(
         library_version=__version__,
         locality=locality,
     )
+
+
+def _about_time(record: StackedRecord) -> Iterator[str]:
+    """Yields when changes may be made, if that matters."""
+    if record.edge_blind:
+        yield (
+            "What follows at any time, before training or after it, and counted between the graph of this certificate "
+            "and the one on which the label is asked for; nodes with a label deleted or altered after training only."
+        )
+
+
+def _about_training_data(record: StackedRecord) -> str:
+    """Returns what is not proved about training."""
+    if record.edge_blind:
+        return "Robustness against attacks on labels, and on nodes with a label before training: they are trusted."
+    return "Robustness against attacks on the training data: the model is taken as given."
 
 
 def _about_trusted(record: StackedRecord) -> Iterator[str]:

@@ -35,4 +35,5 @@ def stacked_counts(model: StackedModel, chosen: Targets) -> dict[str, Any]:
         "slack": SLACK,
         "trusted": -1 if model.defence.trusted is None else model.defence.trusted,
         "ids": chosen.id_kind,
+        "edge_blind": model.defence.edge_blind,
     }

@@ -13,6 +13,8 @@ import torch
 
 from agnncert.addons import addon
 from agnncert.agreement import other_model, wrong_targets
+from agnncert.auditing.degree_features import inspect_features
+from agnncert.auditing.edge_features import inspect_edge_features
 from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
@@ -45,7 +47,7 @@ from agnncert.stacked.model import GraphFree, StackedModel
 from agnncert.stacked.own_probes import probe_own
 from agnncert.stacked.record import StackedRecord
 from agnncert.stacked.settings import StackedSettings
-from agnncert.stacked.training import ClassWeighting, fit_stacked, untrained, with_threshold
+from agnncert.stacked.training import ClassWeighting, fit_stacked, untrained, with_threshold, wrong_blind_votes
 from agnncert.training.loop import Step, train
 from agnncert.training.settings import checked
 from agnncert.training.setup import with_measure
@@ -91,6 +93,8 @@ class StackedVotes(StackedSettings, Defence):
             raise SettingsError(
                 f'measure="{measure}" needs a threshold, and stacked votes have none: choose "balanced".'
             )
+        if self.edge_blind:
+            _require_own_features(data)
         begin = time.perf_counter()
         trained = fit_stacked(
             model,
@@ -104,11 +108,14 @@ class StackedVotes(StackedSettings, Defence):
         )
         record: Any = trained.training_record
         word = "balanced accuracy" if measure == "balanced" else measure
+        score_name = f"{word} certified at about size {self.size:g}, training and validation part"
+        if self.edge_blind:
+            score_name = "accuracy of the models without edges on training nodes that they have not seen"
         trained.training_record = {  # type: ignore[assignment]
             **record,
             "seconds": time.perf_counter() - begin,
             "epochs_run": self.epochs,
-            "score_name": f"{word} certified at about size {self.size:g}, training and validation part",
+            "score_name": score_name,
             "warnings": self._warnings(record),
         }
         return trained
@@ -236,6 +243,11 @@ class StackedVotes(StackedSettings, Defence):
         self.require_threshold_settings(settings, ("size", "protocol"))
         if settings.get("size"):
             raise SettingsError("stacked votes are trained for a size: pass size= to StackedVotes, not here.")
+        if self.edge_blind:
+            raise SettingsError(
+                "edge_blind=True: a threshold would be chosen by the scores of validation nodes, which edges that were "
+                "changed before training move. Leave it out, or train without edge_blind."
+            )
         require_limit(false_positive_rate, alerts)
         require_stacked(model, self)
         if getattr(data, "val_mask", None) is None or not bool(data.val_mask.any()):
@@ -274,6 +286,18 @@ class StackedVotes(StackedSettings, Defence):
 def _require_parts(data: Any) -> None:
     if data.y is None or getattr(data, "train_mask", None) is None or getattr(data, "val_mask", None) is None:
         raise DatasetError("stacked votes are trained on y, train_mask and val_mask: the data lacks one of them.")
+
+
+def _require_own_features(data: Any) -> None:
+    """Refuses features that were computed from the edges: training would read edges through them.
+
+    Raises:
+        DatasetError: Names the columns.
+    """
+    found = [*inspect_features(data), *inspect_edge_features(data)]
+    if found:
+        listed = "; ".join(f"{each.what}: {each.why}" for each in found[:3])
+        raise DatasetError(f"edge_blind=True, but features were computed from the edges. {listed}. Leave them out.")
 
 
 def _training_of_one(options: FitOptions) -> Callable[[torch.nn.Module, Any, int], torch.nn.Module]:
@@ -352,11 +376,22 @@ def require_stacked(model: Any, defence: StackedSettings) -> None:
         raise ModelContractError("the model is in training mode: call model.eval() first.")
     if type(model.defence) is not StackedVotes:
         raise ModelContractError(f"the model carries a {type(model.defence).__name__}, expected exactly StackedVotes.")
+    _require_blind_votes(model)
     altered = [*alterations(model)]
     if altered:
         raise ModelContractError(
             "the proof is about scores and votes as StackedVotes computes them, and this model was altered since: "
             f"{'; '.join(altered[:9])}. Certify the model that fit returned."
+        )
+
+
+def _require_blind_votes(model: StackedModel) -> None:
+    """Refuses a model that is said to be trained without edges, and has weights that were not set by rule."""
+    trained = wrong_blind_votes(model) if model.defence.edge_blind else []
+    if trained:
+        raise ModelContractError(
+            f"the model is said to be trained without reading edges, but {', '.join(trained[:5])} are not as fit sets "
+            "them then. Certify the model that fit returned."
         )
 
 

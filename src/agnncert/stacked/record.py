@@ -57,6 +57,7 @@ class StackedRecord:
         slack: Steps by which another machine may compute a prior, a gate or a vote differently.
         trusted: Column of the edges' values that marks trusted edges; -1 if there is none.
         ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
+        edge_blind: Whether the model was trained without reading an edge.
     """
 
     prior: IntArray
@@ -73,6 +74,7 @@ class StackedRecord:
     slack: int = 1
     trusted: int = -1
     ids: str = "node_id"
+    edge_blind: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pseudo_votes", tuple(self.pseudo_votes))
@@ -87,6 +89,7 @@ class StackedRecord:
             self._wrong_gates,
             self._wrong_levels,
             self._wrong_gates_of_classes,
+            self._wrong_edge_blindness,
             self._wrong_bound,
         )
         for check in checks:  # in this order: a check relies on those before it
@@ -175,6 +178,14 @@ class StackedRecord:
             return "gates of classes may differ only in a sum of votes that read no edge values"
         return ""
 
+    def _wrong_edge_blindness(self) -> str:
+        if type(self.edge_blind) is not bool:
+            return "it does not say whether training read edges"
+        trained_on_edges = self.gated or self.by_edge or self.pseudo or self.second or self.trusted >= 0
+        if self.edge_blind and trained_on_edges:
+            return "training without edges goes with a plain sum of one level of votes that read no edge values"
+        return ""
+
     def _wrong_bound(self) -> str:
         """Says whether a number that is computed after an attack may leave the range in which int64 is exact."""
         most = int(np.diff(self.indptr).max(initial=0)) + MOST_NEW  # in all, after an attack
@@ -225,6 +236,8 @@ class StackedRecord:
     def settings(self) -> dict[str, Any]:
         """Everything else that :meth:`load` needs, in JSON's terms."""
         rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in DTYPES}
+        if not self.edge_blind:  # files did not state it at first, and are written as they were
+            del rest["edge_blind"]
         return {**rest, "pseudo_votes": list(self.pseudo_votes)}
 
     @classmethod
@@ -234,6 +247,7 @@ class StackedRecord:
         Raises:
             CertificateError: They are not what such counts consist of.
         """
+        settings = {"edge_blind": False, **settings}
         names = {f.name for f in fields(cls)} - set(DTYPES)
         if set(tensors) != set(DTYPES) or set(settings) != names or not isinstance(settings["pseudo_votes"], list):
             given = reprlib.repr((sorted(tensors), sorted(settings)))

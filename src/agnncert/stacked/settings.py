@@ -5,6 +5,7 @@ from typing import Literal, Self
 
 from agnncert.errors import SettingsError
 
+LEAST_WEIGHT, LARGEST_WEIGHT = 0.001, 1000.0
 MANY_ROWS = 2000  # training nodes from which on the small networks are larger
 
 
@@ -27,6 +28,11 @@ class StackedSettings:
             training nodes on.
         epochs: Epochs of the small networks.
         weight_decay: Weight decay of the small networks. Defaults to 1e-4 from 2,000 training nodes on, else to 5e-3.
+        edge_blind: Whether training reads no edge: votes are the neighbours' own predictions with a fixed weight, and
+            nothing is trained on top. Certificates then hold for edges that are changed at any time, also before
+            training. ``size``, ``hidden``, ``refine``, ``epochs`` and ``weight_decay`` do not matter then.
+        vote_weight: What a vote counts beside a log-probability of the target's own features, if ``edge_blind``. It is
+            fixed before training. Defaults to 0.25.
     """
 
     size: float = 1
@@ -40,6 +46,8 @@ class StackedSettings:
     refine: bool | None = None
     epochs: int = 220
     weight_decay: float | None = None
+    edge_blind: bool = False
+    vote_weight: float = 0.25
 
     def __post_init__(self) -> None:
         if self.levels not in (1, 2) or self.combine not in ("sum", "mean"):
@@ -54,12 +62,31 @@ class StackedSettings:
             if value is not None and not (isinstance(value, int if whole else int | float) and value >= least):
                 kind = "a whole number of " if whole else ""
                 raise SettingsError(f"StackedVotes({name}={value!r}): expected {kind}at least {least}.")
+        self._check_edge_blind()
         for name in ("gated", "edge_values", "refine"):
             if getattr(self, name) not in (True, False, None):
                 raise SettingsError(f"StackedVotes({name}={getattr(self, name)!r}): expected true or false.")
 
+    def _check_edge_blind(self) -> None:
+        if not isinstance(self.edge_blind, bool):
+            raise SettingsError(f"StackedVotes(edge_blind={self.edge_blind!r}): expected True or False.")
+        is_number = isinstance(self.vote_weight, int | float) and not isinstance(self.vote_weight, bool)
+        if not is_number or not LEAST_WEIGHT <= self.vote_weight <= LARGEST_WEIGHT:
+            raise SettingsError(
+                f"StackedVotes(vote_weight={self.vote_weight!r}): expected a number from {LEAST_WEIGHT} to "
+                f"{LARGEST_WEIGHT}."
+            )
+        reads_edges = self.gated or self.edge_values or self.trusted is not None or self.combine != "sum"
+        if self.edge_blind and (reads_edges or self.levels != 1):
+            raise SettingsError(
+                "edge_blind=True goes with a sum of one level, without gates, edge values and trusted edges: these "
+                "would have to be trained on edges, which an attacker may have changed."
+            )
+
     def for_rows(self, number: int) -> Self:
         """Returns the same settings with the defaults for this number of training nodes filled in."""
+        if self.edge_blind:
+            return replace(self, refine=False, weight_decay=0.0)
         many = number >= MANY_ROWS
         decay = (1e-4 if many else 5e-3) if self.weight_decay is None else self.weight_decay
         return replace(self, refine=many if self.refine is None else self.refine, weight_decay=decay)
@@ -69,4 +96,5 @@ class StackedSettings:
         kinds += ["gated"] if self.gated else []
         kinds += ["edge values"] if self.edge_values else []
         kinds += [] if self.trusted is None else [f"edges trusted by column {self.trusted}"]
+        kinds += [f"edge-blind, weight {self.vote_weight:g}"] if self.edge_blind else []
         return f"stacked-votes({', '.join(kinds)})"

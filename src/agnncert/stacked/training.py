@@ -117,6 +117,8 @@ def fit_stacked(
     """
     if data.y is None or getattr(data, "train_mask", None) is None or getattr(data, "val_mask", None) is None:
         raise DatasetError("stacked votes are trained on y, train_mask and val_mask: the data lacks one of them.")
+    if defence.edge_blind:
+        return fit_edge_blind(model, data, defence, fit_one, seed=seed, report_progress=report_progress)
     own, out_of_fold = cross_fit(model, data, defence, fit_one, seed, report_progress)
     channels = _edge_channels(data, defence)
     with torch.random.fork_rng(devices=[]):
@@ -143,6 +145,92 @@ def fit_stacked(
         "measure": weighting.measure,
     }
     return best.eval()
+
+
+def fit_edge_blind(
+    model: nn.Module | None,
+    data: Data,
+    defence: StackedSettings,
+    fit_one: Callable[[nn.Module, Data, int], nn.Module],
+    *,
+    seed: int = 0,
+    report_progress: Callable[[str, float], None] = lambda step, done: None,
+) -> StackedModel:
+    """Trains models without edges and returns them with votes of a fixed weight. No edge is read.
+
+    The score of a class is its log-probability, times a temperature that fits the labels out of fold, and
+    ``vote_weight`` for each neighbour whose own prediction it is. Votes are the unit of scores, so that the
+    log-probability is divided by the weight instead.
+
+    Args:
+        model: An untrained model on features.
+        data: A graph with ``y``, ``train_mask`` and ``val_mask``. Only its labelled nodes are read.
+        defence: The weight of votes and the number of models.
+        fit_one: Trains one model without edges: called with an untrained model, rows without edges, and a seed.
+        seed: Seed of the folds. Defaults to 0.
+        report_progress: Called with what is done and which share of it is finished.
+
+    Raises:
+        SettingsError: There is no model on features, or a teacher that read edges gave labels.
+    """
+    if model is None:
+        raise SettingsError("edge_blind=True needs a model on features: without edges nothing else can be trained.")
+    if teaching_of(data) is not None:
+        raise SettingsError("edge_blind=True: the labels were given by a teacher that read edges; pass data as it was.")
+    labelled = data.train_mask | data.val_mask
+    rows = labelled.nonzero().view(-1)
+    seen = Data(x=data.x[rows], y=data.y[rows], train_mask=data.train_mask[rows], val_mask=data.val_mask[rows])
+    own, out_of_fold = cross_fit(model, seen, defence, fit_one, seed, report_progress)
+    assert out_of_fold is not None  # there is a model
+    temperature = _temperature(out_of_fold[seen.train_mask], seen.y[seen.train_mask])
+    blind = StackedModel(own, out_of_fold.size(1), 0, defence.for_rows(0)).eval()
+    set_blind_votes(blind, temperature)
+    blind.training_record = {  # type: ignore[assignment]
+        "defence": str(defence),
+        "seed": seed,
+        "score": float((out_of_fold[seen.train_mask].argmax(dim=1) == seen.y[seen.train_mask]).double().mean()),
+        "uses_edges": True,
+        "folds": len(own),
+        "temperature": temperature,
+        "edge_blind": True,
+    }
+    return blind
+
+
+SHARP = 24.0  # factor of log-probabilities in a vote: nearly all of it is for the likeliest class
+NEVER = -1e4  # score of abstaining
+
+
+@torch.no_grad()
+def set_blind_votes(model: StackedModel, temperature: float) -> None:
+    """Sets the weights on top of the models without edges by rule: nothing of them is trained."""
+    for name, parameter in model.named_parameters():
+        if not name.startswith("own."):
+            parameter.zero_()
+    model.own_scale.fill_(math.log(temperature / model.defence.vote_weight))
+    model.vote_scale.fill_(SHARP)
+    model.abstain.fill_(NEVER)
+
+
+def wrong_blind_votes(model: StackedModel) -> list[str]:
+    """Returns which weights on top of the models without edges are not those of the rule, so that they were trained."""
+    expected = copy.deepcopy(model)
+    set_blind_votes(expected, 1.0)
+    weights = dict(expected.named_parameters())
+    return [
+        name
+        for name, parameter in model.named_parameters()
+        if not name.startswith("own.") and name != "own_scale" and not torch.equal(parameter, weights[name])
+    ]
+
+
+TEMPERATURES = tuple(0.3 + 0.1 * step for step in range(18))
+
+
+def _temperature(logits: Tensor, y: Tensor) -> float:
+    """Returns the factor with which log-probabilities of nodes that a model has not seen fit their classes best."""
+    losses = [float(F.cross_entropy(factor * logits.double(), y)) for factor in TEMPERATURES]
+    return TEMPERATURES[losses.index(min(losses))]
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from agnncert.stacked.claim import EDGE_BLIND_PREMISES
 from tests.support.forging import Draft, derive, ids_of, set_ids, state_exclusions
 from tests.support.vote_alterations import mend_cover
 
@@ -194,6 +195,10 @@ def prior_doubled(draft: Draft) -> None:
 
 
 # Words
+
+
+def edges_at_any_time(draft: Draft) -> None:
+    draft.claim["assumes"][:2] = EDGE_BLIND_PREMISES
 
 
 def assumption_left_out(draft: Draft) -> None:

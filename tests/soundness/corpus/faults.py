@@ -162,7 +162,16 @@ FAULTS = {
         ("edge-centric/node voted", "node-centric/node voted", "per-pair/node voted"),
     ),
     "assumption-left-out": Fault(
-        "The claim leaves an assumption out.", f'"assumes" {_WORDS}', alterations.assumption_left_out, (*VOTES, *APART)
+        "The claim leaves an assumption out.",
+        f'"assumes" {_WORDS}',
+        alterations.assumption_left_out,
+        (*VOTES, *APART, "stacked-edge-blind"),
+    ),
+    "edges-at-any-time": Fault(
+        "The claim says that edges may be changed before training, of a model that was trained on edges.",
+        f'"assumes" {_WORDS}',
+        alterations.edges_at_any_time,
+        ("stacked-sum", "stacked-two-levels"),
     ),
     "covers-the-target": Fault(
         "The claim says that the target's own features may change.",

@@ -16,6 +16,7 @@ from agnncert.graphs.graph import CanonicalGraph
 from agnncert.isolated.model import IsolatedEnsemble
 from agnncert.proving.certificate import Certificate
 from agnncert.stacked.model import StackedModel
+from agnncert.stacked.training import set_blind_votes
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
@@ -97,6 +98,8 @@ def stacked(data: Data, defence: ac.StackedVotes) -> torch.nn.Module:
             own.model.weight.add_(4 * torch.eye(3))
             own.model.bias.zero_()
         made.constant.mul_(0.2)
+    if defence.edge_blind:
+        set_blind_votes(made, 1.0)
     return made
 
 
@@ -206,6 +209,7 @@ EXAMPLES = {
     "stacked-sum": Example(lambda: graph(14), ac.StackedVotes()),
     "stacked-gated": Example(lambda: graph(14, ids="names"), ac.StackedVotes(gated=True), {"targets": [3, 6, 0]}),
     "stacked-two-levels": Example(numbered, ac.StackedVotes(levels=2)),
+    "stacked-edge-blind": Example(numbered, ac.StackedVotes(edge_blind=True, vote_weight=0.5, refine=False)),
     "stacked-trusted-values": Example(with_values, BY_EDGE),
     "isolated-node-views": Example(
         graphs, ac.IsolatedModels(ac.NodeCentric(5), num_models=7), {}, (*POISONED, Budget(inject_nodes=1))

@@ -1,0 +1,57 @@
+"""Leaks of edges into training that is said to read none, and guards that are left out: each must be noticed."""
+
+import pytest
+
+import agnncert as ac
+from agnncert.stacked import claim, counting, defence, record, training
+from tests.soundness.laws import test_edge_blind as laws
+from tests.support.mutations import plant_text
+from tests.unit.stacked import test_edge_blind as blind
+
+
+def same_training():
+    blind.test_training_is_the_same_to_the_bit(blind.other_edges, "transductive")
+
+
+def same_training_with_more_nodes():
+    blind.test_training_is_the_same_to_the_bit(blind.injected_nodes, "inductive")
+
+
+def claim_says_it():
+    data = blind.sample()
+    certificate = ac.certify(blind.train(data), data, blind.BLIND, data.test_mask)
+    blind.test_the_claim_says_it_in_its_first_lines_and_others_say_that_training_is_trusted(certificate, data)
+
+
+def a_trained_weight_is_refused():
+    data = blind.sample()
+    blind.test_a_model_with_a_weight_that_is_not_set_by_rule_is_refused(blind.train(data), data, "vote_scale")
+
+
+DEGREE = "torch.bincount(data.edge_index[1], minlength=data.num_nodes)"
+BROKEN = [
+    ("degrees scale the features", same_training, training, "seen = Data(x=data.x[rows],", f"seen = Data(x=data.x[rows] / (1 + {DEGREE}[rows, None]),"),
+    ("edges decide on the temperature", same_training, training, "    set_blind_votes(blind, temperature)", "    set_blind_votes(blind, temperature * (1 + data.num_edges / 1000))"),
+    ("training nodes with few edges are left out", same_training, training, "labelled = data.train_mask | data.val_mask", f"labelled = (data.train_mask & ({DEGREE} > 3)) | data.val_mask"),
+    ("all nodes decide on classes", same_training_with_more_nodes, training, "StackedModel(own, out_of_fold.size(1), 0, defence.for_rows(0))", "StackedModel(own, count_classes(data), 0, defence.for_rows(0))"),
+    ("votes are trained on edges", same_training, training, "    if defence.edge_blind:\n        return fit_edge_blind(", "    if defence.edge_blind and data.num_edges < 950:\n        return fit_edge_blind("),
+    ("features of edges are taken", blind.test_degrees_among_the_features_are_refused, defence, "    if found:\n        listed", "    if found and False:\n        listed"),
+    ("trained weights are taken", a_trained_weight_is_refused, defence, "    _require_blind_votes(model)\n", ""),
+    ("the file does not say it", claim_says_it, counting, "model.defence.edge_blind,", "False,"),
+    ("every file says it", claim_says_it, counting, "model.defence.edge_blind,", "model.defence.combine == 'sum',"),
+    ("the claim does not say it", claim_says_it, claim, "EDGE_BLIND_PREMISES if record.edge_blind else PREMISES", "PREMISES"),
+    ("a gated file may be blind", lambda: blind.test_a_file_that_is_blind_and_gated_makes_no_sense(_certificate()), record, "trained_on_edges = self.gated or", "trained_on_edges = False and self.gated or"),
+    ("a label follows edges before training", laws.test_no_edge_that_is_changed_before_training_changes_a_certified_label, training, "    set_blind_votes(blind, temperature)", "    set_blind_votes(blind, temperature * (0.2 + (data.num_edges % 7)))"),
+]  # fmt: skip
+
+
+def _certificate():
+    data = blind.sample()
+    return ac.certify(blind.train(data), data, blind.BLIND, data.test_mask)
+
+
+@pytest.mark.parametrize(("what", "check", "module", "old", "new"), BROKEN, ids=[one[0] for one in BROKEN])
+def test_a_leak_is_noticed(monkeypatch, what, check, module, old, new):
+    plant_text(monkeypatch, module, old, new)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check()
