@@ -58,6 +58,7 @@ Qed.
 (** Training that looks at one arc, and a model that says what it saw: fixed, it withstands every change of the graph, and one edge before training
     changes its label. So the hypothesis cannot be dropped. *)
 Definition sees_an_arc (G : graph nat unit unit) : nat := match arc G 0%nat 1%nat with Some _ => 1%nat | None => 0%nat end.
+(** Theorem 16 needs its hypothesis. *)
 Theorem one_training_edge :
   exists (G G0 : graph nat unit unit) (A : attack nat), leads A G G0 /\ length (added A) = 1%nat /\ (forall x, spares A x) /\ sees_an_arc G <> sees_an_arc G0.
 Proof.

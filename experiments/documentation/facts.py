@@ -362,6 +362,11 @@ def history(dataset: str, share: float, size: int) -> float:
     return float(mean(found, lambda row: row["recall"])[found[0]["sizes"].index(size)])
 
 
+def history_accused(dataset: str, share: float) -> float:
+    """The share of honest test accounts above the threshold there."""
+    return float(mean(some(rows("fraud-trusted"), dataset=dataset, share=share), lambda row: row["false"][0]))
+
+
 def history_date(dataset: str, share: float) -> str:
     """The day from which edges are the attacker's."""
     return str(some(rows("fraud-trusted"), dataset=dataset, share=share)[0]["before"])
