@@ -1,4 +1,4 @@
-(** Rounding that is bounded (docs/proofs.md): the recurrences for sums, Linear, GCN and ReLU in the standard model, and that a lead of more than twice the bound has
+(** Rounding that is bounded (docs/rounding.md): the recurrences for sums, Linear, GCN and ReLU in the standard model, and that a lead of more than twice the bound has
     the class of exact arithmetic. Coq's real numbers bring axioms (assumptions-reals.txt lists them), so this file stands apart: nothing else imports it. *)
 From Coq Require Import Reals Lra Lia Psatz Arith List Permutation.
 Import ListNotations.
@@ -7,7 +7,9 @@ Open Scope R_scope.
 (** gamma_k = k u / (1 - k u). *)
 Definition gamma (u : R) (k : nat) : R := INR k * u / (1 - INR k * u).
 
+(** The exact sum of a list. *)
 Definition total (l : list R) : R := fold_right Rplus 0 l.
+(** The sum of absolute values. *)
 Definition size (l : list R) : R := total (map Rabs l).
 
 (** The standard model: the exact result times 1 + d, plus t where results are taken for zero. *)
@@ -28,29 +30,39 @@ Inductive summed (u eta : R) (r : nat) : list R -> R -> Prop :=
 
 (** Rows are functions; n is the number of entries. *)
 Definition row := nat -> R.
+(** The sum of the first n entries. *)
 Fixpoint tot (n : nat) (x : row) : R := match n with O => 0 | S n' => tot n' x + x n' end.
+(** The Euclidean norm. *)
 Definition norm (n : nat) (x : row) : R := sqrt (tot n (fun i => x i * x i)).
+(** The difference of two rows. *)
 Definition minus (x y : row) : row := fun i => x i - y i.
 
 (** The two numbers that go along with a row: h is exact, g was computed. *)
 Definition bounded (n : nat) (m e : R) (h g : row) : Prop := norm n h <= m /\ norm n (minus g h) <= e.
 
+(** A linear layer without its bias. *)
 Definition times (k : nat) (W : nat -> row) (x : row) : row := fun i => tot k (fun j => W i j * x j).
+(** The absolute values of its weights. *)
 Definition positive (W : nat -> row) : nat -> row := fun i j => Rabs (W i j).
+(** The products that are added up for one entry. *)
 Definition terms (k : nat) (W : nat -> row) (x : row) (i : nat) : list R := map (fun j => W i j * x j) (seq 0 k).
 
 (** Terms that are zero are added exactly, so they need not be counted. *)
 Definition not_zero (x : R) : bool := if Req_EM_T x 0 then false else true.
 
+(** ReLU, entry by entry. *)
 Definition relu (x : row) : row := fun i => Rmax (x i) 0.
 
 (** A neighbour: the weight of its edge, its exact row and the computed one, and their bounds. *)
 Record neighbour := Neighbour { weight : R; exact_row : row; computed_row : row; its_size : R; its_error : R }.
+(** Weights are not negative, and the bounds of the row hold. *)
 Definition fair (n : nat) (v : neighbour) : Prop := 0 <= weight v /\ bounded n (its_size v) (its_error v) (exact_row v) (computed_row v).
+(** A weighted sum over neighbours of one of their numbers. *)
 Definition weighted (f : neighbour -> R) (vs : list neighbour) : R := total (map (fun v => weight v * f v) vs).
 
 (** The sum over neighbours of an entry of their rows, and what is added up for it: the bias and the products. *)
 Definition added (vs : list neighbour) (pick : neighbour -> row) : row := fun i => total (map (fun v => weight v * pick v i) vs).
+(** What is added up for an entry: the bias and the products. *)
 Definition gcn_terms (vs : list neighbour) (bias : row) (i : nat) : list R := bias i :: map (fun v => weight v * computed_row v i) vs.
 
 (** Proofs *)
@@ -117,6 +129,7 @@ Proof.
   eapply Rle_trans; [apply Rabs_triang|]. rewrite Rabs_mult. pose proof (Rabs_pos x). assert (Rabs x * Rabs d <= Rabs x * u) by (apply Rmult_le_compat_l; auto). nra.
 Qed.
 
+(** The lemma about sums: a product with a factor of at most 1 is one operation more. *)
 Theorem scaled_after u eta r c x y z : 0 <= u -> 0 <= eta -> Rabs c <= 1 -> after u eta r x y -> rounded u eta (c * y) z -> after u eta (S r) (c * x) z.
 Proof.
   intros Hu He Hc H [d [t [Hd [Ht E]]]]. unfold after in *. rewrite S_INR. change ((1 + u) ^ S r) with ((1 + u) * (1 + u) ^ r).
