@@ -70,7 +70,7 @@ def claim_of(contents: Contents) -> Claim:
         expected = expected_claim(claim, VoteRecord.load(contents.evidence, settings))
     elif contents.kind == "stacked":
         record = StackedRecord.load(contents.evidence, settings)
-        expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality)
+        expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality, rounding=claim.rounding)
     else:
         names = ("method", "noise", "task", "alpha", "scope")
         expected = make_sample_claim(**{name: settings[name] for name in names}, ids=claim.ids, digests=claim.digests)

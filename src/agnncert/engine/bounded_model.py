@@ -157,6 +157,16 @@ class BoundedModel:
 
             evaluate_in_blocks(row_blocks(arcs, block_rows), begin, finish)
 
+    @torch.no_grad()
+    def of_rows(self, rows: BoundedRows) -> BoundedRows:
+        """Returns what a module that works on each row by itself makes of rows with bounds, in the maximum norm.
+
+        Raises:
+            NotBoundedError: The module has a layer that cannot be bounded.
+        """
+        with torch.autocast("cpu", enabled=False):
+            return self._layer(self.model, rows, is_output=True)
+
     def _works_in_blocks(self) -> bool:
         """Tells whether each row reads nothing of the others but what they send."""
         layers = [layer for layer in self.model.modules() if isinstance(layer, pyg.MessagePassing)]

@@ -60,26 +60,54 @@ def exact_rows(x: Tensor, precision: Precision) -> BoundedRows:
     return BoundedRows(x.to(precision.dtype), Bounds(size, torch.full_like(size, lost)))
 
 
-def project_rows(x: Tensor, compressed: Tensor | None, weight: Tensor, norms: WeightNorms) -> BoundedRows:
-    """Returns ``x @ weight.t()`` in float64, with bounds.
+def project_rows(
+    x: Tensor, compressed: Tensor | None, weight: Tensor, norms: WeightNorms, precision: Precision = DOUBLE
+) -> BoundedRows:
+    """Returns ``x @ weight.t()``, computed in float64 and rounded once, with bounds.
 
     Args:
         x: Features, shape ``[num_rows, num_features]``.
         compressed: The same in compressed rows, if they are sparse.
         weight: The weight.
         norms: Its norms, which say whether errors are measured in the maximum norm.
+        precision: What the product is rounded to. By default it stays in float64.
     """
     factor = weight.detach().double().t().contiguous()
-    terms: Tensor | float = x.size(1)
-    if compressed is None:
-        product, length = _product(x, factor)
-    else:
+    if compressed is not None:
         product, length, terms = _sparse_product(compressed, factor)
-    lost = math.sqrt(x.size(1)) * DOUBLE.tiny
+        return rounded_rows(_bounded_product(product, length, terms, x.size(1), norms), norms, precision)
+    values = torch.empty(x.size(0), factor.size(1), dtype=precision.dtype)
+    size, error = torch.empty(2, x.size(0), dtype=torch.float64)
+    step = max(1, NUMBERS_AT_A_TIME // max(1, x.size(1)))
+    for first in range(0, x.size(0), step):
+        some = slice(first, first + step)
+        rows = x[some].double()
+        length = torch.linalg.vector_norm(rows, dim=1)
+        product_of_some = _bounded_product(rows @ factor, length, x.size(1), x.size(1), norms)
+        block = rounded_rows(product_of_some, norms, precision)
+        values[some] = block.values
+        size[some], error[some] = block.bounds
+    return BoundedRows(values, Bounds(size, error))
+
+
+def _bounded_product(
+    product: Tensor, length: Tensor, terms: Tensor | float, num_features: int, norms: WeightNorms
+) -> BoundedRows:
+    """Returns a product in float64 with its bounds.
+
+    Args:
+        product: The product.
+        length: Norms of the rows that were multiplied.
+        terms: How many entries of each of these are not zero, at most.
+        num_features: Number of entries of each of these.
+        norms: Norms of the weight.
+    """
+    lost = math.sqrt(num_features) * DOUBLE.tiny
     bounds = after_linear(Bounds(length * UP, torch.full_like(length, lost)), terms, norms, DOUBLE)
-    seen = product.abs().amax(dim=1) if norms.is_maximum else product.norm(dim=1)
-    bounds = Bounds(torch.minimum(bounds.size, (seen + bounds.error) * UP + 2.0**-500), bounds.error)
-    return BoundedRows(product, bounds)
+    seen = product.abs().amax(dim=1) if norms.is_maximum else torch.linalg.vector_norm(product, dim=1)
+    return BoundedRows(
+        product, Bounds(torch.minimum(bounds.size, (seen + bounds.error) * UP + 2.0**-500), bounds.error)
+    )
 
 
 def rounded_rows(rows: BoundedRows, norms: WeightNorms, precision: Precision) -> BoundedRows:
@@ -95,21 +123,8 @@ def rounded_rows(rows: BoundedRows, norms: WeightNorms, precision: Precision) ->
     return BoundedRows(rows.values.to(precision.dtype), after_rounding(rows.bounds, norms.outputs, precision))
 
 
-def _product(x: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the product of rows with a matrix, and the norms of the rows, in float64."""
-    product = torch.empty(x.size(0), factor.size(1), dtype=torch.float64)
-    length = torch.empty(x.size(0), dtype=torch.float64)
-    step = max(1, NUMBERS_AT_A_TIME // max(1, x.size(1)))
-    for first in range(0, x.size(0), step):
-        some = slice(first, first + step)
-        rows = x[some].double()
-        torch.mm(rows, factor, out=product[some])
-        torch.linalg.vector_norm(rows, dim=1, out=length[some])
-    return product, length
-
-
 def _sparse_product(compressed: Tensor, factor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns the same as :func:`_product` for compressed rows, and how many entries of each are not zero."""
+    """Returns the product of compressed rows with a matrix, and the norm and number of entries of each row."""
     rows = compressed.double()
     terms = torch.diff(compressed.crow_indices())
     owner = torch.repeat_interleave(torch.arange(len(terms)), terms)

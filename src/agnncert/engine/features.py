@@ -23,7 +23,7 @@ from agnncert.engine.stand_in import ABOUT_SHAPE_AND_TYPE, StandIn, on_copies
 from agnncert.graphs.entries import Entries
 
 MOST_NOISY_ROWS_KEPT = 2**20  # rows of a noisy projection that is kept: the plain one takes memory enough
-MOST_DOUBLES_KEPT = 2**25  # numbers of a projection in float64 that is kept: few rows need it
+MOST_DOUBLES_KEPT = 2**22  # numbers of a projection in float64 that is kept: few rows need it
 ROWS_THAT_TRAVEL = 2**16  # rows that are brought to another device at a time
 _PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm}
 
@@ -174,18 +174,26 @@ class Features:
         """
         keeps_double = self.x.size(0) * weight.size(0) <= MOST_DOUBLES_KEPT
         if not self._keeps(weight.size(0)) or (precision is DOUBLE and not keeps_double):
-            product = project_rows(self.x.index_select(0, index), None, weight, norms)
-            return rounded_rows(product, norms, precision)
+            return project_rows(self.x.index_select(0, index), None, weight, norms, precision)
         key = (id(weight), norms.is_maximum, precision.dtype)
         if key not in self._bounded:
-            double_key = (id(weight), norms.is_maximum, DOUBLE.dtype)
-            double = self._bounded.get(double_key)
-            compressed = None if self.sparse is None else self.sparse.rows
-            product = project_rows(self.x, compressed, weight, norms) if double is None else double.rows
-            if keeps_double:  # float32 and float64 have it in common
-                self._bounded[double_key] = BoundedProjection(weight, norms, DOUBLE, product)
-            self._bounded[key] = BoundedProjection(weight, norms, precision, rounded_rows(product, norms, precision))
+            self._bounded[key] = BoundedProjection(
+                weight, norms, precision, self._bounded_product(weight, norms, precision, keeps_double)
+            )
         return self._bounded[key].rows.select(index)
+
+    def _bounded_product(
+        self, weight: Tensor, norms: WeightNorms, precision: Precision, keeps_double: bool
+    ) -> BoundedRows:
+        """Computes ``x @ weight.t()`` with bounds on its errors. Float32 and float64 share it if it is kept."""
+        compressed = None if self.sparse is None else self.sparse.rows
+        if not keeps_double:
+            return project_rows(self.x, compressed, weight, norms, precision)
+        double_key = (id(weight), norms.is_maximum, DOUBLE.dtype)
+        if double_key not in self._bounded:
+            product = project_rows(self.x, compressed, weight, norms)
+            self._bounded[double_key] = BoundedProjection(weight, norms, DOUBLE, product)
+        return rounded_rows(self._bounded[double_key].rows, norms, precision)
 
     def finish_backward(self) -> None:
         """Sends the gradients collected at the projections on to the weights."""

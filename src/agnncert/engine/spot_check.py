@@ -101,20 +101,33 @@ def spot_check_pairs(
         rows: Rows of the targets.
         edges_by_group: The graph's edges by group, if they have been found before.
     """
-    # Votes of known models are evaluated in a way of our own. Here the module itself is called, and watched: where its
-    # sums are close to a tie or long, it may vote otherwise than exact arithmetic does.
-    is_bounded = bound_model.rounding != "watched"
-    tolerance = UNITS_OF_ROUNDING * torch.finfo(bound_model.dtype).eps if is_bounded else None
-    bound_model = replace(bound_model, rounding="watched")
-    if graph.task == "graph":
-        again = _votes_of_graphs(bound_model, graph, division, pairs, tolerance)
-    else:
-        again = _votes_of_nodes(bound_model, graph, division, rows, pairs, edges_by_group, tolerance=tolerance)
     before = _votes_of_pairs(votes, pairs)
+    # Votes of known models are evaluated in a way of our own. Here the module itself is called.
+    module = replace(bound_model, rounding="watched")
+    again = _votes_again(module, graph, division, rows, pairs, edges_by_group, tolerance=None)
     differs = (before.vote != again.vote) & before.stable
-    if is_bounded:
+    if bound_model.rounding != "watched" and differs.any():
+        # Where the sums of the module are close to a tie or long, it may vote otherwise than exact arithmetic does.
+        tolerance = UNITS_OF_ROUNDING * torch.finfo(bound_model.dtype).eps
+        again = _votes_again(module, graph, division, rows, pairs, edges_by_group, tolerance=tolerance)
         differs &= again.stable
     return SpotCheck(np.flatnonzero(differs), again.vote)
+
+
+def _votes_again(
+    bound_model: ModelAdapter,
+    graph: CanonicalGraph,
+    division: Division,
+    rows: IntArray,
+    pairs: IntArray,
+    edges_by_group: EdgesByGroup | None,
+    *,
+    tolerance: float | None,
+) -> Predictions:
+    """Computes the votes of pairs, one subgraph at a time; the arguments are those of :func:`spot_check_pairs`."""
+    if graph.task == "graph":
+        return _votes_of_graphs(bound_model, graph, division, pairs, tolerance)
+    return _votes_of_nodes(bound_model, graph, division, rows, pairs, edges_by_group, tolerance=tolerance)
 
 
 def choose_votes(votes: Votes, number: float, random: np.random.Generator, per_neighbour: bool = False) -> IntArray:

@@ -32,7 +32,12 @@ EDGE_BLIND_PREMISES = (
 
 
 def make_stacked_claim(
-    record: StackedRecord, *, locality: str, digests: Mapping[str, str] | None = None, notes: tuple[str, ...] = ()
+    record: StackedRecord,
+    *,
+    locality: str,
+    digests: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+    rounding: str = "",
 ) -> Claim:
     """Returns the claim that belongs to stacked votes.
 
@@ -42,6 +47,8 @@ def make_stacked_claim(
             "test".
         digests: SHA-256 by name, none by default. That of ``"model"`` is quoted in the assumptions.
         notes: Further remarks, stored as they are.
+        rounding: ``"float64"`` if a bound proves how far numbers differ between machines. Empty by default: they were
+            computed again.
     """
     digests = dict(digests or {})
     by_row = record.ids == "row"
@@ -65,8 +72,7 @@ def make_stacked_claim(
             _about_score(record),
             f"The models without edges classify a node by its own features alone{LOCALITY[locality]}.",
             f"Computing a score, a factor or a vote again in float64, on any machine, changes it by at most "
-            f"{record.slack} of {STEPS:,} steps of one vote; known by computing them again in another order of rows, "
-            "which could have refuted it but cannot prove it.",
+            f"{record.slack} of {STEPS:,} steps of one vote; {_KNOWN_BY[rounding]}.",
         ),
         not_proved=(
             "That the label is correct: only that it stays the same.",
@@ -79,6 +85,7 @@ def make_stacked_claim(
         notes=notes,
         library_version=__version__,
         locality=locality,
+        rounding=rounding,
     )
 
 
@@ -96,6 +103,15 @@ def _about_training_data(record: StackedRecord) -> str:
     if record.edge_blind:
         return "Robustness against attacks on labels, and on nodes with a label before training: they are trusted."
     return "Robustness against attacks on the training data: the model is taken as given."
+
+
+# What the claim's ``rounding`` says -> how it is known that machines agree up to a step.
+_KNOWN_BY = {
+    "": "known by computing them again in another order of rows, which could have refuted it but cannot prove it",
+    "float64": "proved by a bound on rounding of all layers, for machines that round each sum, product, quotient and "
+    "root to a nearest number (or take less than the smallest normal number for zero) and exp, log and tanh to within "
+    "4 units of rounding, and that compute products of matrices as sums of products, in any order",
+}
 
 
 def _about_trusted(record: StackedRecord) -> Iterator[str]:

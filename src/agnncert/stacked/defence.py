@@ -15,6 +15,7 @@ from agnncert.addons import addon
 from agnncert.agreement import other_model, wrong_targets
 from agnncert.auditing.degree_features import inspect_features
 from agnncert.auditing.edge_features import inspect_edge_features
+from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
@@ -32,13 +33,14 @@ from agnncert.defence import (
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.explanation import VoteExplanation
-from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import count_classes
 from agnncert.models.digest import settings_of, unchanged_digest
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import measured, own_or_any, rate_of
 from agnncert.stacked.as_built import alterations
+from agnncert.stacked.bounded_steps import steps_are_proved
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
@@ -145,7 +147,8 @@ class StackedVotes(StackedSettings, Defence):
         locality = audit_own(model, canonical_data.data)
         evidence = StackedEvidence(**stacked_counts(model, chosen))
         digests = {**chosen.digests, "model": unchanged_digest(model, settings_before)}
-        claim = make_stacked_claim(evidence, digests=digests, locality=locality, notes=(str(self),))
+        rounding = _rounding(model, chosen)
+        claim = make_stacked_claim(evidence, digests=digests, locality=locality, notes=(str(self),), rounding=rounding)
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
     def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
@@ -168,6 +171,8 @@ class StackedVotes(StackedSettings, Defence):
         locality = audit_own(model, data.data)
         if contents.claim.locality == "construction" and locality != "construction":
             findings.not_checked.append("that locality is known by construction: here it is known by test")
+        if contents.claim.rounding == "float64" and _rounding(model, chosen) != "float64":
+            findings.wrong.append("the claim says that a bound on rounding proves how machines agree, and none does")
         if contents.claim.notes != (str(self),):
             findings.wrong.append(f"the claim does not name the defence as it is, {self}")
         findings.notes_compared = True
@@ -358,6 +363,15 @@ def audit_own(model: StackedModel, data: Any) -> Locality:
             locality = "test"
     probe_own(model, data.x)
     return locality
+
+
+def _rounding(model: StackedModel, chosen: Targets) -> str:
+    """Returns what the claim says about rounding: ``"float64"`` if a bound proves that machines agree up to a step."""
+    if not all(type(own) is GraphFree and by_construction(own.model) for own in model.own):
+        return ""  # some layer was not read
+    graph = chosen.graph
+    values = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
+    return "float64" if steps_are_proved(model, graph.x, graph.edge_index, values) else ""
 
 
 def require_stacked(model: Any, defence: StackedSettings) -> None:

@@ -21,7 +21,9 @@ def check(contents: Contents) -> list[str]:
     claim = contents.claim
     if claim.locality not in ("construction", "test"):
         return ["the claim does not say how it is known that the models without edges read a node's own features alone"]
-    expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality)
+    if claim.rounding not in ("", "float64"):
+        return [f"the claim says that rounding is {claim.rounding!r:.20}, which stacked votes do not know"]
+    expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality, rounding=claim.rounding)
     wrong = [
         *check_targets(contents, record.num_targets, record.num_classes),
         *check_claim(claim, expected, {"graph", "model", "encoding"}),

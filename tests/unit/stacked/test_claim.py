@@ -11,7 +11,7 @@ from agnncert.proving.words import Subject
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import STEPS
 from agnncert.stacked.words import stacked_words
-from tests.unit.stacked.test_numbers import model_of, ring
+from tests.unit.stacked.test_numbers import Shares, model_of, ring
 
 
 def weakened(path, locality):
@@ -70,7 +70,7 @@ def test_no_size_is_named_where_any_number_of_edges_leaves_the_label():
 
 
 def test_the_claim_says_how_rounding_is_known():
-    data, model = ring(), model_of()
+    data, model = ring(), model_of([Shares()])
     claim = ac.certify(model, data, model.defence).claim
     assert claim.assumes[-1] == (
         "Computing a score, a factor or a vote again in float64, on any machine, changes it by at most 1 of "
