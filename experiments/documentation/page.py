@@ -13,21 +13,21 @@ from experiments.paper import tables as paper
 PAGE = PROJECT / "docs" / "results.md"
 FOLDER = PROJECT / "docs" / "results"
 ETHEREUM_RULE = "stacked-votes(levels=1, mean, edge values)"
-# What each table holds, and the command that made the rows behind it.
+# What each table holds.
 FILES = {
-    "paper": ("every setting of the paper's experiments", "python -m experiments --all"),
-    "chosen-rules": ("voting rules chosen for a size", "python -m experiments.benchmarks.design"),
-    "stacked-votes": ("stacked votes, by rule and size", "python -m experiments.benchmarks.stacked"),
-    "few-labels": ("20 labels per class, with and without a teacher", "python -m experiments.benchmarks.taught"),
-    "fraud": ("AUC and recall at 1 % and 10 % false positives", "python -m experiments.benchmarks.fraud"),
-    "trusted-history": ("recall with trusted edges", "python -m experiments.benchmarks.fraud_trusted"),
-    "field": ("all defences, two protocols, three attacks", "python -m experiments.benchmarks.field"),
-    "other-defences": ("Bi-RS and GNNCert by attack and rule", "python -m experiments comparisons"),
-    "ceilings": ("what no classifier of a statistic can exceed", "python -m experiments.benchmarks.ceilings"),
-    "code": ("Big-Vul, by kind of edit", "python -m experiments.benchmarks.bigvul"),
-    "speed": ("votes in forward passes", "make bench"),
-    "large": ("the synthetic graph of Amazon2M's size", "make bench-large"),
-    "estimates": ("estimates for larger graphs and more machines", "python -m experiments.benchmarks.scale"),
+    "paper": "every setting of the paper's experiments",
+    "chosen-rules": "voting rules chosen for a size",
+    "stacked-votes": "stacked votes, by rule and size",
+    "few-labels": "20 labels per class, with and without a teacher",
+    "fraud": "AUC and recall at 1 % and 10 % false positives",
+    "trusted-history": "recall with trusted edges",
+    "field": "all defences, two protocols, three attacks",
+    "other-defences": "Bi-RS and GNNCert by attack and rule",
+    "ceilings": "what no classifier of a statistic can exceed",
+    "code": "Big-Vul, by kind of edit",
+    "speed": "votes in forward passes",
+    "large": "the synthetic graph of Amazon2M's size",
+    "estimates": "estimates for larger graphs and more machines",
 }
 
 
