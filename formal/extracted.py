@@ -25,6 +25,7 @@ from agnncert.certificates.file import Contents, read_contents
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.isolated.record import IsolatedRecord
+from agnncert.labels.record import STEPS, LabelRecord
 from agnncert.pairs.record import RULES, PairRecord
 from agnncert.stacked.record import StackedRecord
 from agnncert.verdict import Verdict, verify
@@ -57,6 +58,9 @@ PRICE_KINDS = (
 INFINITE = -1  # of a budget or a price
 ANY_NUMBER = -10  # infinitely many new neighbours
 POISONED = 100  # code of models that were trained apart
+LABELS = 101  # code of votes of training labels
+OF_LABELS = ("flip_labels", "add_labels", "remove_labels")
+NOT_OF_LABELS = -2  # changes of anything else, of which nothing is proved
 SENSELESS = -3  # a number of new neighbours that is not whole, which is never right
 CHUNK = 2**14  # targets of stacked votes that are handed over together
 LARGEST = 2**40  # the program treats all numbers from 2**30 on as infinite
@@ -121,7 +125,7 @@ def add_extracted(verdict: Verdict, contents: Contents) -> Verdict:
     if contents.kind not in RECORDS:
         nothing = "nothing by the extracted checker: its proofs do not speak of random samples"
         return replace(verdict, checked=(*verdict.checked, nothing))
-    if contents.kind != "isolated" and any(budget.training_fields for budget in contents.budgets):
+    if contents.kind not in ("isolated", "labels") and any(budget.training_fields for budget in contents.budgets):
         nothing = "nothing by the extracted checker: the file makes statements about training data, which it trusts"
         return replace(verdict, checked=(*verdict.checked, nothing))
     record = RECORDS[contents.kind].load(contents.evidence, contents.settings)
@@ -138,8 +142,9 @@ def add_extracted(verdict: Verdict, contents: Contents) -> Verdict:
     )
 
 
-Record = VoteRecord | StackedRecord | IsolatedRecord
-RECORDS: dict[str, type[VoteRecord] | type[StackedRecord] | type[IsolatedRecord]] = {
+Record = VoteRecord | StackedRecord | IsolatedRecord | LabelRecord
+RECORDS: dict[str, type[VoteRecord] | type[StackedRecord] | type[IsolatedRecord] | type[LabelRecord]] = {
+    "labels": LabelRecord,
     "pairs": PairRecord,
     "votes": VoteRecord,
     "stacked": StackedRecord,
@@ -191,17 +196,7 @@ def ask_checker(
     Raises:
         SettingsError: The program is not built, or stopped.
     """
-    at_test_time = (
-        [budget.but(poison_graphs=0) for budget in budgets] if isinstance(record, IsolatedRecord) else budgets
-    )
-    questions = _questions(at_test_time, prices, excluded or [False] * len(budgets))
-    if isinstance(record, IsolatedRecord):
-        stream = _stream_isolated(record, stated, questions, [budget.poison_graphs for budget in budgets])
-    elif isinstance(record, StackedRecord):
-        stream = _stream_stacked(record, stated, questions)
-    else:
-        stream = _stream_votes(record, stated, questions)
-    lines = _run_checker(stream)
+    lines = _run_checker(_stream(record, stated, budgets, prices, excluded or [False] * len(budgets)))
     if not lines or lines[-1] != ["targets", str(record.num_targets)]:
         raise SettingsError("the extracted checker did not get to its end: run `make formal` again.")
     of_budgets = [line for line in lines if line[0] == "budget"]
@@ -212,6 +207,25 @@ def ask_checker(
         wrong_prices=tuple(int(line[1]) for line in lines if line[0] == "price"),
         excluded=tuple(tuple(map(int, line[3:])) for line in of_budgets),
     )
+
+
+def _stream(
+    record: Record,
+    stated: Stated,
+    budgets: Sequence[Budget],
+    prices: Sequence[tuple[Prices, bool]],
+    excluded: Sequence[bool],
+) -> Iterator[Any]:
+    """Returns the numbers that main.ml reads about one kind of file."""
+    if isinstance(record, LabelRecord):
+        return _stream_labels(record, stated, budgets, excluded)
+    if isinstance(record, IsolatedRecord):
+        questions = _questions([budget.but(poison_graphs=0) for budget in budgets], prices, excluded)
+        return _stream_isolated(record, stated, questions, [budget.poison_graphs for budget in budgets])
+    questions = _questions(budgets, prices, excluded)
+    if isinstance(record, StackedRecord):
+        return _stream_stacked(record, stated, questions)
+    return _stream_votes(record, stated, questions)
 
 
 def _run_checker(stream: Iterable[Any]) -> list[list[str]]:
@@ -379,6 +393,46 @@ def _stream_isolated(
     yield record.reach
     yield stated["holds"]
     yield [0]
+
+
+def _stream_labels(
+    record: LabelRecord, stated: Stated, budgets: Sequence[Budget], excluded: Sequence[bool]
+) -> Iterator[Any]:
+    has_factors = record.weights.shape[1] == 0
+    yield [LABELS, record.num_classes, *record.advance, record.least_lead]
+    yield [has_factors, STEPS, record.right.shape[1], record.num_candidates]
+    yield record.label_of
+    yield record.audited
+    if has_factors:
+        yield record.right
+    yield [len(budgets)]
+    for budget, ask_excluded in zip(budgets, excluded, strict=True):
+        yield [_changed_labels(budget), ask_excluded]
+    for start in range(0, record.num_targets, CHUNK):
+        targets = slice(start, min(start + CHUNK, record.num_targets))
+        yield [targets.stop - targets.start]
+        for name in ("label", "radius"):
+            yield stated[name][targets]
+        yield record.own[targets]
+        yield record.cap[targets]
+        yield record.left[targets] if has_factors else _silent_for_oneself(record, targets)
+        yield stated["holds"][:, targets]
+    yield [0]
+
+
+def _changed_labels(budget: Budget) -> int:
+    of_graph = [name for name in COUNTS if name != "edges_per_injected" and getattr(budget, name)]
+    if of_graph or budget.target_features:
+        return NOT_OF_LABELS
+    return _amount(sum(getattr(budget, name) for name in OF_LABELS))
+
+
+def _silent_for_oneself(record: LabelRecord, targets: slice) -> Numbers:
+    weights = record.weights[targets].copy()
+    for weight, own in zip(weights, record.own[targets], strict=True):
+        if own >= 0:
+            weight[own] = 0
+    return weights
 
 
 def _new_neighbours(stated: Stated, targets: slice) -> Numbers:

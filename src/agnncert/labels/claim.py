@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from agnncert import __version__
-from agnncert.certificates.claim import PREMISES, Claim, about_encoding
+from agnncert.certificates.claim import FEATURES_FIXED, Claim, about_encoding
 from agnncert.labels.record import STEPS, LabelRecord
 
 UNITS = {
@@ -55,11 +55,11 @@ def _covers(record: LabelRecord) -> Iterator[str]:
 
 def _assumes(record: LabelRecord, digests: Mapping[str, str]) -> Iterator[str]:
     """Yields what must be true."""
-    yield from PREMISES
     yield (
         "Edges, features, ids, the list of classes and all settings are trusted, at training time and afterwards: only "
         "training labels are attacked."
     )
+    yield FEATURES_FIXED
     yield "No feature was computed from labels, and no setting was chosen by looking at labels."
     if record.candidates == "labelled":
         yield "Which nodes have a training label is trusted: an attacker changes what these labels say, and no more."

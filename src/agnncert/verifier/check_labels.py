@@ -65,10 +65,10 @@ def _check_statements(contents: Contents, record: LabelRecord) -> list[str]:
     for i, budget in enumerate(contents.budgets):
         answer = recount_labels.holds(counted, recount_labels.changed_labels(record, budget))
         is_wrong[f"answer for {budget}"] = stated["holds"][i] != answer
-    wrong = [does_not_follow(name, int(where.sum()), "labels") for name, where in is_wrong.items() if where.any()]
+    wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
     for i, budget in enumerate(contents.budgets):
         if contents.broken_at_most[i] != int((~stated["holds"][i]).sum()):
-            wrong.append(f"the stated number of targets that {budget} can break does not follow from the labels")
+            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
     return wrong
 
 

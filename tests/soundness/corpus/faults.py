@@ -35,6 +35,7 @@ EVERY = ("edge-centric/node", "node-centric/node", "gated/node", "edge-centric/g
 OF_NODES = ("edge-centric/node", "node-centric/node", "gated/node", "per-neighbour/node", "per-pair/node")
 PER = ("per-neighbour/node", "per-pair/node", "per-neighbour/graph", "per-pair/graph")
 APART = ("isolated-node-views", "isolated-edge-views")
+OF_LABELS = ("labels-flips", "labels-any")
 _FOLLOWS = "does not follow from the votes"
 _WORDS = "is not what its evidence allows it to say"
 
@@ -43,7 +44,7 @@ FAULTS = {
         "A radius is one larger than what the votes prove.",
         f"radius of 1 targets {_FOLLOWS}",
         alterations.radius_too_large,
-        (*EVERY, *APART),
+        (*EVERY, *APART, *OF_LABELS),
     ),
     "radius-where-nothing-is-proved": Fault(
         "A radius of 0 is stated where votes close to a tie may decide, so that nothing is proved.",
@@ -62,19 +63,19 @@ FAULTS = {
         "A label is not the class with most votes.",
         f"label of 1 targets {_FOLLOWS}",
         alterations.another_label,
-        (*VOTES, *APART),
+        (*VOTES, *APART, *OF_LABELS),
     ),
     "answer-too-good": Fault(
         "One target is said to hold against a stated budget against which it does not.",
         "answer for Budget(",
         alterations.answer_too_good,
-        (*EVERY, *APART),
+        (*EVERY, *APART, *OF_LABELS),
     ),
     "excluded-once-too-often": Fault(
         "One more target than follows is said to be safe from a label under a stated budget.",
         "gives no label",
         alterations.one_more_excluded,
-        ("edge-centric/node", "node-centric/graph", "per-neighbour/node", "stacked-sum", "rs", *APART),
+        ("edge-centric/node", "node-centric/graph", "per-neighbour/node", "stacked-sum", "rs", *APART, *OF_LABELS),
     ),
     "no-label-is-possible": Fault(
         "No target is said to get another label under any stated budget.",
@@ -105,7 +106,7 @@ FAULTS = {
         "No target is said to break, whatever the stated budget.",
         "the stated number of targets",
         alterations.none_broken,
-        ("edge-centric/node", "node-centric/graph", *APART),
+        ("edge-centric/node", "node-centric/graph", *APART, *OF_LABELS),
     ),
     "one-more-new-neighbour": Fault(
         "One new neighbour more than what follows is said to be withstood.",

@@ -142,6 +142,8 @@ class Example:
         """The model."""
         if isinstance(self.division, ac.StackedVotes):
             return stacked(self.data(), self.division)
+        if isinstance(self.division, ac.LabelVotes):
+            return ac.fit(None, self.data(), self.division)
         if isinstance(self.division, ac.IsolatedModels):
             return isolated(self.data(), self.division)
         made = model(self.data())
@@ -155,6 +157,15 @@ class Example:
 def numbered() -> Data:
     """Nodes with numbers for ids."""
     return graph(14, ids="numbers")
+
+
+def labelled(ids: str = "numbers") -> Data:
+    """A graph with training labels, some of which are not those of the node's features."""
+    data = graph(14, ids=ids)
+    data.num_classes = 3
+    data.train_mask = torch.arange(14) % 4 != 1
+    data.y = torch.where(torch.arange(14) % 5 == 0, (data.y + 1) % 3, data.y)
+    return data
 
 
 def one_ways() -> Data:
@@ -178,6 +189,7 @@ FEW = {"selection": 20, "samples": 200, "alpha": 0.05}
 OWN = Budget(target_features=True, delete_nodes=1, change_features=1)
 FEATURES = (Budget(change_features=1), Budget(target_features=True))
 FLIPS = (Budget(delete_edges=1), Budget(add_edges=1), Budget(delete_edges=1, change_features=1))
+FLIPPED = tuple(Budget(flip_labels=number) for number in (0, 1, 2, 3))
 POISONED = (
     Budget(poison_graphs=1),
     Budget(poison_graphs=2, delete_edges=1),
@@ -211,6 +223,16 @@ EXAMPLES = {
     "stacked-two-levels": Example(numbered, ac.StackedVotes(levels=2)),
     "stacked-edge-blind": Example(numbered, ac.StackedVotes(edge_blind=True, vote_weight=0.5, refine=False)),
     "stacked-trusted-values": Example(with_values, BY_EDGE),
+    "labels-flips": Example(labelled, ac.LabelVotes(df=4, rank=4, num_classes=3), {}, FLIPPED),
+    "labels-any": Example(
+        lambda: labelled("names"),
+        ac.LabelVotes(
+            candidates="all", df=4, rank=5, num_classes=3, abstain=0.8, advance=(0.25, 0, -0.5), audited=(2, 3, 6)
+        ),
+        {"targets": [3, 6, 0, 9, 13]},
+        (*FLIPPED, Budget(flip_labels=1, add_labels=1, remove_labels=1), Budget(add_labels=2), Budget(add_edges=1)),
+    ),
+    "labels-box": Example(labelled, ac.LabelVotes(df=4, rank=4, num_classes=3, box=True), {}, FLIPPED),
     "isolated-node-views": Example(
         graphs, ac.IsolatedModels(ac.NodeCentric(5), num_models=7), {}, (*POISONED, Budget(inject_nodes=1))
     ),

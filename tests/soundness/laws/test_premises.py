@@ -19,9 +19,20 @@ from tests.support.toys import toy_certificate
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("v*/*.cert"))
 every_kind = pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+TRUSTING = [file for file in GOLDEN if not load_certificate(file).evidence.training_fields]
+OTHERS = [file for file in GOLDEN if file not in TRUSTING]
+trusting = pytest.mark.parametrize("file", TRUSTING, ids=lambda file: file.stem)
 
 
-@every_kind
+@pytest.mark.parametrize("file", OTHERS, ids=lambda file: file.stem)
+def test_a_claim_about_poisoned_training_data_does_not_say_that_all_of_them_are_trusted(file):
+    claim = read_contents(file).claim
+    assert PREMISES[0] not in claim.assumes
+    assert FEATURES_FIXED in claim.assumes
+    assert "rained" in claim.unit or "training" in claim.unit
+
+
+@trusting
 def test_every_claim_says_that_training_is_trusted_and_that_no_features_follow_the_edges(file):
     claim = read_contents(file).claim
     assert claim.assumes[:2] == PREMISES
@@ -29,7 +40,7 @@ def test_every_claim_says_that_training_is_trusted_and_that_no_features_follow_t
     assert "No node's features are computed from the edges" in claim.assumes[1]
 
 
-@every_kind
+@trusting
 def test_both_are_among_the_first_lines_of_a_printed_claim(file):
     lines = str(read_contents(file).claim).splitlines()
     assert lines[1:4] == ["Assumed:", *(f"  - {premise}" for premise in PREMISES)]

@@ -1,0 +1,230 @@
+"""Mistakes in votes of training labels, each of which a law or a test must notice."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import agnncert as ac
+from agnncert.errors import AgnncertError
+from agnncert.labels import defence, evidence, model, settings, vectors, weights
+from agnncert.verifier import check_labels, recount_labels
+from tests.soundness.golden.examples import EXAMPLES
+from tests.soundness.laws import test_label_votes as laws
+from tests.support.forging import budget_of, drafted, lay_open, seal
+from tests.support.mutations import plant_text
+from tests.support.paths import GOLDEN
+from tests.unit.labels import test_label_votes as units
+
+
+def any_change():
+    laws.test_a_label_withstands_a_number_of_changes_exactly_where_it_is_certified(False, False)
+
+
+def abstains():
+    laws.test_a_label_withstands_a_number_of_changes_exactly_where_it_is_certified(True, True)
+
+
+def possible():
+    laws.test_no_class_wins_that_is_not_called_possible()
+
+
+def priced():
+    laws.test_no_attack_is_cheaper_than_stated_and_with_one_price_some_attack_costs_as_much()
+
+
+def derive_twice():
+    laws.test_prover_and_recount_agree_on_factors()
+
+
+def whole_weights():
+    laws.test_weights_are_the_floor_of_a_quotient_within_one_vote_and_none_for_oneself()
+
+
+def digits():
+    return ac.load_dataset("digits-knn")
+
+
+def no_label_in_weights():
+    data = digits()
+    made = ac.fit(None, data, ac.LabelVotes())
+    units.test_no_label_enters_the_weights(data, (made, ac.certify(made, data, made.defence, data.test_mask)))
+
+
+def no_candidate_in_weights():
+    data = digits()
+    made = ac.fit(None, data, ac.LabelVotes(candidates="all", num_labels=500))
+    certified = ac.certify(made, data, made.defence, data.test_mask)
+    units.test_with_all_candidates_not_even_who_has_a_label_enters_the_weights(data, (made, certified))
+
+
+def refuses_flips_alone():
+    certificate = EXAMPLES["labels-flips"].certify()
+    with pytest.raises(AgnncertError):
+        certificate.holds_against(ac.Budget(add_labels=1))
+
+
+def refuses_both_together():
+    certificate = EXAMPLES["labels-any"].certify()
+    with pytest.raises(AgnncertError):
+        certificate.holds_against(ac.Budget(flip_labels=1, add_edges=1))
+
+
+def graph_is_not_covered():
+    assert not EXAMPLES["labels-any"].certify().holds_against(ac.Budget(add_edges=1)).any()
+
+
+def counts_classes():
+    units.test_the_number_of_classes_is_never_counted_from_labels(digits())
+
+
+def counts_labels():
+    units.test_the_number_of_labels_is_never_read_from_labels_that_may_be_added(digits())
+
+
+def leaks():
+    units.test_features_that_were_computed_from_labels_are_refused(digits())
+
+
+def chosen_by_labels():
+    units.test_settings_that_make_no_sense_are_refused("df chosen by labels")
+
+
+def forged(alter, name="labels-any"):
+    """A check that a golden file, altered and sealed again, is refused."""
+
+    def check(folder):
+        draft = lay_open(GOLDEN / f"{name}.cert")
+        alter(draft)
+        assert seal(draft, folder / "forged.cert")
+        assert not ac.verify(folder / "forged.cert").holds
+
+    return check
+
+
+def foreign_budget(draft):
+    assert draft.header["statements"][1]["budget"] == {"flip_labels": 1}
+    draft.header["statements"][1]["budget"] = {"add_labels": 1}
+
+
+def both_budgets(draft):
+    draft.header["statements"][0] = {"budget": {"flip_labels": 1, "add_edges": 1}, "broken_at_most": draft.num_targets}
+    draft.arrays["holds"][0] = False
+
+
+def own_position(draft):
+    certificate = EXAMPLES["labels-any"].certify()
+    tables = {
+        **certificate.evidence.tensors(),
+        **certificate.evidence.settings(),
+        "advance": certificate.evidence.advance,
+    }
+    other = evidence.LabelEvidence(**{**tables, "own": np.full_like(certificate.evidence.own, -1)})
+    budgets = [budget_of(statement["budget"]) for statement in draft.header["statements"]]
+    forged_draft = drafted(replace(certificate, evidence=other), tuple(budgets))
+    draft.header, draft.arrays = forged_draft.header, forged_draft.arrays
+
+
+def other_weights(folder):
+    """A file whose weights are not those of the graph is refused with the graph."""
+    example = EXAMPLES["labels-flips"]
+    draft = lay_open(GOLDEN / "labels-flips.cert")
+    draft.arrays["evidence.cap"] = draft.arrays["evidence.cap"] * 2
+    assert seal(draft, folder / "forged.cert")
+    certificate = EXAMPLES["labels-flips"].certify()
+    tables = {**certificate.evidence.tensors(), **certificate.evidence.settings(), "advance": (0, 0, 0)}
+    other = evidence.LabelEvidence(**{**tables, "cap": certificate.evidence.cap * 2})
+    ac.Certificate(
+        certificate.claim, other, certificate.target, certificate.row, certificate.truth, certificate.degree
+    ).save(folder / "forged.cert")
+    assert ac.verify(folder / "forged.cert").holds
+    assert not ac.verify(folder / "forged.cert", data=example.data()).holds
+
+
+COSTS = "costs[:, 2::2] += own_above + below[:, k + 1]"
+PROVER = [
+    ("a tie is won by the label", any_change, evidence, "best - scores - wins_tie - self.least_lead", "best - scores - self.least_lead"),
+    ("a flip takes one vote", any_change, evidence, COSTS, "costs[:, 1 : STEPS + 1] += own_above + below[:, k + 1]"),
+    ("negative weights of the rival are forgotten", any_change, evidence, COSTS, "costs[:, 2::2] += own_above"),
+    ("labels of other classes cannot be bought", any_change, evidence, "costs[:, 1 : STEPS + 1] += others", "pass"),
+    ("labels that are missing cannot be added", any_change, evidence, "others = either.sum(axis=1)", "others = either[:, 1:].sum(axis=1)"),
+    ("audited labels can change", any_change, evidence, "return self._count(~self.audited)", "return self._count(np.ones_like(self.audited))"),
+    ("no label can change", any_change, evidence, "return self._count(~self.audited)", "return self._count(np.zeros_like(self.audited))"),
+    ("an abstention asks for nothing", abstains, evidence, "- wins_tie - self.least_lead", "- wins_tie"),
+    ("one label more is withstood", any_change, evidence, "np.minimum(fewest - 1, self.num_candidates)", "np.minimum(fewest, self.num_candidates)"),
+    ("the last cost must exceed the lead alone", any_change, evidence, "is_enough = total > lead[:, None]", "is_enough = total > lead[:, None] + 1"),
+    ("what a class has in advance is forgotten", any_change, evidence, " + np.array(self.advance)", ""),
+    ("removed labels are free of charge", lambda: removed(), evidence, "budget.flip_labels + budget.add_labels + budget.remove_labels", "budget.flip_labels + budget.add_labels"),
+    ("added labels are free of charge", lambda: added(), evidence, "budget.flip_labels + budget.add_labels + budget.remove_labels", "budget.flip_labels + budget.remove_labels"),
+    ("possible classes are counted one label too late", possible, evidence, "(self._fewest <= self._changed_labels(at)) | own", "(self._fewest < self._changed_labels(at)) | own"),
+    ("the dearest labels are bought first", priced, evidence, "np.argsort(-gain / price,", "np.argsort(gain / price,"),
+    ("single prices are forgotten", priced, evidence, "np.where(self.audited, np.inf, each * self.price)", "np.where(self.audited, np.inf, each * 9)"),
+    ("weights are rounded up", whole_weights, evidence, "np.floor_divide(products.astype(np.int64) * STEPS, self.cap[part, None])", "-np.floor_divide(-products.astype(np.int64) * STEPS, self.cap[part, None])"),
+    ("a target votes for itself", whole_weights, evidence, "weights[inside, own[inside]] = 0", "pass"),
+    ("flips alone cover all changes", refuses_flips_alone, evidence, 'if self.candidates == "labelled" and (budget', "if False and (budget"),
+    ("labels and graph together", refuses_both_together, evidence, "if budget.training_fields and _changes_graph(budget):", "if False:"),
+    ("edges are covered", graph_is_not_covered, evidence, "if _changes_graph(budget):\n            return np.zeros", "if False:\n            return np.zeros"),
+]  # fmt: skip
+LABELS_LEAK = [
+    ("scores of labels enter the vectors", no_label_in_weights, model, "node_spectrum(x, edge_index), targets", "node_spectrum(x * (1 + 0.01 * float(self.label_of[:9].sum())) + float(self.label_of[3]), edge_index), targets"),
+    ("the cap follows the labels", no_label_in_weights, model, "settings.rank, settings.box)", "settings.rank + int((self.label_of[::7] == 3).sum()), settings.box)"),
+    ("votes of all follow who has a label", no_candidate_in_weights, model, "candidate, is_all, settings.df,", "candidate, is_all, settings.df + 0.1 * int((self.label_of >= 0).sum()),"),
+    ("classes are counted from labels", counts_classes, model, 'number = settings.num_classes or getattr(data, "num_classes", None)', "number = settings.num_classes or int(np.asarray(data.y).max()) + 1"),
+    ("presets follow labels that may be added", counts_labels, settings, 'if self.candidates == "all":', "if False:"),
+    ("features made of labels pass", leaks, defence, "    if tells.any():", "    if False:"),
+    ("validation labels choose", chosen_by_labels, settings, "if getattr(self, name) in CHOSEN_BY_LABELS:", "if False:"),
+]  # fmt: skip
+VERIFIER = [
+    ("the recount: a tie is won by the label", "- (k < label) - record.least_lead", "- record.least_lead"),
+    ("the recount: the label's own votes are lost once", "np.abs(weight) + np.where(says_label, weight, 0)", "np.abs(weight)"),
+    ("the recount: the rival's votes against itself", "- np.where(record.label_of == k, weight, 0)", "- 0"),
+    ("the recount: audited labels can change", "loss[:, record.audited] = 0", "pass"),
+    ("the recount: the smallest losses", "-np.sort(-loss.astype(np.int16)", "np.sort(loss.astype(np.int16)"),
+    ("the recount: one label less", "fitting + 1.0", "fitting + 2.0"),
+    ("the recount: an abstention asks for nothing", "- (k < label) - record.least_lead", "- (k < label)"),
+    ("the recount: advance is forgotten", "advance + weight[:, record.label_of == k]", "weight[:, record.label_of == k]"),
+    ("the recount: weights are cut towards nothing", "product.astype(np.int64) * STEPS // record.cap[rows][:, None]", "np.trunc(product * STEPS / record.cap[rows][:, None]).astype(np.int64)"),
+    ("the recount: a target votes for itself", "weight[place, own] = 0", "pass"),
+]  # fmt: skip
+FILES = [
+    ("files: flips alone cover all changes", forged(foreign_budget, "labels-flips"), recount_labels, 'or (others and record.candidates == "labelled")', ""),
+    ("files: labels and graph together", forged(both_budgets), recount_labels, "if flipped or others:", "if False:"),
+    ("files: targets may count themselves", forged(own_position), check_labels, "if own != record.own.tolist():", "if False:"),
+    ("the graph: other weights pass", other_weights, defence, "if apart > STEPS_APART:", "if apart > 999:"),
+]  # fmt: skip
+
+
+def removed():
+    certificate = EXAMPLES["labels-any"].certify()
+    assert (certificate.holds_against(ac.Budget(remove_labels=2)) == (certificate.radius >= 2)).all()
+    assert (certificate.radius < 2).any()
+
+
+def added():
+    certificate = EXAMPLES["labels-any"].certify()
+    assert (certificate.holds_against(ac.Budget(add_labels=2)) == (certificate.radius >= 2)).all()
+
+
+RED = [*PROVER, *LABELS_LEAK, *((what, derive_twice, recount_labels, old, new) for what, old, new in VERIFIER)]
+
+
+@pytest.mark.parametrize(("what", "check", "module", "old", "new"), RED, ids=[one[0] for one in RED])
+def test_a_mistake_is_noticed(monkeypatch, what, check, module, old, new):
+    plant_text(monkeypatch, module, old, new)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check()
+
+
+@pytest.mark.parametrize(("what", "check", "module", "old", "new"), FILES, ids=[one[0] for one in FILES])
+def test_a_mistake_about_files_is_noticed(monkeypatch, tmp_path, what, check, module, old, new):
+    check(tmp_path)
+    plant_text(monkeypatch, module, old, new)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check(tmp_path)
+
+
+def test_vectors_and_weights_know_no_label():
+    for module in (vectors, weights):
+        names = set(vars(module))
+        assert not names & {"label_of", "training_labels", "y"}
+        assert not any("label" in name for name in names)
