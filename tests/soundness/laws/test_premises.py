@@ -19,8 +19,9 @@ from tests.support.toys import toy_certificate
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("v*/*.cert"))
 every_kind = pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
-TRUSTING = [file for file in GOLDEN if not load_certificate(file).evidence.training_fields]
-OTHERS = [file for file in GOLDEN if file not in TRUSTING]
+OTHERS = [file for file in GOLDEN if load_certificate(file).evidence.training_fields]
+EDGE_BLIND = [file for file in GOLDEN if read_contents(file).claim.assumes[0].startswith("Edges: at any time")]
+TRUSTING = [file for file in GOLDEN if file not in (*OTHERS, *EDGE_BLIND)]
 trusting = pytest.mark.parametrize("file", TRUSTING, ids=lambda file: file.stem)
 
 
@@ -30,6 +31,11 @@ def test_a_claim_about_poisoned_training_data_does_not_say_that_all_of_them_are_
     assert PREMISES[0] not in claim.assumes
     assert FEATURES_FIXED in claim.assumes
     assert "rained" in claim.unit or "training" in claim.unit
+
+
+def test_one_claim_is_about_edges_at_any_time_and_says_so_first():
+    assert [file.stem for file in EDGE_BLIND] == ["stacked-edge-blind"]
+    assert FEATURES_FIXED in read_contents(EDGE_BLIND[0]).claim.assumes
 
 
 @trusting
