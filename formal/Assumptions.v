@@ -5,6 +5,7 @@ From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric G
   StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible PossibleOwn Excluded ExcludedProofs Prices.
 From Agnncert Require Import PoisonedGraphs EdgeBlind.
 From Agnncert Require Import LabelVotes LabelChecker.
+From Agnncert Require Import LabelsAndEdges.
 From Agnncert Require Import PairVotes.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
@@ -140,6 +141,8 @@ Print Assumptions edge_blind_same.
 Print Assumptions edge_blind_any.
 Print Assumptions edge_blind_certificate.
 Print Assumptions one_training_edge.
+Print Assumptions labels_and_edges_sound.
+Print Assumptions certified_is_steady.
 Print Assumptions label_lead_bound.
 Print Assumptions label_votes_sound.
 Print Assumptions label_votes_exact.
