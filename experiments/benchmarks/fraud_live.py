@@ -27,6 +27,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.datasets.catalog import SOURCES
+from agnncert.report.drawing import described
 from agnncert_live import Event, LiveClient, LiveGraph, Webhook
 from agnncert_live.guard import Limits
 from agnncert_live.http import make_app
@@ -221,6 +222,8 @@ def draw(found: dict[str, Any]) -> None:
     third.legend(fontsize=8, loc="center right")
     figure.tight_layout()
     figure.savefig(PICTURE, metadata={"Date": None})
+    title = "Events, certified traders and spent budgets over six years of ratings"
+    PICTURE.write_text(described(PICTURE.read_text(encoding="utf-8"), title, title), encoding="utf-8")
     plt.close(figure)
 
 

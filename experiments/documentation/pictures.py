@@ -1,9 +1,7 @@
 """The pictures of the results page, drawn from the committed rows. Each SVG file says in words what it shows."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -60,19 +58,14 @@ def _spoken(panel: Panel) -> str:
 
 def draw(picture: Picture, folder: Path) -> Path:
     """Draws a picture, with a role, a title and a description for screen readers."""
-    file = draw_panels(
-        picture.panels, folder / f"{picture.name}.svg", picture.x_label, picture.about, y_label=picture.y_label
+    return draw_panels(
+        picture.panels,
+        folder / f"{picture.name}.svg",
+        picture.x_label,
+        picture.about,
+        y_label=picture.y_label,
+        title=picture.title,
     )
-    file.write_text(described(file.read_text(encoding="utf-8"), picture), encoding="utf-8")
-    return file
-
-
-def described(svg: str, picture: Picture) -> str:
-    """Returns an SVG text with role, title and description in its first element, and without matplotlib's metadata."""
-    words = f"<title>{escape(picture.title)}</title><desc>{escape(picture.about)}</desc>"
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)
-    return re.sub(r"<svg ([^>]*)>", rf'<svg role="img" \1>{words}', svg, count=1)
 
 
 def _level(kind: str, label: str, dataset: str, model: str) -> list[Level]:

@@ -27,6 +27,7 @@ from agnncert.explanation import VoteExplanation
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures
+from agnncert.proving.words import LOWER, UPPER, plain_percent
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -201,9 +202,9 @@ class OperatingPoint:
         return f"class {self.positive}{name}"
 
     def _shares(self, measured: Measures) -> str:
-        recall = measured.recall[self.positive]
-        false_positives = measured.false_positive_rate[self.positive]
-        return f"recall {recall:.1%}, false positives {false_positives:.1%}"
+        recall = plain_percent(measured.recall[self.positive], LOWER)
+        false_positives = plain_percent(measured.false_positive_rate[self.positive], UPPER)
+        return f"recall {recall}, false positives {false_positives}"
 
 
 class Defence(ABC):

@@ -8,6 +8,7 @@ from typing import Any
 
 from agnncert.cli.folder import CHOICE, RunFolder
 from agnncert.cli.model_index import card_head
+from agnncert.cli.screen import percent
 from agnncert.datasets.teaching_record import Teaching
 from agnncert.report.tables import laid_out
 
@@ -180,7 +181,7 @@ def _results(folder: RunFolder) -> dict[str, str]:
     for row in folder.rows():
         if row["size"] is None and " of class " not in row["measure"]:
             is_share = "accuracy" in row["measure"]
-            results[row["measure"]] = f"{100 * row['value']:.1f} %" if is_share else f"{row['value']:g}"
+            results[row["measure"]] = percent(row["value"]) if is_share else f"{row['value']:g}"
     return results
 
 

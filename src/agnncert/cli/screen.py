@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from agnncert.progress import OnProgress, Progress
+from agnncert.proving import words
 from agnncert.report.tables import laid_out
 
 _SECONDS_BETWEEN_LINES = 15.0
@@ -153,8 +154,8 @@ class _Bar:
 
 
 def percent(share: float) -> str:
-    """A share for people."""
-    return f"{100 * share:.1f} %"
+    """A share that is good to have for people, rounded down as in reports."""
+    return words.percent(share, words.LOWER).replace("\u00a0", " ")
 
 
 def table(titles: list[str], rows: list[list[Any]]) -> str:

@@ -18,7 +18,7 @@ from agnncert.controls.operating_point import (
     variance_of_difference,
 )
 from agnncert.errors import SettingsError
-from agnncert.proving.words import percent, whole
+from agnncert.proving.words import LOWER, UPPER, percent, whole
 from agnncert.storage import visible
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class ComparedControls:
         own = best.value + best.lead.difference  # on the targets that both have
         return (
             f"{_VERDICTS[self.pays]}: {self._point}the certified model {self._done(own)}, the best control without a "
-            f"graph ({best.name}) {percent(best.value)}{self._on(best)}, under attack too: {_points(best.lead)}."
+            f"graph ({best.name}) {percent(best.value, LOWER)}{self._on(best)}, under attack too: {_points(best.lead)}."
         )
 
     @property
@@ -173,7 +173,7 @@ class ComparedControls:
         if best is None:
             return ""
         graph = "With the graph and without" if best.reads_graph else "Without"
-        return f"{graph} any proof: {best.name} {percent(best.value)}{self._on(best)}."
+        return f"{graph} any proof: {best.name} {percent(best.value, LOWER)}{self._on(best)}."
 
     @property
     def _point(self) -> str:
@@ -181,12 +181,12 @@ class ComparedControls:
             return ""
         if self.same == "alerts":
             return f"with {whole(self.certified.alerts)} alerts "
-        return f"at {percent(self.certified.false_positive_rate)} false positives "
+        return f"at {percent(self.certified.false_positive_rate, UPPER)} false positives "
 
     def _done(self, value: float) -> str:
         if self.positive is None:
-            return f"is right for {percent(value)}"
-        return f"detects {percent(value)} of {self.positive_name}"
+            return f"is right for {percent(value, LOWER)}"
+        return f"detects {percent(value, LOWER)} of {self.positive_name}"
 
     def _on(self, row: ControlRow) -> str:
         if row.num_targets == self.certified.num_targets:
@@ -203,9 +203,9 @@ class ComparedControls:
             titles.append("certified model better by (95 % interval)")
         rows = []
         for row in (self.certified, *self.controls):
-            cells = [f"{row.name}{self._on(row)}", _READS[row.reads_graph], percent(row.value)]
+            cells = [f"{row.name}{self._on(row)}", _READS[row.reads_graph], percent(row.value, LOWER)]
             if self.positive is not None:
-                cells += [percent(row.false_positive_rate), f"{row.alerts:,.0f}"]
+                cells += [percent(row.false_positive_rate, UPPER), f"{row.alerts:,.0f}"]
                 cells += [_three_digits(row.auc), _three_digits(row.average_precision)]
             cells.append("–" if row.lead is None else _in_short(row.lead))
             rows.append(cells)

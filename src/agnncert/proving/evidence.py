@@ -75,6 +75,23 @@ class Answers(NamedTuple):
     new_edges: FloatArray
 
 
+@dataclass(frozen=True)
+class PageRules:
+    """What the scripts of a page need to count again.
+
+    Attributes:
+        name: The name of the rules in the scripts.
+        arrays: Arrays of whole numbers, by name.
+        parameters: Settings, in JSON's terms.
+        presets: Budgets to start from: their names, the fields that are set, and those without a limit.
+    """
+
+    name: str
+    arrays: Mapping[str, npt.NDArray[Any]]
+    parameters: Mapping[str, Any]
+    presets: tuple[tuple[str, Mapping[str, int], tuple[str, ...]], ...] = ()
+
+
 class Evidence(ABC):
     """What the statements about ``n`` targets with ``C`` classes are derived from.
 
@@ -185,6 +202,13 @@ class Evidence(ABC):
         """Returns the votes one by one, if labels and radii follow from votes of subgraphs.
 
         A page counts them again under the budgets that its reader chooses. The default None means that there are none.
+        """
+        return None
+
+    def page_rules(self) -> "PageRules | None":
+        """Returns what a page needs to answer budgets of its reader by itself, where votes are not of subgraphs.
+
+        The scripts of the page must know these rules. The default None means that the page shows a few budgets instead.
         """
         return None
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError
+from agnncert.proving.words import LOWER, UPPER, plain_percent
 
 MEASURES = ("accuracy", "balanced")
 RARE = 0.15  # of an equal share: a class is rare below 7.5 % of two classes, or 1.5 % of ten
@@ -87,23 +88,20 @@ class Measures:
         """A sentence if the accuracy is below that of the most frequent class; else empty."""
         if self.correct >= self.support.max():
             return ""
-        return f"below the most frequent class alone ({self.majority_share:.1%})"
+        return f"below the most frequent class alone ({plain_percent(self.majority_share, LOWER)})"
 
     def __str__(self) -> str:
         lines = [f"{'class':>5} {'targets':>9} {'recall':>9} {'precision':>10} {'false positives':>16}"]
         for k in np.flatnonzero(self.support):
-            recall = _percent(self.recall[k])
-            precision = _percent(self.precision[k])
-            false_positives = _percent(self.false_positive_rate[k])
+            recall = plain_percent(self.recall[k], LOWER)
+            precision = plain_percent(self.precision[k], LOWER)
+            false_positives = plain_percent(self.false_positive_rate[k], UPPER)
             lines.append(f"{k:>5} {self.support[k]:>9,} {recall:>9} {precision:>10} {false_positives:>16}")
-        lines.append(f"balanced accuracy {self.balanced_accuracy:.1%}, accuracy {self.accuracy:.1%}")
+        balanced = plain_percent(self.balanced_accuracy, LOWER)
+        lines.append(f"balanced accuracy {balanced}, accuracy {plain_percent(self.accuracy, LOWER)}")
         if self.warning:
             lines[-1] += f": {self.warning}"
         return "\n".join(lines)
-
-
-def _percent(share: float) -> str:
-    return "–" if np.isnan(share) else f"{share:.1%}"
 
 
 def _share(part: IntArray, whole: IntArray) -> FloatArray:

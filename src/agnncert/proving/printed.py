@@ -8,6 +8,7 @@ from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.notebook import framed, paragraph, table
 from agnncert.proving.measures import rare_class
+from agnncert.proving.words import LOWER, plain_percent
 from agnncert.storage import visible
 
 if TYPE_CHECKING:
@@ -50,14 +51,16 @@ def _accuracy(certificate: "Certificate") -> list[tuple[str, str]]:
         which = f"the {num_labelled:,} targets whose class is known"
     clean = certificate.measures(at=-1)
     warning = f"; {clean.warning}" if clean.warning else ""
-    accuracy = f"{clean.accuracy:.1%} of {which}, by the true classes in the certificate{warning}"
+    accuracy = f"{plain_percent(clean.accuracy, LOWER)} of {which}, by the true classes in the certificate{warning}"
     rare = rare_class(clean.support)
     if rare is None:
         return [("accuracy", accuracy)]
     certified = certificate.measures(at=1)
     share = clean.support[rare] / num_labelled
-    recall = f"recall {clean.recall[rare]:.1%}, certified at size 1 {certified.recall[rare]:.1%}"
-    return [("accuracy", accuracy), ("rarest", f"{certificate.class_word(rare)}, {share:.1%} of them: {recall}")]
+    lower_bound = plain_percent(certified.recall[rare], LOWER)
+    recall = f"recall {plain_percent(clean.recall[rare], LOWER)}, certified at size 1 {lower_bound}"
+    name = certificate.class_word(rare)
+    return [("accuracy", accuracy), ("rarest", f"{name}, {plain_percent(share)} of them: {recall}")]
 
 
 def _radii(certificate: "Certificate") -> list[tuple[str, str]]:

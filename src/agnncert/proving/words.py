@@ -153,7 +153,8 @@ def whole(number: float) -> str:
     return f"{int(number):,}"
 
 
-# Bounds are rounded to the safe side: lower bounds down, upper bounds up.
+# What is good to have (accuracy, recall, precision) is rounded down everywhere, what is bad (false alarms) up. So bounds
+# stay true, and one number is never written in two ways, as a bound here and as a measurement there.
 LOWER = -1
 UPPER = 1
 
@@ -180,6 +181,11 @@ def percent(share: float, bound: int = 0) -> str:
     else:
         tenths = math.floor(1000 * share + 0.5 + 1e-9)
     return f"{tenths / 10:.1f}\u00a0%"
+
+
+def plain_percent(share: float, bound: int = 0) -> str:
+    """Returns the same without a space before the sign, for text that is printed in Python."""
+    return percent(share, bound).replace("\u00a0", "")
 
 
 EDGES = StepWords(

@@ -156,12 +156,12 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
     add_curve("certified", summary.certified)
     add_curve("added or deleted only", summary.certified_structure)
     add_curve(text.added_words(summary).partition(",")[0], summary.certified_additions)
-    add_points("under attack", attacked)
-    add_points(SIZE_ONLY_WORD, dict(_size_only(summary)))
+    add_points("under attack", attacked, LOWER)
+    add_points(SIZE_ONLY_WORD, dict(_size_only(summary)), LOWER)
     for name, is_bound, shares in summary.possible:
         add_points(name, shares, UPPER if is_bound else 0)
     for _, name, value in summary.references:
-        add(name, [percent(value)] * len(sizes))
+        add(name, [percent(value, LOWER)] * len(sizes))
     rows = [[whole(size), *cells] for size, *cells in zip(sizes, *columns, strict=True)]
     return {"names": names, "rows": rows}
 
@@ -195,7 +195,7 @@ def budget_table(summary: Summary) -> dict[str, Any]:
 
     It is empty if there is an explorer, or no target.
     """
-    if summary.votes is not None or not summary.num_judged:
+    if summary.has_explorer or not summary.num_judged:
         return {}
     task = summary.certificate.claim.task
     rows = []

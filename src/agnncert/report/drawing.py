@@ -1,8 +1,10 @@
 """Draws curves over sizes. A figure is a list of panels, and each panel is legible without colours."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,6 +107,7 @@ def draw_panels(
     columns: int = 2,
     width: float = 3.5,
     label: Callable[[Any, Panel], None] | None = None,
+    title: str = "",
 ) -> Path:
     """Draws panels row by row as one file, and returns its path.
 
@@ -112,11 +115,12 @@ def draw_panels(
         panels: What to draw.
         path: The file, ``.svg``, ``.pdf`` or ``.png``; its folder is created if it is missing.
         x_label: What the size counts.
-        about: A description for screen readers, stored in SVG files.
+        about: A description for screen readers, stored in SVG files. Defaults to the ends of all curves, in words.
         y_label: Title of the vertical axis.
         columns: Panels in a row.
         width: Width of a panel, in inches.
         label: Writes the names of curves and levels into a panel. By default a legend below names them.
+        title: What the picture is called, for screen readers. Defaults to what the axes show.
 
     Raises:
         MissingPackage: matplotlib is not installed.
@@ -145,10 +149,42 @@ def draw_panels(
             handles = [Line2D([], [], **look) for look in named.values()]
             figure.legend(handles, list(named), loc="outside lower center", ncols=2)
         path.parent.mkdir(parents=True, exist_ok=True)
-        svg = {"Date": None, "Creator": None, "Title": path.stem, "Description": about or None}
-        metadata = {".svg": svg, ".pdf": {"CreationDate": None}}  # no date: the same numbers give the same file
+        metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # the same numbers give the same file
         figure.savefig(path, metadata=metadata.get(path.suffix))
+    if path.suffix == ".svg":
+        spoken = about or " ".join(_spoken(panel) for panel in panels)
+        named = described(path.read_text(encoding="utf-8"), title or f"{y_label} over {x_label}", spoken)
+        path.write_text(named, encoding="utf-8")
     return path
+
+
+def described(svg: str, title: str, about: str) -> str:
+    """Returns an SVG text with role, title and description in its first element, and without matplotlib's metadata.
+
+    Example:
+        >>> described('<svg width="9">…</svg>', "recall", "It falls.")
+        '<svg role="img" width="9"><title>recall</title><desc>It falls.</desc>…</svg>'
+    """
+    words = f"<title>{escape(title)}</title><desc>{escape(about)}</desc>"
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)
+    return re.sub(r"<svg ([^>]*)>", lambda first: f'<svg role="img" {first[1]}>{words}', svg, count=1)
+
+
+def _spoken(panel: Panel) -> str:
+    """Returns the ends of all curves and the levels of a panel, in words."""
+    parts = []
+    for curve in panel.curves:
+        first, last = (f"{100 * mean:.1f} % at {size:g}" for mean, size in _ends(curve))
+        parts.append(f"{curve.label}: {first}, {last}")
+    parts += [f"{level.label}: {100 * level.value:.1f} %" for level in panel.levels]
+    prefix = f"{panel.title}. " if panel.title else ""
+    return f"{prefix}{'; '.join(parts)}."
+
+
+def _ends(curve: Curve) -> list[tuple[float, float]]:
+    """Returns mean and size at both ends of a curve."""
+    return [(curve.mean[place], curve.sizes[place]) for place in (0, -1)]
 
 
 def _draw(axes: Any, panel: Panel) -> None:

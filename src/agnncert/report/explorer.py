@@ -6,6 +6,7 @@ import numpy as np
 
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import VoteRecord
+from agnncert.proving.evidence import PageRules
 from agnncert.proving.theorems import count_votes
 from agnncert.proving.vote_words import division_words, target_words
 from agnncert.report.packing import Array, pack
@@ -86,6 +87,19 @@ def explorer_meta(summary: Summary, record: VoteRecord) -> dict[str, Any]:
     }
 
 
+def rules_meta(summary: Summary, rules: PageRules) -> dict[str, Any]:
+    """Returns the same for rules that are not about votes of subgraphs."""
+    task = summary.certificate.claim.task
+    presets = [_preset(name, list(unlimited), **budget) for name, budget, unlimited in rules.presets]
+    return {
+        "theorem": rules.name,
+        "parameters": dict(rules.parameters),
+        "slider_max": _slider_max(summary),
+        "presets": [_preset("No attack"), *presets],
+        "withstood": _named_rows(_single_rows(task)),
+    }
+
+
 def _slider_max(summary: Summary) -> dict[str, int]:
     """Returns the largest values of sliders: a little more than what charts show. More can be typed."""
     top = max(10, int(1.1 * min(summary.largest_radius, summary.shown_size)) + 1)
@@ -132,17 +146,27 @@ def _all_but_additions(record: VoteRecord) -> list[str]:
 def _withstood(record: VoteRecord) -> list[dict[str, Any]]:
     """Returns rows of the table of one target: how much of one field of the budget it is certified against."""
     facts = THEOREMS[record.theorem]
+    rows = _single_rows(facts.task)
+    if facts.by_neighbours:
+        rows.append(("New neighbours, and everything else without limit", "add_edges", _all_but_additions(record)))
+    return _named_rows(rows)
+
+
+def _single_rows(task: str) -> list[tuple[str, str, list[str]]]:
+    """Returns one row for each kind of change: its name, its field, and the fields without a limit."""
     rows: list[tuple[str, str, list[str]]] = [
         ("Edges added", "add_edges", []),
         ("Edges deleted", "delete_edges", []),
         ("Nodes injected, with any number of edges", "inject_nodes", ["edges_per_injected"]),
         ("Nodes deleted", "delete_nodes", []),
-        (FEATURES[facts.task], "change_features", []),
+        (FEATURES[task], "change_features", []),
     ]
-    if facts.task == "node":
+    if task == "node":
         rows.append(("Its own features change", "target_features", []))
-    if facts.by_neighbours:
-        rows.append(("New neighbours, and everything else without limit", "add_edges", _all_but_additions(record)))
+    return rows
+
+
+def _named_rows(rows: list[tuple[str, str, list[str]]]) -> list[dict[str, Any]]:
     return [{"name": name, "field": field, "unlimited": unlimited} for name, field, unlimited in rows]
 
 

@@ -27,7 +27,7 @@ from agnncert.report.charts import (
     degree_table,
     unit_table,
 )
-from agnncert.report.explorer import controls, count_arrays, explorer_meta, num_detailed, vote_arrays
+from agnncert.report.explorer import controls, count_arrays, explorer_meta, num_detailed, rules_meta, vote_arrays
 from agnncert.report.html import HERE, fill_page, json_for_html, own_scripts
 from agnncert.report.packing import Array, pack
 from agnncert.report.summary import ReportContext, Summary, summarise
@@ -46,7 +46,7 @@ _SENTENCES = (
     text.contradictions,
     text.facts,
 )
-_SCRIPTS = ("base", "rules", "per_neighbour", "charts", "explorer", "table", "detail", "address", "page")
+_SCRIPTS = ("base", "rules", "per_neighbour", "stacked", "charts", "explorer", "table", "detail", "address", "page")
 logger = logging.getLogger(__name__)
 
 
@@ -98,7 +98,7 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "confidence": f"{1 - (claim.alpha or 0):g}",
         "words": summary.words,
         "things": summary.targets,
-        "has_explorer": summary.votes is not None,
+        "has_explorer": summary.has_explorer,
         "budgets": budget_table(summary),
         "has_truth": summary.truth is not None,
         "has_added": summary.added is not None,
@@ -126,6 +126,8 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
     claim = summary.certificate.claim
     record = summary.votes
     arrays = target_arrays(summary) | count_arrays(summary)
+    if summary.page_rules is not None:
+        arrays |= summary.page_rules.arrays
     detailed = 0
     if record is not None:
         detailed = num_detailed(record)
@@ -171,6 +173,8 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
     }
     if record is not None:
         meta |= explorer_meta(summary, record)
+    elif summary.page_rules is not None:
+        meta |= rules_meta(summary, summary.page_rules)
     return meta, base64.b64encode(packed).decode("ascii")
 
 

@@ -17,6 +17,7 @@ from agnncert.controls.api import controls_of_evidence, positive_class
 from agnncert.controls.table import ComparedControls, Control, compare_with
 from agnncert.errors import SettingsError
 from agnncert.explanation import VoteExplanation
+from agnncert.proving.evidence import PageRules
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.proving.words import Subject, Words
 from agnncert.report.domain import check_words, in_domain
@@ -279,6 +280,16 @@ class Summary:
     def votes(self) -> VoteRecord | None:
         """The votes one by one, if the evidence has them: what the explorer of the page counts."""
         return self.certificate.evidence.single_votes()
+
+    @cached_property
+    def page_rules(self) -> PageRules | None:
+        """What the page needs to answer budgets by itself where votes are not of subgraphs; None if it cannot."""
+        return self.certificate.evidence.page_rules()
+
+    @property
+    def has_explorer(self) -> bool:
+        """Whether the page answers budgets of its reader."""
+        return self.votes is not None or self.page_rules is not None
 
     @property
     def targets(self) -> str:

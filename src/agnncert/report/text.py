@@ -113,6 +113,8 @@ def _headline(summary: Summary) -> str:
         whom = f"{whole(summary.support[summary.rare])} {summary.targets} of {_quoted(summary, summary.rare)}"
     if share == 0:
         return f"None of {whom} is proved to {stay} when an attacker {done}"
+    if share == 1:
+        return f"All {whom} {stay} when an attacker {done}"
     return f"At least {percent(share, LOWER)} of {whom} {stay} when an attacker {done}"
 
 
@@ -175,8 +177,8 @@ def _about_rare_class(summary: Summary, k: int, certified: Measures) -> list[str
     num_others = whole(certified.num_targets - certified.support[k])
     lines = [
         f"Of the {num_others} others at most {percent(certified.false_positive_rate[k], UPPER)} can be taken for "
-        f"{name} under that attack. Without an attack {percent(clean.recall[k])} are detected and "
-        f"{percent(clean.false_positive_rate[k])} of the others are taken for {name}."
+        f"{name} under that attack. Without an attack {percent(clean.recall[k], LOWER)} are detected and "
+        f"{percent(clean.false_positive_rate[k], UPPER)} of the others are taken for {name}."
     ]
     beside_at_their_own_points = {} if summary.compared is not None else summary.by_class
     for key, shares in beside_at_their_own_points.items():
@@ -184,13 +186,14 @@ def _about_rare_class(summary: Summary, k: int, certified: Measures) -> list[str
         proof = "nothing is proved about it" if key == "undefended" else "needs no proof"
         recall, false_positives = shares[k]
         lines.append(
-            f"{model} ({proof}): {percent(recall)} detected, {percent(false_positives)} of the others taken for {name}."
+            f"{model} ({proof}): {percent(recall, LOWER)} detected, {percent(false_positives, UPPER)} of the others "
+            f"taken for {name}."
         )
     more = ", which needs no proof and is more than is certified" if certified.warning else ""
     lines.append(
         f"Accuracy says little here: {percent(certified.accuracy, LOWER)} is certified at that size, "
-        f"{percent(clean.accuracy)} holds without an attack, and the most frequent class alone has "
-        f"{percent(certified.majority_share)}{more}."
+        f"{percent(clean.accuracy, LOWER)} holds without an attack, and the most frequent class alone has "
+        f"{percent(certified.majority_share, LOWER)}{more}."
     )
     return lines
 
@@ -226,7 +229,7 @@ def _at_sizes(shares: Sequence[str], sizes: Sequence[int]) -> str:
 
 def _comparison(summary: Summary, certified: float) -> str:
     """Returns the accuracy without an attack beside that of other models, on the same targets."""
-    right = percent(float(summary.counted.sum() / summary.num_judged))
+    right = percent(float(summary.counted.sum() / summary.num_judged), LOWER)
     parts = [f"Without an attack the {summary.words.decides} is right for {right} of the {summary.targets}"]
     accuracies = {key: accuracy for key, _, accuracy in summary.references}
     for key, words in _BESIDE.items():
@@ -234,10 +237,10 @@ def _comparison(summary: Summary, certified: float) -> str:
             continue
         is_more = words.endswith("proof") and accuracies[key] > certified
         more = " and is more than is certified" if is_more else ""
-        parts.append(words.format(percent(accuracies[key])) + more)
+        parts.append(words.format(percent(accuracies[key], LOWER)) + more)
     if summary.context.size_only:
         _, by_size = min(summary.context.size_only)
-        parts.append(f"the number of nodes or edges alone for {percent(by_size)}")
+        parts.append(f"the number of nodes or edges alone for {percent(by_size, LOWER)}")
     return "; ".join(parts) + "."
 
 
@@ -284,7 +287,7 @@ def class_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
         *_rows_of_classes(summary, measures),
         _Row("balanced accuracy", [each.balanced_accuracy for each in measures], LOWER),
         _Row("accuracy", [each.accuracy for each in measures], LOWER),
-        _Row(alone, [measures[0].majority_share] * len(measures), 0),
+        _Row(alone, [measures[0].majority_share] * len(measures), LOWER),
     ]
     cells = []
     for row in rows:
@@ -349,33 +352,65 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     if not summary.num_targets:
         return []
     certificate = summary.certificate
+    figures = _figures_of_all(summary) if summary.rare is None else _figures_of_class(summary, summary.rare)
+    if certificate.claim.alpha is not None:
+        figures.append((f"{certificate.claim.alpha:g}", "probability of error, at most"))
+    return [{"value": value, "meaning": summary.in_domain(meaning)} for value, meaning in figures]
+
+
+def _figures_of_all(summary: Summary) -> list[tuple[str, str]]:
+    """Returns the share at the size of the headline, and what half of the targets withstand."""
     withstand = "are certified against this or more"
     figures = [
         (percent(summary.certified.at(headline_size(summary)), LOWER), _at_headline(summary)),
-        (amount(_median(certificate.radius)), f"median radius: half of the {summary.targets} {withstand}"),
+        (amount(_median(summary.certificate.radius)), f"median radius: half of the {summary.targets} {withstand}"),
     ]
     if summary.structure is not None:
         figures.append((amount(_median(summary.structure)), f"median radius, counting {STRUCTURE_WORDS}"))
     elif summary.added is not None:
         figures.append((amount(_median(summary.added)), f"{added_words(summary)}: half {withstand}"))
-    if certificate.claim.alpha is not None:
-        figures.append((f"{certificate.claim.alpha:g}", "probability of error, at most"))
-    return [{"value": value, "meaning": meaning} for value, meaning in figures]
+    return figures
+
+
+def _figures_of_class(summary: Summary, k: int) -> list[tuple[str, str]]:
+    """Returns what the headline says about the rarest class, its price in false alarms, and what half of it withstand.
+
+    An accuracy would be mostly about the other classes, and so larger than what matters, or smaller.
+    """
+    size = headline_size(summary)
+    measures = summary.measures(size)
+    name = class_word(summary, k)
+    step = summary.words.step.one if size == 1 else summary.words.step.many
+    under = f"at {whole(size)} {step}{_typical_degree(summary)}"
+    detected = summary.counted & (summary.truth == k)
+    figures = [
+        (percent(summary.recalls[k].at(size), LOWER), f"of {name} stay detected, at least, {under}"),
+        (percent(measures.false_positive_rate[k], UPPER), f"of the others can be taken for {name}, at most, there"),
+    ]
+    if detected.any():
+        middle = amount(_median(summary.certificate.radius[detected]))
+        figures.append((middle, f"median radius of the {whole(detected.sum())} detected {summary.targets}"))
+    return figures
 
 
 def _at_headline(summary: Summary) -> str:
     """Returns what the share at the size of the headline is, beside what a target has, and whether it is low."""
     size = headline_size(summary)
     step = summary.words.step.one if size == 1 else summary.words.step.many
-    meaning = f"{share_word(summary)} at {whole(size)} {step}"
-    if summary.degree is not None:
-        edges = int(np.median(summary.degree))
-        plural = "" if edges == 1 else "s"
-        meaning += f" (a typical {summary.certificate.claim.task} has {whole(edges)} edge{plural})"
+    meaning = f"{share_word(summary)} at {whole(size)} {step}{_typical_degree(summary)}"
     warning = "" if summary.truth is None else summary.measures(size).warning
     if warning:
         meaning += "; " + warning.replace("%", "\N{NO-BREAK SPACE}%")
     return meaning
+
+
+def _typical_degree(summary: Summary) -> str:
+    """Returns how many edges a typical target has, in brackets; empty if that is not known."""
+    if summary.degree is None:
+        return ""
+    edges = int(np.median(summary.degree))
+    plural = "" if edges == 1 else "s"
+    return f" (a typical {summary.certificate.claim.task} has {whole(edges)} edge{plural})"
 
 
 def _median(values: IntArray | FloatArray) -> float:
@@ -415,7 +450,8 @@ def contradictions(summary: Summary) -> list[str]:
         certified = summary.certified.at(size)
         if left < certified - 1e-9:
             sentences.append(
-                f"At size {size:g} the attack left {percent(left)}, but {percent(certified)} is certified there."
+                f"At size {size:g} the attack left {percent(left, LOWER)}, but {percent(certified, LOWER)} is certified "
+                "there."
             )
     return sentences
 

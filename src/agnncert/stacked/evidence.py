@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.proving.evidence import Evidence
+from agnncert.proving.evidence import Evidence, PageRules
 from agnncert.proving.prices import pay
 from agnncert.proving.theorems import Amounts, largest_amount, most_affordable
 from agnncert.proving.words import Subject, Words
@@ -38,6 +38,9 @@ MOST_STATED = 9_999  # largest radius that is stated; answers about budgets can 
 MOST_NODES = 64  # nodes whose price is found exactly where votes have two levels
 ONE = 2**16  # parts of one, in which factors of odds are counted
 LARGEST_ODDS = 2**29  # the largest factor of odds that is not taken for infinite
+LARGEST_IN_PAGE = 2**53  # a browser counts exactly up to here
+MOST_IN_PAGE = 1_000_000  # listed votes in a page
+MOST_FACTORS = 4_096
 BLOCK = 2**20  # listed votes times classes that are looked at together
 
 
@@ -524,6 +527,48 @@ class StackedEvidence(StackedRecord, Evidence):
             return self.prior
         return np.asarray(self.prior * self.pseudo + self.gate * np.array(self.pseudo_votes))
 
+    def page_rules(self) -> PageRules | None:
+        """Returns the scores and votes, with which a page counts again.
+
+        It is None if a number would be too large for the arithmetic of a browser, or the votes too many for a page.
+        """
+        factors = _odds_by_nodes(self.second)
+        largest_gate = int(self.gate.max(initial=0)) + self.slack
+        most_votes = STEPS * (int(self.degree.max(initial=0)) + 2 * self.slack) + max(self.pseudo_votes, default=0)
+        if factors is None or 4 * largest_gate * most_votes > LARGEST_IN_PAGE or len(self.which) > MOST_IN_PAGE:
+            return None
+        presets: list[tuple[str, dict[str, int], tuple[str, ...]]] = [
+            ("Three new edges", {"add_edges": 3}, ()),
+            ("Three fake accounts, any edges", {"inject_nodes": 3}, ("edges_per_injected",)),
+            ("Three edges deleted", {"delete_edges": 3}, ()),
+        ]
+        if self.by_edge:
+            presets.append(("Three edges with other values", {"change_edges": 3}, ()))
+        return PageRules(
+            "stacked",
+            {
+                "prior": self.prior.ravel(),
+                "gate": self.gate.ravel(),
+                "num_votes": self.degree,
+                "which": self.which,
+                "table": self.table.ravel(),
+                "targets_per_node": self.targets_per_node,
+            },
+            {
+                "steps": STEPS,
+                "slack": self.slack,
+                "gated": self.gated,
+                "by_edge": self.by_edge,
+                "pseudo": self.pseudo,
+                "pseudo_votes": list(self.pseudo_votes),
+                "second": self.second,
+                "factors": factors,
+                "uses_votes": self.uses_votes,
+                "most_new": MOST_NEW,
+            },
+            tuple(presets),
+        )
+
     def words(self, subject: Subject) -> Words:
         """Returns the words for stacked votes, and for a model that does not use them."""
         return stacked_words(self, subject)
@@ -691,6 +736,19 @@ class StackedEvidence(StackedRecord, Evidence):
         for first, last in pairwise(cuts):
             blocks.append((slice(first, last), Leads(self.part(np.arange(first, last)))))
         return blocks
+
+
+def _odds_by_nodes(second: int) -> list[int] | None:
+    """Returns the factor of odds for each number of nodes, up to the last one that matters; None if they are many."""
+    if not second:
+        return []
+    factors: list[int] = []
+    for nodes in range(MOST_FACTORS):
+        factor = grown_odds(second, nodes)
+        if factor is None:
+            return factors
+        factors.append(factor)
+    return None
 
 
 def _radius_second(leads: Leads, nodes_per_change: int) -> IntArray:

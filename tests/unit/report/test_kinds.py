@@ -76,7 +76,7 @@ def test_a_size_goes_into_a_unit_that_has_brackets() -> None:
     assert deed(summarise(toy_certificate(), None)).times(7) == f"reaches size 7 ({TOY_UNIT})"
 
 
-@pytest.mark.parametrize("make", [toy_certificate, lambda: stacked("stacked-sum")])
+@pytest.mark.parametrize("make", [toy_certificate, lambda: sampled_certificate(np.random.default_rng(0), 30)])
 def test_budgets_without_an_explorer_are_those_of_the_library(make) -> None:
     certificate = make()
     truth = np.where(np.arange(certificate.num_targets) % 4, certificate.label, -1)

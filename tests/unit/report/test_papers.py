@@ -3,12 +3,14 @@
 import csv
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from agnncert.report.figures import save_figures, save_tables
 from agnncert.report.summary import AT_MOST, ReportContext
+from tests.support.paths import PROJECT
 from tests.support.synthetic import made_up_certificate, sampled_certificate
 
 
@@ -31,6 +33,22 @@ def test_figures_are_written_as_svg_and_pdf(tmp_path: Path) -> None:
     for one, other in zip(written, again, strict=True):
         assert one.read_bytes() == other.read_bytes()
         assert one.read_bytes()[:5] in (b"<?xml", b"%PDF-")
+
+
+def test_pictures_have_a_role_a_title_and_a_description_for_those_who_do_not_see_them(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    certificate, degree = made_up_certificate(np.random.default_rng(0), "edge-centric/node", 30, 20, 3)
+    names = ["<b>", "b & c", "d"]
+    context = ReportContext(truth=certificate.label, degree=degree, mlp=0.7, class_names=names)
+    pictures = [path for path in save_figures(certificate, tmp_path, context) if path.suffix == ".svg"]
+    for path in [*pictures, *(PROJECT / "docs").rglob("*.svg")]:
+        root = ElementTree.parse(path).getroot()
+        assert root.get("role") == "img", path.name
+        title, *_ = (element for element in root if element.tag.endswith("}title"))
+        assert title.text, path.name
+    spoken = [ElementTree.parse(path).getroot().findtext("{*}desc") or "" for path in pictures]
+    assert "MLP, no graph: 70.0 %" in spoken[0]
+    assert all(name in spoken[1] for name in names)
 
 
 def test_an_envelope_and_what_is_possible_are_in_figures_and_tables(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import Certificate
+from agnncert.proving.words import LOWER, UPPER, percent
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE, ReportContext, Summary, summarise
 from agnncert.report.text import (
     beside,
@@ -14,9 +15,9 @@ from agnncert.report.text import (
     deed,
     few_sizes,
     headline,
+    headline_size,
     headline_times,
     key_figures,
-    percent,
     unjudged,
 )
 from tests.support.synthetic import made_up_certificate, sampled_certificate
@@ -118,7 +119,7 @@ def test_accuracies_are_shares_of_the_targets_whose_class_is_known() -> None:
     assert summary.certified.share[0] == ((truth == full.certificate.label) & (full.certificate.radius >= 0)).sum() / 30
     assert "of 30 decisions have the stated true class and keep it" in headline(summary)
     assert unjudged(summary).startswith("The class of 10 of 40 nodes is not known")
-    assert "Without an attack the vote is right for 66.7\u00a0% of the nodes" in beside(summary)[0]
+    assert "Without an attack the vote is right for 66.6\u00a0% of the nodes" in beside(summary)[0]
     assert unjudged(full) == ""
 
 
@@ -138,6 +139,52 @@ def test_votes_that_are_handed_over_are_counted(shaky, told) -> None:
     sentence = summarise(Certificate(certificate.claim, evidence, certificate.target), None).words.conceded
     assert told in sentence
     assert bool(sentence) == bool(shaky)
+
+
+def test_the_largest_figure_is_the_number_of_the_headline() -> None:
+    summary = rare_summary()
+    first, alarms, middle = key_figures(summary)
+    assert f"At least {first['value']} of 10" in headline(summary)
+    measures = summary.measures(headline_size(summary))
+    assert alarms["value"] == percent(measures.false_positive_rate[1], UPPER)
+    assert percent(measures.accuracy, LOWER) not in [figure["value"] for figure in (first, alarms, middle)]
+    detected = summary.counted & (summary.truth == 1)
+    assert middle["value"] == str(int(np.quantile(summary.certificate.radius[detected], 0.5, method="lower")))
+    all_of_them = summary_of("edge-centric/node", 60)
+    assert key_figures(all_of_them)[0]["value"] in headline(all_of_them)
+
+
+def test_one_number_is_written_in_one_way() -> None:
+    """Two thirds are a measurement without an attack and a bound under one: 66.6 % in both places, never 66.7 %."""
+    summary = rare_summary()
+    truth = summary.certificate.label.copy()
+    truth[::3] = 1 - truth[::3]
+    truth[198:] = -1
+    summary = summarise(summary.certificate, ReportContext(truth=truth))
+    clean = float((truth == summary.certificate.label)[:198].mean())
+    words = " ".join([headline(summary), *beside(summary), *sum(class_table(summary)[1], [])])
+    assert percent(clean, LOWER) != percent(clean), "these targets would not tell"
+    assert percent(clean, LOWER) in words
+    assert percent(clean) not in words
+    for row in class_table(summary)[1]:
+        shares = {}
+        for share, cell in zip(_values_of(summary, row[0]), row[1:], strict=False):
+            assert shares.setdefault(share, cell.rstrip("*")) == cell.rstrip("*")
+
+
+def _values_of(summary: Summary, name: str) -> list[float]:
+    if name != "accuracy":
+        return []
+    return [summary.measures(size).accuracy for size in (-1, *few_sizes(summary))]
+
+
+def test_all_of_a_class_is_called_all() -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 200, 60, 2)
+    few = np.flatnonzero(certificate.radius == certificate.radius.max())  # they fall together
+    truth = np.full(200, -1)
+    truth[few] = certificate.label[few]
+    said = headline(summarise(certificate, ReportContext(truth=truth)))
+    assert said.startswith(f"All {len(few)} decisions have the stated true class and keep it")
 
 
 def rare_summary(**context: object) -> Summary:

@@ -41,8 +41,8 @@ function make(tag, attributes = {}, ...children) {
 
 const WHOLE = new Intl.NumberFormat("en");
 function whole(value) { return value === Infinity ? "any number" : WHOLE.format(value); }
-function percent(share) { return Number.isNaN(share) ? "–" : `${(100 * share).toFixed(1)}\u00a0%`; }
-function atLeast(share) { return percent(Math.floor(1000 * share + 1e-9) / 1000); } // what is certified is never rounded up
+// As percent(share, LOWER) in proving/words.py, with the same arithmetic: what is good is rounded down everywhere.
+function atLeast(share) { return Number.isNaN(share) ? "–" : `${(Math.floor(1000 * share + 1e-9) / 10).toFixed(1)}\u00a0%`; }
 function plural(count, one, many) { return `${whole(count)} ${count === 1 ? one : many ?? `${one}s`}`; }
 
 // "Page 2 of 40", with buttons; go(page) draws another one.

@@ -65,10 +65,10 @@ function drawAccuracy(chart, width) {
   const margin = { top: 24, bottom: 44, left: 46, right: wide ? 206 : 14 };
   const last = chart.max_size;
   const yAt = (share) => margin.top + (1 - share) * (height - margin.top - margin.bottom);
-  const labels = chart.references.map((r) => ({ key: r.key, text: `${r.name} ${percent(r.value)}`, y: yAt(r.value) }));
+  const labels = chart.references.map((r) => ({ key: r.key, text: `${r.name} ${atLeast(r.value)}`, y: yAt(r.value) }));
   if (chart.attacked.length) {
     const end = chart.attacked.at(-1);
-    labels.push({ key: "attacked", text: `attacked ${percent(end.y)}`, y: yAt(end.y) });
+    labels.push({ key: "attacked", text: `attacked ${atLeast(end.y)}`, y: yAt(end.y) });
   }
   const placed = spreadLabels(labels, margin.top, height - margin.bottom);
   const marks = [
@@ -125,7 +125,8 @@ function curveLabel(chart, yAt, lines) {
 function legendSwatch(key, look = SERIES[key]) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 35 14");
-  svg.setAttribute("aria-hidden", "true");
+  svg.setAttribute("aria-hidden", "true"); // the words beside it say what it is
+  svg.setAttribute("role", "presentation");
   const line = document.createElementNS(SVG, "line");
   for (const [k, v] of Object.entries({ x1: 0, x2: 35, y1: 7, y2: 7, "stroke-width": look.width })) line.setAttribute(k, v);
   if (look.dash) line.setAttribute("stroke-dasharray", look.dash);
@@ -147,8 +148,8 @@ function drawLegend(list, chart, wide) {
   if (chart.neighbours.length) items.push({ key: "neighbours", text: chart.neighbours_word });
   if (chart.size_only.length) items.push({ key: "size", text: chart.size_only_word });
   for (const { key, name } of chart.possible) items.push({ key, text: name });
-  if (chart.attacked.length && !wide) items.push({ key: "attacked", text: `accuracy under attack (${percent(chart.attacked.at(-1).y)} at ${chart.attacked.at(-1).x})` });
-  for (const r of wide ? [] : chart.references) items.push({ key: r.key, text: `${r.name} ${percent(r.value)}` });
+  if (chart.attacked.length && !wide) items.push({ key: "attacked", text: `accuracy under attack (${atLeast(chart.attacked.at(-1).y)} at ${chart.attacked.at(-1).x})` });
+  for (const r of wide ? [] : chart.references) items.push({ key: r.key, text: `${r.name} ${atLeast(r.value)}` });
   list.replaceChildren(...items.map((item) => make("li", {}, legendSwatch(item.key), item.text)));
   list.hidden = items.length < 2;
 }

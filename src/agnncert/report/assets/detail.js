@@ -27,7 +27,7 @@ function voteName(report, k) { return k === ABSTAIN ? "abstains" : report.classN
 // take away from the class that empty groups would vote for. Only the sum is known if the single votes are not in the page.
 function sourcesOf(report, v, k, listedVotes) {
   const { meta } = report;
-  if (!meta.theorem) return [];
+  if (!meta.has_votes) return [];
   const given = givenTo(report, v, k);
   const taken = meta.per_neighbour && k === meta.voting_rule.absent;
   const rest = report.counts(v)[k] - given;

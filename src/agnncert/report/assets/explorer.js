@@ -89,15 +89,17 @@ function startExplorer(report) {
     const accuracy = (meta.has_truth ? right : kept) / meta.num_judged;
     const broken = rules.brokenAtMost(budget);
     const why = rules.whyNothing(budget);
-    byId("answer-accuracy").textContent = atLeast(accuracy);
-    byId("answer-meaning").textContent = meta.has_truth
-      ? `of the targets${meta.num_judged < n ? " with a known class" : ""} are classified correctly and provably stay so.` : "of the targets provably keep their label.";
+    // The large figure is about what the headline is about: the rarest class if it is rare, else all targets.
+    const detected = meta.rare === null ? "" : `of ${plural(meta.num_rare, "target")} of class ${meta.class_names?.[meta.rare] ?? meta.rare} stay detected.`;
+    byId("answer-accuracy").textContent = atLeast(detected ? rare / meta.num_rare : accuracy);
+    byId("answer-meaning").textContent = detected || (meta.has_truth
+      ? `of the targets${meta.num_judged < n ? " with a known class" : ""} are classified correctly and provably stay so.` : "of the targets provably keep their label.");
     byId("answer-count").textContent = meta.has_truth
       ? `${whole(kept)} of ${plural(n, "target")} keep their label, ${whole(right)} of them the correct one.`
       : `${whole(kept)} of ${plural(n, "target")} keep their label.`;
-    const detected = meta.rare === null ? "" : `Of ${plural(meta.num_rare, "target")} of class ${meta.class_names?.[meta.rare] ?? meta.rare}, ${atLeast(rare / meta.num_rare)} stay detected. `;
-    const low = meta.majority !== null && accuracy < meta.majority ? `The most frequent class alone is right for ${percent(meta.majority)}, which is more.` : "";
-    byId("answer-classes").textContent = detected + low;
+    const all = detected ? `Of all targets ${atLeast(accuracy)} are classified correctly and provably stay so. ` : "";
+    const low = meta.majority !== null && accuracy < meta.majority ? `The most frequent class alone is right for ${atLeast(meta.majority)}, which is more.` : "";
+    byId("answer-classes").textContent = all + low;
     byId("answer-collective").hidden = meta.task !== "node";
     byId("answer-collective").textContent = broken === 0
       ? "One attacked graph, all targets together: no label can change."
@@ -110,7 +112,7 @@ function startExplorer(report) {
     Object.assign(byId("answer").dataset, { kept, right, broken });
     clearTimeout(speaking); // a screen reader hears the result, not every step of the slider
     speaking = setTimeout(() => {
-      byId("announce").textContent = `${atLeast(accuracy)} certified; ${byId("answer-count").textContent} ${why ?? ""}`;
+      byId("announce").textContent = `${byId("answer-accuracy").textContent} ${byId("answer-meaning").textContent} ${byId("answer-count").textContent} ${why ?? ""}`;
     }, 500);
   }
 

@@ -180,6 +180,7 @@ function judgeByReach(report, tally) {
 
 function makeRules(report) {
   const { meta, arrays } = report;
+  if (meta.theorem === "stacked") return makeStackedRules(report);
   const n = meta.num_targets;
   const judge = (meta.per_neighbour ? judgeByTouches : judgeByReach)(report, tallyOf(report));
 

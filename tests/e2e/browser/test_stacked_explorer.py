@@ -1,0 +1,117 @@
+"""Sliders for stacked votes in a real browser: they say what prover and verifier say, to the last vote."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.report import page as build
+from agnncert.report.html import own_scripts
+from agnncert.report.summary import summarise
+from agnncert.stacked.record import MOST_NEW
+from agnncert.verifier import recount_stacked
+from tests.e2e.browser.test_explorer import ASK_MANY, as_json, said_by_evidence
+from tests.support.pages import enter_many, random_budget, report, said_by_library, shown, some_truth
+from tests.support.stacked_records import KINDS, random_stacked, stacked_certificate
+
+pytestmark = pytest.mark.browser
+SCRIPTS = ("base", "rules", "per_neighbour", "stacked", "explorer")
+LARGE = (MOST_NEW - 1, MOST_NEW, MOST_NEW + 1, 10**6)  # around what counts as any number
+
+
+def asked_budget(rng: np.random.Generator) -> Budget:
+    budget = random_budget(rng, "node")
+    if rng.random() < 0.2:
+        budget = budget.but(**{str(rng.choice(COUNTS)): int(rng.choice(LARGE))})
+    return budget
+
+
+def test_the_scripts_of_the_page_count_what_prover_and_verifier_count(blank_page: Any) -> None:
+    rng = np.random.default_rng(0)
+    cases, expected, held = [], [], []
+    for kind in [kind for kind in KINDS for _ in range(12)]:
+        evidence = random_stacked(rng, kind, num_classes=int(rng.choice([2, 3, 4])))
+        certificate = stacked_certificate(evidence)
+        meta, data = build.page_data(summarise(certificate, None))
+        budgets = [asked_budget(rng) for _ in range(16)]
+        field = str(rng.choice(COUNTS))
+        cases.append({"meta": json.dumps(meta), "data": data, "budgets": [as_json(b) for b in budgets], "field": field})
+        said = [said_by_evidence(certificate, budget, field, turn) for turn, budget in enumerate(budgets)]
+        expected.append((kind, field, budgets, said))
+        tables = recount_stacked.tables_of(evidence)
+        for budget, answer in zip(budgets, said, strict=True):
+            verified = recount_stacked.holds(evidence, tables, budget)
+            assert answer["holds"] == verified.astype(int).tolist()
+            held.append(verified.mean())
+    answers = blank_page.evaluate(ASK_MANY, [_source(), cases])
+    for (kind, field, budgets, library), scripts in zip(expected, answers, strict=True):
+        for budget, page_says, library_says in zip(budgets, scripts, library, strict=True):
+            assert page_says == library_says, (kind, field, budget)
+    assert 0.15 < np.mean(held) < 0.85, "hardly anything held, or all: little was tested"
+
+
+def _source() -> str:
+    return "\n".join(own_scripts(*SCRIPTS))
+
+
+def test_leads_that_doubles_cannot_tell_from_zero_are_counted_exactly(blank_page: Any) -> None:
+    """Products of 2 ** 55 and more, one apart: a double has 53 bits."""
+    ask = """([source, cases]) => {
+      const { isAhead } = new Function(`${source}; return { isAhead };`)();
+      return cases.map(([prior, divisor, votes, paid, cap, ties]) => isAhead(prior, divisor, votes, paid, cap, ties));
+    }"""
+    prior, divisor, cap = 2**30 - 1, 2**26 + 1, 2**20
+    paid = prior * divisor // cap
+    rest = prior * divisor - paid * cap
+    cases = [
+        [prior, divisor, votes, paid, cap, ties] for votes in (-rest - 1, -rest, -rest + 1) for ties in (True, False)
+    ]
+    expected = [False, False, True, False, True, True]
+    assert blank_page.evaluate(ask, [_source(), cases]) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_person_at_the_sliders_gets_the_answer_of_the_library(kind: str, tmp_path: Path, open_page: Any) -> None:
+    rng = np.random.default_rng(len(kind))
+    certificate = stacked_certificate(random_stacked(rng, kind, num_targets=40))
+    truth = some_truth(certificate)
+    page = open_page(report(tmp_path, certificate, truth=truth))
+    budgets = [random_budget(rng, "node") for _ in range(40)]
+    expected = [said_by_library(certificate, truth, budget) for budget in budgets]
+    for budget, page_says, library_says in zip(budgets, enter_many(page, budgets), expected, strict=True):
+        assert page_says == library_says, budget
+    page.locator("#presets button").nth(1).click()
+    assert shown(page)["kept"] == certificate.holds_against(Budget(add_edges=3)).sum()
+    page.locator("#f-target_features").check()
+    assert "own features enter its score" in page.locator("#answer-why").inner_text()
+
+
+def test_one_target_withstands_what_the_library_says(tmp_path: Path, open_page: Any) -> None:
+    certificate = stacked_certificate(random_stacked(np.random.default_rng(3), "mean by edge"))
+    page = open_page(report(tmp_path, certificate))
+    most = certificate.max_certified("inject_nodes", edges_per_injected=math.inf)
+    for row in (0, 4, 9):
+        page.locator("#choose-id").fill(str(certificate.target[row]))
+        page.locator("#choose button").click()
+        cells = page.locator("#onetarget h4 ~ .tablebox td").all_inner_texts()
+        told = dict(zip(cells[::2], cells[1::2], strict=True))
+        amount = most[row]
+        words = "any" if amount == math.inf else "none" if amount < 0 else f"{int(amount):,}"
+        assert told["Nodes injected, with any number of edges"] == words
+
+
+def test_what_a_page_cannot_count_has_no_sliders_and_no_promise_of_them(tmp_path: Path, open_page: Any) -> None:
+    evidence = random_stacked(np.random.default_rng(0), "two levels")
+    certificate = stacked_certificate(
+        replace(evidence, second=1)
+    )  # the odds of thousands of nodes would have to be listed
+    assert certificate.evidence.page_rules() is None
+    page = open_page(report(tmp_path, certificate))
+    assert page.locator("#controls").count() == 0
+    assert page.locator("#budgets tbody tr").count() == 8
+    assert "slider" not in page.locator("body").inner_text().lower()
