@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agnncert.report.drawing import Curve, Level, Panel, draw_panels
+from agnncert.report.drawing import Curve, Level, Panel, Spoken, draw_panels
 from experiments.benchmarks import bigvul, fraud, taught
 from experiments.documentation.sources import Row, mean, paper, rows, some
 from experiments.documentation.tables import STACKED_SIZES, certified, fraud_rows
@@ -62,9 +62,8 @@ def draw(picture: Picture, folder: Path) -> Path:
         picture.panels,
         folder / f"{picture.name}.svg",
         picture.x_label,
-        picture.about,
+        Spoken(picture.title, picture.about),
         y_label=picture.y_label,
-        title=picture.title,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agnncert.datasets.catalog import dataset_info
-from agnncert.report.drawing import Curve, Level, Panel, draw_panels
+from agnncert.report.drawing import Curve, Level, Panel, Spoken, draw_panels
 from experiments.paper import defences, prose, tables, votes
 from experiments.paper.defences import compared, comparison_panels
 from experiments.paper.labels import label_beside
@@ -44,7 +44,8 @@ def draw_figures(results: Results, folder: str | Path) -> list[Figure]:
         if panels:
             about = " ".join(_spoken(panel) for panel in panels)
             size_words = "size of the attack" if name == "comparisons" else SIZE_WORDS
-            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about, label=label_beside)
+            spoken = Spoken(f"{subject}, {name}", about)
+            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, spoken, label=label_beside)
             drawn.append(Figure(name, subject, path, about))
     return drawn
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.proving.measures import rare_class
+from agnncert.proving.words import LOWER, percent
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext
 
@@ -88,12 +90,15 @@ def shown(page: Any) -> dict[str, Any]:
 def said_by_library(certificate: Any, truth: np.ndarray, budget: Budget) -> dict[str, Any]:
     """What the explorer ought to say."""
     holds = certificate.holds_against(budget)
-    right = int((holds & (truth == certificate.label)).sum())
+    kept = holds & (truth == certificate.label)
+    right = int(kept.sum())
+    rare = rare_class(np.bincount(truth[truth >= 0]))
+    share = right / len(holds) if rare is None else kept[truth == rare].mean()  # as the headline
     return {
         "kept": int(holds.sum()),
         "right": right,
         "broken": certificate.broken_at_most(budget),
-        "accuracy": f"{100 * right / len(holds):.1f}\u00a0%",
+        "accuracy": percent(share, LOWER),
         "ids": [str(one) for one in certificate.target[holds]],
     }
 

@@ -235,9 +235,11 @@ class ComparedControls:
 
 def _points(lead: Interval) -> str:
     """Returns a difference in points, with its interval."""
-    word = "more" if lead.difference >= 0 else "fewer"
     interval = f"{_signed(lead.low)} to {_signed(lead.high)}"
-    return f"{100 * abs(lead.difference):.1f} points {word} (95\u00a0% interval {interval})"
+    points = round(100 * abs(lead.difference), 1)
+    word = "more" if lead.difference > 0 else "fewer"
+    said = f"{points} points {word}" if points else "no difference"
+    return f"{said} (95\u00a0% interval {interval})"
 
 
 def _in_short(lead: Interval) -> str:

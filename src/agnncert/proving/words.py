@@ -153,8 +153,8 @@ def whole(number: float) -> str:
     return f"{int(number):,}"
 
 
-# What is good to have (accuracy, recall, precision) is rounded down everywhere, what is bad (false alarms) up. So bounds
-# stay true, and one number is never written in two ways, as a bound here and as a measurement there.
+# What is good to have (accuracy, recall, precision) is rounded down everywhere, what is bad (false alarms) up. So
+# bounds stay true, and one number is never written in two ways, as a bound here and as a measurement there.
 LOWER = -1
 UPPER = 1
 

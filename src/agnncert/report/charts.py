@@ -159,7 +159,7 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
     add_points("under attack", attacked, LOWER)
     add_points(SIZE_ONLY_WORD, dict(_size_only(summary)), LOWER)
     for name, is_bound, shares in summary.possible:
-        add_points(name, shares, UPPER if is_bound else 0)
+        add_points(name, shares, UPPER if is_bound else LOWER)
     for _, name, value in summary.references:
         add(name, [percent(value, LOWER)] * len(sizes))
     rows = [[whole(size), *cells] for size, *cells in zip(sizes, *columns, strict=True)]

@@ -97,17 +97,23 @@ class Panel:
     bottom: float = 0.0  # where the vertical axis begins
 
 
+class Spoken(NamedTuple):
+    """A picture for those who do not see it: what it is called, and what it shows."""
+
+    title: str
+    description: str
+
+
 def draw_panels(
     panels: Sequence[Panel],
     path: Path,
     x_label: str,
-    about: str = "",
+    about: Spoken | None = None,
     *,
     y_label: str = "certified accuracy",
     columns: int = 2,
     width: float = 3.5,
     label: Callable[[Any, Panel], None] | None = None,
-    title: str = "",
 ) -> Path:
     """Draws panels row by row as one file, and returns its path.
 
@@ -115,12 +121,12 @@ def draw_panels(
         panels: What to draw.
         path: The file, ``.svg``, ``.pdf`` or ``.png``; its folder is created if it is missing.
         x_label: What the size counts.
-        about: A description for screen readers, stored in SVG files. Defaults to the ends of all curves, in words.
+        about: Title and description for screen readers, stored in SVG files. By default the title is what the axes
+            show, and the description says both ends of all curves.
         y_label: Title of the vertical axis.
         columns: Panels in a row.
         width: Width of a panel, in inches.
         label: Writes the names of curves and levels into a panel. By default a legend below names them.
-        title: What the picture is called, for screen readers. Defaults to what the axes show.
 
     Raises:
         MissingPackage: matplotlib is not installed.
@@ -152,9 +158,8 @@ def draw_panels(
         metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # the same numbers give the same file
         figure.savefig(path, metadata=metadata.get(path.suffix))
     if path.suffix == ".svg":
-        spoken = about or " ".join(_spoken(panel) for panel in panels)
-        named = described(path.read_text(encoding="utf-8"), title or f"{y_label} over {x_label}", spoken)
-        path.write_text(named, encoding="utf-8")
+        usual = Spoken(f"{y_label} over {x_label}", " ".join(_spoken(panel) for panel in panels))
+        path.write_text(described(path.read_text(encoding="utf-8"), *(about or usual)), encoding="utf-8")
     return path
 
 

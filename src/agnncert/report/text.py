@@ -206,7 +206,7 @@ def possible(summary: Summary) -> list[str]:
     sizes = [size for size in few_sizes(summary) if size in shares]
     if not sizes:
         return []
-    at = _at_sizes([percent(shares[size], UPPER if is_bound else 0) for size in sizes], sizes)
+    at = _at_sizes([percent(shares[size], UPPER if is_bound else LOWER) for size in sizes], sizes)
     if is_bound:
         return [
             f"Certified accuracy: at most {at} is possible{name.removeprefix(AT_MOST)} for a classifier that reads "
@@ -449,9 +449,9 @@ def contradictions(summary: Summary) -> list[str]:
     for size, left in sorted(summary.context.attacked):
         certified = summary.certified.at(size)
         if left < certified - 1e-9:
+            proved = percent(certified, LOWER)
             sentences.append(
-                f"At size {size:g} the attack left {percent(left, LOWER)}, but {percent(certified, LOWER)} is certified "
-                "there."
+                f"At size {size:g} the attack left {percent(left, LOWER)}, but {proved} is certified there."
             )
     return sentences
 

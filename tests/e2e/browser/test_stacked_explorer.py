@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.proving.words import LOWER, percent
 from agnncert.report import page as build
 from agnncert.report.html import own_scripts
 from agnncert.report.summary import summarise
@@ -115,3 +116,23 @@ def test_what_a_page_cannot_count_has_no_sliders_and_no_promise_of_them(tmp_path
     assert page.locator("#controls").count() == 0
     assert page.locator("#budgets tbody tr").count() == 8
     assert "slider" not in page.locator("body").inner_text().lower()
+
+
+def test_a_page_rounds_as_python_does(blank_page: Any) -> None:
+    shares = [k / n for n in (3, 7, 16, 200, 1001) for k in range(n + 1)]
+    ask = "([source, shares]) => shares.map(new Function(`${source}; return atLeast;`)())"
+    assert blank_page.evaluate(ask, [_source(), shares]) == [percent(share, LOWER) for share in shares]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_picture_of_a_page_has_a_role_and_a_name(dark: bool, tmp_path: Path, open_page: Any) -> None:
+    certificate = stacked_certificate(random_stacked(np.random.default_rng(0), "mean", num_targets=60))
+    page = open_page(report(tmp_path, certificate, truth=some_truth(certificate), degree=certificate.evidence.degree))
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    pictures = page.evaluate(
+        """[...document.querySelectorAll("svg")].map((svg) => [
+          svg.getAttribute("role"), svg.getAttribute("aria-hidden"), svg.querySelector(":scope > title")?.textContent ?? ""])"""
+    )
+    assert len(pictures) > 3
+    for role, is_hidden, title in pictures:
+        assert (role == "img" and title) or (role == "presentation" and is_hidden == "true")

@@ -4,14 +4,16 @@ import re
 
 import pytest
 
-from agnncert.report.drawing import Curve, Level, Panel, _steps, draw_panels
+from agnncert.report.drawing import Curve, Level, Panel, Spoken, _steps, draw_panels
 
 
 def test_the_same_rows_give_the_same_file_and_curves_differ_in_dash_and_marker(tmp_path) -> None:
     sizes, values = [0, 1, 2], [0.8, 0.4, 0.0]
     curves = [Curve(str(k), k, sizes, values, values, values) for k in range(4)]
     panel = Panel("panel", curves, [Level("mlp", "MLP", 0.5)])
-    one, two = (draw_panels([panel], tmp_path / name / "x.svg", "size", "about").read_text() for name in "ab")
+    one, two = (
+        draw_panels([panel], tmp_path / name / "x.svg", "size", Spoken("t", "about")).read_text() for name in "ab"
+    )
     assert one == two
     dashes = set(re.findall(r"stroke-dasharray: ([\d., ]+)", one))
     assert len(dashes) >= 4  # three curves and a level; the first curve is solid

@@ -91,7 +91,8 @@ function startExplorer(report) {
     const why = rules.whyNothing(budget);
     // The large figure is about what the headline is about: the rarest class if it is rare, else all targets.
     const detected = meta.rare === null ? "" : `of ${plural(meta.num_rare, "target")} of class ${meta.class_names?.[meta.rare] ?? meta.rare} stay detected.`;
-    byId("answer-accuracy").textContent = atLeast(detected ? rare / meta.num_rare : accuracy);
+    const certified = atLeast(detected ? rare / meta.num_rare : accuracy);
+    byId("answer-accuracy").textContent = certified;
     byId("answer-meaning").textContent = detected || (meta.has_truth
       ? `of the targets${meta.num_judged < n ? " with a known class" : ""} are classified correctly and provably stay so.` : "of the targets provably keep their label.");
     byId("answer-count").textContent = meta.has_truth
@@ -112,7 +113,7 @@ function startExplorer(report) {
     Object.assign(byId("answer").dataset, { kept, right, broken });
     clearTimeout(speaking); // a screen reader hears the result, not every step of the slider
     speaking = setTimeout(() => {
-      byId("announce").textContent = `${byId("answer-accuracy").textContent} ${byId("answer-meaning").textContent} ${byId("answer-count").textContent} ${why ?? ""}`;
+      byId("announce").textContent = `${certified} certified ${byId("answer-meaning").textContent} ${byId("answer-count").textContent} ${why ?? ""}`;
     }, 500);
   }
 
