@@ -8,9 +8,11 @@ FOLDER = PROJECT / "experiments"
 TEXT = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_script_is_named():
-    scripts = [f"benchmarks/{file.name}" for file in (FOLDER / "benchmarks").glob("*.py") if file.stem != "__init__"]
-    assert [name for name in scripts if f"`{name}`" not in TEXT] == []
+def test_every_script_is_named_or_says_itself_what_it_writes():
+    scripts = [file for file in (FOLDER / "benchmarks").glob("*.py") if file.stem != "__init__"]
+    others = [file for file in scripts if f"`benchmarks/{file.name}`" not in TEXT]
+    assert len(others) < len(scripts) / 4
+    assert [file.name for file in others if "results/" not in file.read_text(encoding="utf-8").split('"""')[1]] == []
 
 
 def test_what_is_named_exists():
