@@ -28,6 +28,7 @@ import agnncert as ac
 from agnncert.datasets.splits import per_class_split, set_masks
 from agnncert.stacked import training as stacked_training
 from agnncert.training.settings import tuned_arguments
+from experiments.benchmarks import field
 from experiments.benchmarks.fraud import DESIGNS
 from experiments.benchmarks.stacked import ETHEREUM, FEW, OWN, SCALED, SIZES, curves
 
@@ -63,6 +64,11 @@ POISONED = (0.0, 0.1, 0.25, 0.5)  # edges between classes that are added to the 
 LABELS = (GIVEN, SELF_TAUGHT, TAUGHT, BETTER, TAUGHT_BY_EDGES)
 NAMES = {"cora-ml": "Cora-ML", "citeseer": "Citeseer", "pubmed": "PubMed", "amazon-c": "Amazon-C"}
 NAMES_OF_FRAUD = {"bitcoin-otc": "Bitcoin-OTC", "ethereum-phishing": "Ethereum"}
+OTHERS = {  # defences of others, by what they are made for
+    "added edges": ("GNNCert-E", "sparse RS"),
+    "injected nodes": ("Bi-RS",),
+    "features": ("interception, skip connection", "GNNCert-N"),
+}
 Groups = dict[tuple[str, str, str, str], Any]  # by dataset, model, labels and threat
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "few-labels.md"
 WORDS = {
@@ -431,6 +437,21 @@ def fraud_sentence() -> str:
     return f"{'; '.join(parts)}."
 
 
+def other_defences(name: str = "cora-ml", seed: int = 50) -> str:
+    """Returns the sentence about defences of others, from the rows of the field: untaught and taught at size 1."""
+    rows = [json.loads(line) for line in field.FILE.read_text(encoding="utf-8").splitlines()]
+    here = {(row["protocol"], row["defence"]): row for row in rows if (row["dataset"], row["seed"]) == (name, seed)}
+    parts = []
+    for threat, defences in OTHERS.items():
+        pairs = []
+        for defence in defences:
+            before, after = (100 * here[protocol, defence][threat][1] for protocol in (field.UNTAUGHT, field.TAUGHT))
+            pairs.append(f"{defence} {before:.1f} → {after:.1f}")
+        parts.append(f"{threat}: {', '.join(pairs)}")
+    listed = "; ".join(parts)
+    return f"{NAMES[name]}, seed {seed}, certified at size 1 in %, untaught → taught. {listed[0].upper()}{listed[1:]}."
+
+
 def poisoned(name: str = "cora-ml") -> str:
     """Returns the sentence about students whose training graph was changed, with the accuracy on test nodes."""
     by_labels = {row["labels"]: row for row in stored() if row["dataset"] == name}
@@ -462,6 +483,7 @@ def filled(text: str) -> str:
     parts = {
         "summary": summary(),
         "better": better_table(),
+        "others": other_defences(),
         "fraud": fraud_sentence(),
         "poisoned": poisoned(),
         "warning": warning(),
