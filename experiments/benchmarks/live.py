@@ -6,7 +6,10 @@ A trained model is not needed: what a vote costs does not depend on its outcome.
 is flushed to disk at every batch: what that adds is the disk's.
 
     python -m experiments.benchmarks.live [--root FOLDER] [--only pubmed amazon-c] [--defences StackedVotes]
-        [--events 1000]
+        [--events 1000] [--threads 1]
+
+Torch gets one thread: with several, the small computations of an event and of the audit at the beginning wait for each
+other on busy cores.
 """
 
 import argparse
@@ -204,6 +207,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(DATASETS))
     parser.add_argument("--defences", nargs="*", default=list(DEFENCES))
     parser.add_argument("--events", type=int, default=1000)
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch; small computations need one")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -214,7 +218,11 @@ def main() -> None:
         for kind in options.defences:
             command = [sys.executable, "-m", "experiments.benchmarks.live", "--root", options.root, "--one", name, kind]
             result = subprocess.run(
-                [*command, "--events", str(options.events)], check=True, stdout=subprocess.PIPE, text=True
+                [*command, "--events", str(options.events)],
+                check=True,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "OMP_NUM_THREADS": str(options.threads)},
             )
             rows.append(json.loads(result.stdout.splitlines()[-1]))
             print(page(rows[-1:]).splitlines()[-1], flush=True)

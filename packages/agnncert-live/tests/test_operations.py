@@ -15,10 +15,12 @@ import agnncert as ac
 from agnncert_live import Event, LiveClient, LiveGraph
 from agnncert_live.command import journal, serve
 from agnncert_live.logs import JsonLines
+from tests.support import programs
 from tests.support.live import assert_current
 from tests.support.serving import TOKEN, a_graph, a_model, a_service, sent, served
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
+SCHEMATHESIS = programs.AGNNCERT.with_name("schemathesis")
 
 
 def test_alive_is_not_ready(tmp_path) -> None:
@@ -179,11 +181,11 @@ def test_the_description_says_who_may_ask(token) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("schemathesis") is None, reason="schemathesis is not installed")
+@pytest.mark.skipif(not SCHEMATHESIS.is_file(), reason="schemathesis is not installed")
 def test_schemathesis_finds_no_answer_that_the_description_does_not_have(tmp_path) -> None:
     service = a_service(tmp_path / "j")
     with served(service, TOKEN) as address:
-        words = ["schemathesis", "run", f"{address}/openapi.json", "-H", f"Authorization: Bearer {TOKEN}"]
+        words = [str(SCHEMATHESIS), "run", f"{address}/openapi.json", "-H", f"Authorization: Bearer {TOKEN}"]
         words += [
             "--checks",
             "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",

@@ -12,7 +12,7 @@ from agnncert.defence import Defence, Task
 from agnncert.divided.defence import Divided
 from agnncert.divisions.named import DIVISIONS, defence_names
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.stacked.settings import MANY_ROWS
+from agnncert.stacked.settings import StackedSettings
 
 SomeSettings = TypeVar("SomeSettings", bound=DefenceSettings)
 
@@ -21,15 +21,14 @@ NO_MODEL = "none"  # in place of the name of a model, for defences that need non
 USUAL_MODEL = "gcn"  # the model, if neither the settings nor the defence name one
 
 
-# Edges that stand for events are read by one vote each, and few partners of an account are many of all it has.
-USUAL_FOR_EVENTS = "stacked"
-SETTINGS_FOR_EVENTS: dict[str, Any] = {"edge_values": True, "combine": "mean", "weight_decay": 1e-4}
+USUAL_FOR_EVENTS = "stacked"  # the defence of graphs whose edges stand for events, if settings name none
 
 
 def with_usual_for_events(settings: SomeSettings, data: Any) -> SomeSettings:
     """Returns the settings with the usual defence of graphs of events, where they leave it open.
 
-    Stacked votes read the values of edges. If nodes have no features of their own, there is no model of these.
+    Stacked votes read the values of edges. If nodes have no features of their own, there is no model of these. What
+    depends on the number of training nodes is stated, because later steps see more of them if there is a cut-off.
 
     Args:
         settings: The settings.
@@ -38,7 +37,8 @@ def with_usual_for_events(settings: SomeSettings, data: Any) -> SomeSettings:
     if not made_of_events(data) or settings.division not in (None, USUAL_FOR_EVENTS):
         return settings
     num_rows = int(data.train_mask.sum()) if getattr(data, "train_mask", None) is not None else 0
-    usual = {**SETTINGS_FOR_EVENTS, "refine": num_rows >= MANY_ROWS}
+    fitting = StackedSettings().for_rows(num_rows)
+    usual = {"edge_values": True, "refine": fitting.refine, "weight_decay": fitting.weight_decay}
     model = settings.model
     encoding = encoding_of(data)
     if model is None and encoding is not None and not encoding.nodes:

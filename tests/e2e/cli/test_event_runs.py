@@ -61,7 +61,7 @@ def bank(place: Path, bank_once: Path) -> Path:
 
 def test_the_command_line_trains_the_model_that_python_trains(bank) -> None:
     data = in_python(bank / "bank", as_of="2026-02-15")
-    votes = ac.StackedVotes(edge_values=True, combine="mean", weight_decay=1e-4, epochs=40)
+    votes = ac.StackedVotes(edge_values=True, epochs=40)
     ours = ac.fit(None, data, votes)
     theirs = ac.load_model(bank / "run" / "weights.safetensors")
     assert bool(theirs.use_votes)
@@ -80,7 +80,7 @@ def test_a_run_keeps_its_tables_and_its_encoding(agnncert, bank) -> None:
     assert about["as_of"] == "2026-02-15"
     assert about["events"] > 1000
     assert about["nodes_without_a_row"] > 0
-    assert tomllib.loads(Path("run/settings.toml").read_text())["train"]["defence"]["combine"] == "mean"
+    assert tomllib.loads(Path("run/settings.toml").read_text())["train"]["defence"]["edge_values"] is True
 
 
 def test_score_reads_later_payments_with_the_encoding_of_the_run(agnncert, bank) -> None:
@@ -110,7 +110,7 @@ def test_training_sees_nothing_after_the_cut_off(agnncert, bank) -> None:
     assert agnncert("train", *words, "--out", "cut").status == 0
     assert agnncert("certify", "cut").status == 0
     past = in_python(bank / "bank", as_of="2026-02-15", cut_off="2026-02-01")
-    model = ac.fit(None, past, ac.StackedVotes(edge_values=True, combine="mean", weight_decay=1e-4, epochs=40))
+    model = ac.fit(None, past, ac.StackedVotes(edge_values=True, epochs=40))
     trained = ac.load_model("cut/weights.safetensors")
     assert model_digest(model) == model_digest(trained)
     now = in_python(bank / "bank", as_of="2026-02-15", encode=past.encoding)
