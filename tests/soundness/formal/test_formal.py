@@ -1,5 +1,6 @@
 """The proofs in Coq: they compile, rest on no axiom, and nothing is admitted."""
 
+import math
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import read_contents
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import SettingsError
@@ -25,6 +27,7 @@ from formal.compare import (
     random_votes,
     small_budgets,
 )
+from tests.support.label_cases import factored
 from tests.support.paths import CORPUS, GOLDEN, PROJECT
 
 pytestmark = pytest.mark.slow  # whichever comes first compiles the proofs, which takes minutes
@@ -66,6 +69,33 @@ def test_checker_and_verifier_agree_on_random_votes(theorem, checker):
         found.add(f"{theorem}, falsified", record, falsify(rng, stated), budgets)
     assert found.answers > 4000
     assert not found.differ
+
+
+def test_checker_and_verifier_agree_on_random_votes_of_training_labels(checker):
+    rng = np.random.default_rng(17)
+    budgets = [Budget(flip_labels=number) for number in (0, 1, 2, 5, math.inf)] + [Budget(add_edges=1)]
+    seen = set()
+    for round_ in range(12):
+        n, m, classes = int(rng.integers(1, 8)), int(rng.integers(1, 25)), int(rng.integers(2, 5))
+        record = factored(rng, n, m, classes=classes)
+        if round_ % 3 == 0:  # weights without factors
+            weights = rng.integers(-127, 128, (n, m)).astype(np.int8)
+            none = {"left": np.zeros((n, 0), dtype=np.int16), "right": np.zeros((m, 0), dtype=np.int16)}
+            record = replace(record, weights=weights, **none)
+        label, radius = record.label_and_radius()
+        holds = np.array([record.holds(budget) for budget in budgets])
+        stated = {"label": label, "radius": radius, "holds": holds}
+        answer = extracted.ask_checker(record, stated, budgets, excluded=[True] * len(budgets))
+        assert not any(answer.wrong.values())
+        assert not any(answer.wrong_budgets)
+        assert answer.broken == (~holds).sum(axis=1).tolist()
+        assert answer.excluded == tuple(tuple((~record.possible(b)).sum(axis=0).tolist()) for b in budgets)
+        seen |= set(radius.tolist())
+        false = {"label": (label + 1) % classes, "radius": radius + 1, "holds": ~holds}
+        answer = extracted.ask_checker(record, false, budgets)
+        assert answer.wrong["label"] == answer.wrong["radius"] == n
+        assert answer.wrong_budgets == [n] * len(budgets)
+    assert {-1, 0, 1} <= seen
 
 
 def test_checker_and_verifier_agree_on_stored_certificates(checker):
