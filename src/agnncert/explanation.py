@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.class_names import class_word
+from agnncert.proving.domain import in_domain, name_in_domain
 
 IntArray = npt.NDArray[np.int64]
 Pairs = tuple[tuple[Any, Any], ...]  # of ids
@@ -125,6 +126,7 @@ class VoteExplanation:
         no_removal: Why ``removal`` is ``None``.
         arrivals: What would have to come for each other class, the nearest first.
         class_names: What classes are called; empty if they have numbers only.
+        words: What nodes, edges and neighbours are called in the table and the sentences: ``{"edge": "payment"}``.
     """
 
     target: Any
@@ -139,6 +141,7 @@ class VoteExplanation:
     no_removal: str = ""
     arrivals: tuple[Arrival, ...] = ()
     class_names: tuple[str, ...] = field(default=())
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def runner_up(self) -> int:
@@ -203,12 +206,14 @@ class VoteExplanation:
         """Returns the table: who votes, what for the label and for the runner-up, and through which edges."""
         rows = []
         for given in self.given:
-            rows.append([given.name, *self._numbers(given.votes), ""])
+            rows.append([in_domain(given.name, self.words), *self._numbers(given.votes), ""])
         for voter in self.voters:
             edges = ", ".join(str(edge) for edge in voter.edges[:MOST_EDGES])
             if len(voter.edges) > MOST_EDGES:
                 edges += f" and {len(voter.edges) - MOST_EDGES} more"
-            name = voter.name if voter.stable else f"{voter.name} (close to a tie)"
+            name = name_in_domain(voter.name, self.words)
+            if not voter.stable:
+                name += " (close to a tie)"
             rows.append([name, *self._numbers(voter.votes), edges])
         rows.append(["all", *self._numbers(self.total), ""])
         return rows
@@ -230,13 +235,15 @@ class VoteExplanation:
             if len(pairs) > MOST_ROWS:
                 shown += f" and {len(pairs) - MOST_ROWS} more"
             what = "this edge" if len(pairs) == 1 else f"these {len(pairs)} edges"
+            what = in_domain(what, self.words)
             lines.append(f"Without {what} the label is {self.word(self.removal.label)}: {shown}.")
         elif self.no_removal:
-            lines.append(self.no_removal)
+            lines.append(in_domain(self.no_removal, self.words))
         for arrival in self.arrivals[:NEAREST]:
             word = self.word(arrival.label)
             number = "No number of" if arrival.number is None else f"{arrival.number:,}"
-            lines.append(f"For {word}: {number} {arrival.what} would be enough.")
+            what = in_domain(arrival.what, self.words)
+            lines.append(f"For {word}: {number} {what} would be enough.")
         return lines
 
     def to_pyg(self, data: Any, label: int | None = None) -> Any:

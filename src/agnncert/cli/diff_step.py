@@ -1,7 +1,8 @@
 """The step that compares: ``diff_runs`` says what changed between two runs or certificates."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agnncert.certificates.budget import Budget
@@ -9,7 +10,7 @@ from agnncert.cli.folder import RunFolder, find_run
 from agnncert.errors import SettingsError
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.difference import CHANGES, Change, Difference, diff
-from agnncert.report.difference import CLASS_TITLES, TITLES, class_rows, target_rows, write_difference
+from agnncert.report.difference import CLASS_TITLES, TITLES, class_rows, target_rows, titles_in, write_difference
 from agnncert.report.tables import laid_out
 
 MOST_LINES = 20  # targets of each kind of change that a terminal shows
@@ -22,10 +23,12 @@ class Compared:
     Attributes:
         difference: What changed.
         page: The page, if one was written.
+        words: What the later run calls nodes, edges and neighbours.
     """
 
     difference: Difference
     page: Path | None
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -35,7 +38,7 @@ class Compared:
         for change, words in CHANGES.items():
             changed = self.difference.of(change)
             if changed:
-                shown = laid_out("text", TITLES, target_rows(changed[:MOST_LINES]), "l" * len(TITLES))
+                shown = laid_out("text", titles_in(self.words), target_rows(changed[:MOST_LINES]), "l" * len(TITLES))
                 rest = len(changed) - MOST_LINES
                 more = f"\n… and {rest:,} more: --json, or --page FILE" if rest > 0 else ""
                 parts.append(f"{len(changed):,} {words}:\n{shown}{more}")
@@ -52,9 +55,11 @@ def diff_runs(old: Path, new: Path, at: Budget | float, page: Path | None = None
         page: A page to write. None by default.
     """
     difference = diff(_certificate(old), _certificate(new), at, same_weights=_same_weights(old, new))
+    run = find_run(new) if new.is_dir() else None
+    words = {} if run is None else run.words
     if page is not None:
-        write_difference(difference, page, str(old), str(new))
-    return Compared(difference, page)
+        write_difference(difference, page, str(old), str(new), words)
+    return Compared(difference, page, words)
 
 
 def _certificate(place: Path) -> Certificate:

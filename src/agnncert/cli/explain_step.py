@@ -1,5 +1,6 @@
 """The step that explains: ``explain_target`` says which votes decided a label of a certified run."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ def explain_target(
     if model_digest(certified) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
     defence = defence_of_file(read_contents(folder.certificate), certified)
-    return defence.explain(certified, study.ready.data, _id_of(certificate, target))
+    explanation = defence.explain(certified, study.ready.data, _id_of(certificate, target))
+    return replace(explanation, words=folder.words)
 
 
 def _id_of(certificate: Certificate, text: str) -> Any:

@@ -18,6 +18,7 @@ from agnncert.cli.settings import require_one_of
 from agnncert.controls.table import Control
 from agnncert.errors import missing
 from agnncert.proving.certificate import Certificate, load_certificate
+from agnncert.proving.domain import title_in_domain
 from agnncert.report.tables import csv_cell
 from agnncert.storage import read_sealed, write_atomic
 
@@ -47,7 +48,7 @@ def export_certificate(file: Path, to: str, out: Path | None = None) -> Exported
     """Writes one row per target: its id, :meth:`Certificate.columns`, and the run and certificate that it comes from.
 
     Of a run folder, what its controls say stands beside it: ``control_score_…``, or ``control_label_…`` for more than
-    two classes.
+    two classes. Words of the user's domain stand in titles: ``new_payment_partners``.
 
     Args:
         file: The certificate.
@@ -65,6 +66,7 @@ def export_certificate(file: Path, to: str, out: Path | None = None) -> Exported
     digest = digest_of(file)
     table = table_of(certificate, name, digest)
     if run is not None and file.name == run.certificate.name:
+        table = {title_in_domain(title, run.words): values for title, values in table.items()}
         table |= _columns_of_controls(stored_controls(run, certificate))
     out = out or file.with_name(f"targets.{to}")
     write_table(table, to, out)

@@ -23,6 +23,7 @@ from agnncert import __version__
 from agnncert.cli import Stopped
 from agnncert.cli.settings import read_toml
 from agnncert.errors import AgnncertError, SettingsError
+from agnncert.proving.domain import check_words
 from agnncert.report.tables import csv_cell
 from agnncert.storage import parse_json, visible, write_atomic
 
@@ -92,6 +93,13 @@ class RunFolder:
         if not roots or self.tables.is_dir():
             return ""
         return f" --root {shlex.quote(visible(roots[0]))}"
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What the run calls nodes, edges and neighbours; empty if it says nothing about them."""
+        words = next((table["words"] for table in self.settings.values() if table.get("words")), {})
+        check_words(words)
+        return dict(words)
 
     @property
     def data(self) -> dict[str, Any]:

@@ -235,9 +235,8 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
     names = certificate.class_names or data.get("class_names")
     unit = addons("agnncert.attack_units").get(str(data.get("name")))
     times = {name: known[name] for name in ("seconds of training", "seconds of certification") if name in known}
-    words: Mapping[str, str] = next((table["words"] for table in steps.values() if table.get("words")), {})
     return ReportContext(
-        words=words,
+        words=folder.words,
         controls=stored_controls(folder, certificate),
         positive=_positive(folder) if certificate.counts.shape[1] == 2 else None,
         same_alerts="alerts" in steps.get("certify", {}),

@@ -16,8 +16,8 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.teaching_record import CLASS_SHARES
 from agnncert.divisions.named import defence_names
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.proving.domain import check_words
 from agnncert.proving.measures import MEASURES
-from agnncert.report.domain import check_words
 from agnncert.training.settings import SETTINGS, checked
 
 EVENT_COLUMNS = ("event_time", "event_key", "label_time")  # of tables of events alone

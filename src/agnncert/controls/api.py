@@ -10,6 +10,7 @@ from agnncert.controls.table import ComparedControls, Control, compare_with
 from agnncert.errors import SettingsError
 from agnncert.proving.certificate import Certificate
 
+WITHOUT_EDGES = "the same model without edges"  # a control that some certificates bring along
 SAME = ("false_positive_rate", "alerts")
 
 
@@ -70,7 +71,7 @@ def controls_of_evidence(certificate: Certificate) -> list[Control]:
     labels = certificate.evidence.no_edge_labels()
     if labels is None:
         return []
-    name = "the same model without edges"
+    name = WITHOUT_EDGES
     scores = certificate.evidence.no_edge_scores()
     if certificate.counts.shape[1] == 2 and scores is not None:
         return [Control(name, score=(scores[:, 1] - scores[:, 0]).astype(np.float64), reads_graph=False)]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 CERTIFIED = "certified model"
 LONGEST_NAME = 80
+LEAD_TITLE = "certified model better by (95 % interval)"
 _READS = {True: "yes", False: "no", None: "not said"}
 _VERDICTS = {
     True: "The graph pays here",
@@ -99,6 +100,7 @@ class ControlRow:
         value: Recall at the operating point; accuracy if there are more than two classes.
         false_positive_rate: Share of the other class that get the positive label; NaN for more than two classes.
         alerts: Targets that get the positive label; NaN for more than two classes.
+        accuracy: Share of right labels at the operating point.
         auc: Area under the ROC curve; NaN if there are no scores.
         average_precision: Average precision; NaN if there are no scores.
         lead: How much better the certified model is on these targets. None for the certified model itself.
@@ -111,6 +113,7 @@ class ControlRow:
     value: float
     false_positive_rate: float = math.nan
     alerts: float = math.nan
+    accuracy: float = math.nan
     auc: float = math.nan
     average_precision: float = math.nan
     lead: Interval | None = None
@@ -196,11 +199,11 @@ class ComparedControls:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Returns titles and rows for people, the certified model first."""
         if self.positive is None:
-            titles = ["model", "reads the graph", "accuracy", "certified model better by (95 % interval)"]
+            titles = ["model", "reads the graph", "accuracy", LEAD_TITLE]
         else:
             found = f"{self.positive_name} found"
             titles = ["model", "reads the graph", found, "false positives", "alerts", "ROC AUC", "average precision"]
-            titles.append("certified model better by (95 % interval)")
+            titles.append(LEAD_TITLE)
         rows = []
         for row in (self.certified, *self.controls):
             cells = [f"{row.name}{self._on(row)}", _READS[row.reads_graph], percent(row.value, LOWER)]
@@ -373,6 +376,7 @@ def _measured(name: str, weight: FloatArray, score: FloatArray, targets: _Target
         value=float(weight[targets.is_positive].mean()),
         false_positive_rate=float(weight[targets.is_other].mean()),
         alerts=float(weight.sum()),
+        accuracy=float((weight[targets.is_positive].sum() + (1 - weight[targets.is_other]).sum()) / known.sum()),
         auc=roc_auc(score[known], targets.is_positive[known]),
         average_precision=average_precision(score[known], targets.is_positive[known]),
     )
@@ -381,7 +385,8 @@ def _measured(name: str, weight: FloatArray, score: FloatArray, targets: _Target
 def _by_accuracy(certificate: "Certificate", controls: Sequence[Control], truth: IntArray) -> ComparedControls:
     known = truth >= 0
     is_right = certificate.label == truth
-    certified = ControlRow(CERTIFIED, True, True, int(known.sum()), float(is_right[known].mean()))
+    share = float(is_right[known].mean())
+    certified = ControlRow(CERTIFIED, True, True, int(known.sum()), share, accuracy=share)
     rows = []
     for control in controls:
         if control.label is None or not (known & (control.label >= 0)).any():
@@ -391,7 +396,7 @@ def _by_accuracy(certificate: "Certificate", controls: Sequence[Control], truth:
         difference = is_right[both].astype(np.float64) - right
         low, high = interval_of_mean(difference)
         lead = Interval(float(difference.mean()), low, high)
-        rows.append(
-            ControlRow(control.name, control.reads_graph, False, int(both.sum()), float(right.mean()), lead=lead)
-        )
+        share = float(right.mean())
+        row = ControlRow(control.name, control.reads_graph, False, int(both.sum()), share, accuracy=share, lead=lead)
+        rows.append(row)
     return ComparedControls(None, "", "", certified, tuple(sorted(rows, key=lambda row: -row.value)), tuple(controls))

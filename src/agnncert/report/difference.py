@@ -1,9 +1,12 @@
 """Shows what changed between two certificates: as tables for a terminal, and as one HTML page."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from agnncert.proving.difference import CHANGES, ChangedTarget, Difference
+from agnncert.proving.domain import in_domain
 from agnncert.report.html import HERE, fill_page
 from agnncert.storage import visible, write_atomic
 
@@ -31,6 +34,11 @@ def target_rows(changed: tuple[ChangedTarget, ...]) -> list[list[str]]:
     ]
 
 
+def titles_in(words: Mapping[str, str]) -> list[str]:
+    """Returns ``TITLES`` in the words of the reader's domain."""
+    return [in_domain(title, words) for title in TITLES]
+
+
 def _arrow(old: str | None, new: str | None) -> str:
     if old is None or new is None or old == new:
         return new or old or "–"
@@ -47,7 +55,9 @@ def _number(number: int | None) -> str | None:
     return None if number is None else f"{number:,}"
 
 
-def write_difference(difference: Difference, path: str | Path, old: str, new: str) -> Path:
+def write_difference(
+    difference: Difference, path: str | Path, old: str, new: str, words: Mapping[str, str] = MappingProxyType({})
+) -> Path:
     """Writes a page that needs no other file, and returns its path.
 
     Args:
@@ -55,6 +65,7 @@ def write_difference(difference: Difference, path: str | Path, old: str, new: st
         path: The file to write.
         old: Where the earlier certificate is.
         new: Where the later one is.
+        words: What nodes, edges and neighbours are called. As they are by default.
     """
     sections = []
     for change, words in CHANGES.items():
@@ -72,7 +83,7 @@ def write_difference(difference: Difference, path: str | Path, old: str, new: st
             "new": visible(new),
             "class_titles": CLASS_TITLES,
             "classes": class_rows(difference),
-            "titles": TITLES,
+            "titles": titles_in(words),
             "sections": sections,
         },
         script="",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agnncert.proving.domain import title_in_domain
 from agnncert.report import text
 from agnncert.report.charts import MOST_CURVES, SIZE_ONLY_WORD, accuracy_table, degree_chart
 from agnncert.report.drawing import Curve, Level, Panel, draw_panels
@@ -82,7 +83,7 @@ def _degree_figure(summary: Summary) -> _Figure | None:
 
 
 def _size_label(summary: Summary) -> str:
-    return f"size of the attack ({summary.words.step.many})"
+    return summary.in_domain(f"size of the attack ({summary.words.step.many})")
 
 
 def save_tables(
@@ -147,8 +148,8 @@ def _over_size(summary: Summary) -> Panel:
     """Returns the panel of shares over attack sizes, as step functions: a share holds up to the next whole size."""
     listed = [
         (text.share_word(summary), 0, summary.certified),
-        (text.STRUCTURE_WORDS, 2, summary.certified_structure),
-        (text.added_words(summary), 5, summary.certified_additions),
+        (summary.in_domain(text.STRUCTURE_WORDS), 2, summary.certified_structure),
+        (summary.in_domain(text.added_words(summary)), 5, summary.certified_additions),
     ]
     curves = [
         Curve(name, look, curve.size.tolist(), curve.share.tolist(), steps="post")
@@ -201,4 +202,4 @@ def _by_target(summary: Summary) -> tuple[list[str], list[tuple[Any, ...]]]:
 
 
 def _added_title(summary: Summary) -> str:
-    return text.added_title(summary).lower().replace(" ", "_")
+    return title_in_domain(text.added_title(summary).lower().replace(" ", "_"), summary.context.words)

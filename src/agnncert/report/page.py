@@ -7,6 +7,7 @@ import base64
 import json
 import logging
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ from markupsafe import Markup
 
 from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import VoteRecord
+from agnncert.proving.domain import glossary
 from agnncert.proving.theorems import LARGEST_AMOUNT
-from agnncert.proving.words import whole
+from agnncert.proving.vote_words import TARGETS
+from agnncert.proving.words import Words, whole
 from agnncert.report import text
 from agnncert.report.charts import (
     accuracy_chart,
@@ -37,15 +40,10 @@ if TYPE_CHECKING:
     from agnncert.proving.certificate import Certificate
 
 ANY = 2**31 - 1  # stands for "any number" in whole-number arrays
-_SENTENCES = (
-    text.unjudged,
-    text.share_word,
-    text.headline,
-    text.beside,
-    text.structure_notes,
-    text.contradictions,
-    text.facts,
-)
+_SENTENCES = (text.unjudged, text.share_word, text.structure_notes, text.contradictions)
+# What the scripts say that is no name of a class, an id or a quotation.
+_SAID = ("degree_title", "neighbours_title", "radius_sentence", "nothing_proved", "target_title", "count_words")
+_SAID_OF_VOTES = tuple(TARGETS["node"])
 _SCRIPTS = ("base", "rules", "per_neighbour", "stacked", "charts", "explorer", "table", "detail", "address", "page")
 logger = logging.getLogger(__name__)
 
@@ -96,23 +94,28 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "certain": claim.guarantee == "deterministic",
         "alpha": f"{claim.alpha or 0:g}",
         "confidence": f"{1 - (claim.alpha or 0):g}",
-        "words": summary.words,
-        "things": summary.targets,
+        "say": summary.in_domain,
+        "words": spoken_words(summary),
+        "things": summary.in_domain(summary.targets),
+        "glossary": glossary(context.words),
         "has_explorer": summary.has_explorer,
-        "budgets": budget_table(summary),
+        "budgets": in_reader_words(summary, budget_table(summary)),
         "has_truth": summary.truth is not None,
         "has_added": summary.added is not None,
         "has_structure": summary.structure is not None,
         "num_targets": summary.num_targets,
         "num_unproved": int((summary.certificate.radius < 0).sum()),
         "whole": whole,
-        **{function.__name__: function(summary) for function in _SENTENCES},
+        **{function.__name__: in_reader_words(summary, function(summary)) for function in _SENTENCES},
+        "headline": text.headline(summary),
+        "beside": text.beside(summary),
         "class_table": dict(zip(("titles", "rows"), text.class_table(summary), strict=True)),
         "controls_table": text.control_table(summary),
+        "facts": text.facts(summary),
         "figures": text.key_figures(summary),
-        "accuracy_table": accuracy_table(summary),
+        "accuracy_table": in_reader_words(summary, accuracy_table(summary)),
         "degree_table": degree_table(summary),
-        "controls": controls(claim.task, context.unit),
+        "controls": [_labels_said(summary, group) for group in controls(claim.task, context.unit)],
         "unit": unit_table(summary),
         "certificate_path": path,
         "verify_path": shlex.quote(path),
@@ -158,6 +161,7 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
             "total": counts.total,
         },
         "degree_title": "Degree" if claim.task == "node" else "Edges",
+        "target_title": "Node" if claim.task == "node" else "Graph",
         "neighbours_title": text.added_title(summary),
         "radius_sentence": radius_sentence(summary),
         "nothing_proved": summary.words.nothing_proved,
@@ -175,7 +179,50 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         meta |= explorer_meta(summary, record)
     elif summary.page_rules is not None:
         meta |= rules_meta(summary, summary.page_rules)
+    _say_in_reader_words(summary, meta)
     return meta, base64.b64encode(packed).decode("ascii")
+
+
+def in_reader_words(summary: Summary, value: Any) -> Any:
+    """Returns texts, lists and tables of texts in the words of the reader's domain. Names of fields stay."""
+    if isinstance(value, str):
+        return summary.in_domain(value)
+    if isinstance(value, list | tuple):
+        return [in_reader_words(summary, each) for each in value]
+    if isinstance(value, dict):
+        return {name: in_reader_words(summary, each) for name, each in value.items()}
+    return value
+
+
+def spoken_words(summary: Summary) -> Words:
+    """Returns what is said about the defence in the words of the reader's domain."""
+    words = summary.words
+    texts = {name: in_reader_words(summary, value) for name, value in vars(words).items() if isinstance(value, str)}
+    lists = {name: tuple(in_reader_words(summary, getattr(words, name))) for name in ("first", "notes", "from_graph")}
+    step = replace(words.step, one=summary.in_domain(words.step.one), many=summary.in_domain(words.step.many))
+    counts = {name: summary.in_domain(value) for name, value in vars(words.counts).items() if isinstance(value, str)}
+    return replace(words, **texts, **lists, step=step, counts=replace(words.counts, **counts))
+
+
+def _labels_said(summary: Summary, group: dict[str, Any]) -> dict[str, Any]:
+    """Returns a group of controls with labels in the words of the reader's domain."""
+    controls = [{**control, "label": summary.in_domain(control["label"])} for control in group["controls"]]
+    return {**group, "title": summary.in_domain(group["title"]), "controls": controls}
+
+
+def _say_in_reader_words(summary: Summary, meta: dict[str, Any]) -> None:
+    """Puts what the scripts say into the words of the reader's domain; names of classes, ids and fields stay."""
+    if not summary.context.words:
+        return
+    for name in (*_SAID, *_SAID_OF_VOTES):
+        if name in meta:
+            meta[name] = in_reader_words(summary, meta[name])
+    for name in ("presets", "withstood"):
+        for entry in meta.get(name, ()):
+            entry["name"] = summary.in_domain(entry["name"])
+    accuracy = meta["charts"]["accuracy"]
+    for name in ("neighbours_word", "structure_word"):
+        accuracy[name] = summary.in_domain(accuracy[name])
 
 
 def _example(record: VoteRecord | None, num_detailed: int) -> int:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
-from agnncert.controls.api import controls_of_evidence, positive_class
+from agnncert.controls.api import WITHOUT_EDGES, controls_of_evidence, positive_class
 from agnncert.controls.table import ComparedControls, Control, compare_with
 from agnncert.errors import SettingsError
 from agnncert.explanation import VoteExplanation
+from agnncert.proving.domain import check_words, in_domain
 from agnncert.proving.evidence import PageRules
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.proving.words import Subject, Words
-from agnncert.report.domain import check_words, in_domain
 from agnncert.storage import visible
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ BY_SIZE, AT_MOST = "certified accuracy, size only", "at most possible from node 
 VOTES_REFERENCE = "votes that know the classes of all neighbours (reference, not a bound)"
 
 # Models whose accuracy the curves are compared with: field of the context, name on the page.
+# References that are controls too, by the name that training gives them.
+AS_CONTROLS = {"undefended": "undefended GNN", "mlp": "MLP, no graph", "no_edge": WITHOUT_EDGES}
 REFERENCES = {
     "undefended": "undefended GNN",
     "mlp": "MLP, no graph",
@@ -263,7 +265,7 @@ class Summary:
     judged: BoolArray  # what the curves are shares of: those whose truth is known, or all if none is
     added: FloatArray | None  # certified additions (new neighbours, or injected nodes), if the division bounds them
     structure: IntArray | None  # radius if edges and nodes are only added and deleted; None if it is the radius
-    references: tuple[tuple[str, str, float], ...]  # key, name and accuracy of the models to compare with
+    recorded: tuple[tuple[str, str, float], ...]  # key, name and accuracy of the models to compare with, as they were
     by_class: Mapping[str, Sequence[tuple[float, float]]]  # by key: recall and false positive rate of each class
 
     @property
@@ -306,6 +308,18 @@ class Summary:
     def words(self) -> Words:
         """What is said about the defence, in the words of its evidence."""
         return self.certificate.evidence.words(self.subject)
+
+    @cached_property
+    def references(self) -> tuple[tuple[str, str, float], ...]:
+        """Key, name and accuracy of the models to compare with: at the same operating point where there is one."""
+        if self.compared is None or self.compared.positive is None:
+            return self.recorded
+        rows = {row.name: row for row in self.compared.controls if row.num_targets == self.num_judged}
+        references = []
+        for key, name, accuracy in self.recorded:
+            row = rows.get(AS_CONTROLS.get(key, ""))
+            references.append((key, name, accuracy if row is None else row.accuracy))
+        return tuple(references)
 
     @cached_property
     def compared(self) -> ComparedControls | None:
@@ -474,7 +488,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
         judged=judged,
         added=_additions_withstood(certificate),
         structure=certificate.evidence.structure_radius(),
-        references=_references(certificate, context, truth),
+        recorded=_references(certificate, context, truth),
         by_class=_by_class(certificate, context, truth),
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import FloatArray, IntArray
+from agnncert.controls.api import WITHOUT_EDGES
 from agnncert.proving.measures import Measures
 from agnncert.proving.words import LOWER, UPPER, Deed, percent, whole
 from agnncert.report.summary import AT_MOST, REFERENCES, Shares, Summary
@@ -319,6 +320,9 @@ def control_table(summary: Summary) -> dict[str, Any]:
     if compared is None:
         return {}
     titles, rows = compared.table()
+    for row in rows:
+        if row[0].startswith(WITHOUT_EDGES):  # other names are those of somebody's models
+            row[0] = summary.in_domain(row[0])
     return {"titles": titles, "rows": rows, "same": compared.same, "by_accuracy": compared.positive is None}
 
 

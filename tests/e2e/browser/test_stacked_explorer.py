@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.proving.words import LOWER, percent
+from agnncert.proving.words import LOWER, UPPER, percent
 from agnncert.report import page as build
 from agnncert.report.html import own_scripts
 from agnncert.report.summary import summarise
@@ -136,3 +136,21 @@ def test_every_picture_of_a_page_has_a_role_and_a_name(dark: bool, tmp_path: Pat
     assert len(pictures) > 3
     for role, is_hidden, title in pictures:
         assert (role == "img" and title) or (role == "presentation" and is_hidden == "true")
+
+
+def test_a_rare_class_is_what_the_large_figure_is_about_with_its_false_alarms(tmp_path: Path, open_page: Any) -> None:
+    rng = np.random.default_rng(5)
+    certificate = stacked_certificate(random_stacked(rng, "sum", num_targets=400, num_classes=2))
+    truth = np.zeros(400, dtype=np.int64)
+    truth[np.flatnonzero(certificate.label == 1)[:15]] = 1
+    page = open_page(report(tmp_path, certificate, truth=truth))
+    for amount in (0, 1, 3):
+        page.locator("#f-add_edges").fill(str(amount))
+        measures = certificate_with(certificate, truth).measures(Budget(add_edges=amount))
+        assert page.locator("#answer-accuracy").inner_text() == percent(measures.recall[1], LOWER)
+        alarms = percent(measures.false_positive_rate[1], UPPER)
+        assert f"at most {alarms} can be taken for it" in page.locator("#answer-classes").inner_text()
+
+
+def certificate_with(certificate: Any, truth: np.ndarray) -> Any:
+    return stacked_certificate(certificate.evidence, truth=truth)

@@ -291,3 +291,20 @@ def test_python_compares_with_trees_and_scores_and_a_report_shows_both(tmp_path:
         ac.compare_controls(certificate, same="luck")
     with pytest.raises(SettingsError, match="honest, fraud"):
         ac.compare_controls(certificate, positive="fruad")
+
+
+def test_the_lines_beside_the_curve_are_at_the_same_point_too() -> None:
+    """An undefended model at a point of its own would look worse, or better, than it is."""
+    certificate, truth = two_classes()
+    scores = np.random.default_rng(1).normal(size=400) + 2.0 * truth
+    control = Control("undefended GNN", score=scores)
+    context = ReportContext(truth=truth, undefended=0.123, controls=[control])
+    summary = summarise(certificate, context)
+    shown = {key: accuracy for key, _, accuracy in summary.references}
+    assert summary.compared is not None
+    row = next(row for row in summary.compared.controls if row.name == "undefended GNN")
+    assert shown["undefended"] == row.accuracy != 0.123
+    right = row.value * (truth == 1).sum() + (1 - row.false_positive_rate) * (truth == 0).sum()
+    assert row.accuracy == pytest.approx(right / 400)
+    plain = summarise(certificate, ReportContext(truth=truth, undefended=0.123))
+    assert {key: accuracy for key, _, accuracy in plain.references}["undefended"] == 0.123

@@ -43,6 +43,7 @@ const WHOLE = new Intl.NumberFormat("en");
 function whole(value) { return value === Infinity ? "any number" : WHOLE.format(value); }
 // As percent(share, LOWER) in proving/words.py, with the same arithmetic: what is good is rounded down everywhere.
 function atLeast(share) { return Number.isNaN(share) ? "–" : `${(Math.floor(1000 * share + 1e-9) / 10).toFixed(1)}\u00a0%`; }
+function atMost(share) { return `${(Math.ceil(1000 * share - 1e-9) / 10).toFixed(1)}\u00a0%`; }
 function plural(count, one, many) { return `${whole(count)} ${count === 1 ? one : many ?? `${one}s`}`; }
 
 // "Page 2 of 40", with buttons; go(page) draws another one.

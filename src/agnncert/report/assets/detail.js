@@ -140,7 +140,7 @@ function drawTarget(report, v) {
   const { meta, arrays } = report;
   const listedVotes = meta.has_votes ? listVotes(report, v) : null;
   byId("onetarget").replaceChildren(
-    make("h3", {}, `${meta.task === "node" ? "Node" : "Graph"} ${arrays.ids[v]}`),
+    make("h3", {}, `${meta.target_title} ${arrays.ids[v]}`),
     detailSentences(report, v, listedVotes),
     classBars(report, v, listedVotes),
     ...(listedVotes ? [

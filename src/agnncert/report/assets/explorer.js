@@ -59,14 +59,16 @@ function startExplorer(report) {
   let speaking = 0;
 
   function summarise(holds) {
-    let kept = 0, right = 0, rare = 0;
+    let kept = 0, right = 0, rare = 0, alarms = 0;
     for (let v = 0; v < n; v++) {
       kept += holds[v];
       const correct = meta.has_truth && holds[v] && arrays.truth[v] === arrays.label[v];
       right += correct ? 1 : 0;
       rare += correct && arrays.truth[v] === meta.rare ? 1 : 0;
+      const isOther = meta.has_truth && arrays.truth[v] >= 0 && arrays.truth[v] !== meta.rare;
+      alarms += isOther && (arrays.label[v] === meta.rare || !holds[v]) ? 1 : 0; // two classes: what does not hold may be the other one
     }
-    return { kept, right, rare };
+    return { kept, right, rare, alarms };
   }
 
   function drawList() {
@@ -85,7 +87,7 @@ function startExplorer(report) {
   }
 
   function drawAnswer(budget) {
-    const { kept, right, rare } = summarise(state.holds);
+    const { kept, right, rare, alarms } = summarise(state.holds);
     const accuracy = (meta.has_truth ? right : kept) / meta.num_judged;
     const broken = rules.brokenAtMost(budget);
     const why = rules.whyNothing(budget);
@@ -98,9 +100,11 @@ function startExplorer(report) {
     byId("answer-count").textContent = meta.has_truth
       ? `${whole(kept)} of ${plural(n, "target")} keep their label, ${whole(right)} of them the correct one.`
       : `${whole(kept)} of ${plural(n, "target")} keep their label.`;
+    const others = meta.num_judged - meta.num_rare;
+    const taken = detected && meta.num_classes === 2 && others ? `Of the ${plural(others, "other")} at most ${atMost(alarms / others)} can be taken for it. ` : "";
     const all = detected ? `Of all targets ${atLeast(accuracy)} are classified correctly and provably stay so. ` : "";
     const low = meta.majority !== null && accuracy < meta.majority ? `The most frequent class alone is right for ${atLeast(meta.majority)}, which is more.` : "";
-    byId("answer-classes").textContent = all + low;
+    byId("answer-classes").textContent = taken + all + low;
     byId("answer-collective").hidden = meta.task !== "node";
     byId("answer-collective").textContent = broken === 0
       ? "One attacked graph, all targets together: no label can change."

@@ -5,7 +5,7 @@ const ROWS_PER_PAGE = 25;
 function tableColumns(report) {
   const { meta, arrays } = report;
   const columns = [
-    { key: "id", title: meta.task === "node" ? "Node" : "Graph", first: 1, value: report.idRank,
+    { key: "id", title: meta.target_title, first: 1, value: report.idRank,
       cell: (v) => make("button", { type: "button", class: "link", title: arrays.ids[v], onclick: () => report.showTarget(v, true) }, arrays.ids[v]) },
     { key: "label", title: "Label", first: 1, value: (v) => arrays.label[v], cell: (v) => report.className(arrays.label[v]) },
   ];

@@ -35,10 +35,53 @@ def in_domain(sentence: str, words: Mapping[str, str]) -> str:
         if word is None:
             return match[0]
         if match["article"]:
-            article = "an" if word[0].lower() in "aeiou" else "a"
+            article = _article(word)
             return f"{article.capitalize() if match['article'][0] == 'A' else article} {word}{match['many']}"
         if match["word"][0].isupper():
             word = word[0].upper() + word[1:]
         return word + match["many"]
 
-    return _WORD.sub(replaced, sentence)
+    return _WORD.sub(replaced, sentence) if words else sentence
+
+
+def name_in_domain(name: str, words: Mapping[str, str]) -> str:
+    """Returns a name such as "neighbour ann" with the first word in the reader's domain. What follows is an id.
+
+    Example:
+        >>> name_in_domain("neighbour node 7", {"neighbour": "payment partner", "node": "account"})
+        'payment partner node 7'
+    """
+    first, space, rest = name.partition(" ")
+    return f"{in_domain(first, words)}{space}{rest}"
+
+
+def title_in_domain(name: str, words: Mapping[str, str]) -> str:
+    """Returns the name of a column, such as ``new_neighbours``, in the reader's domain.
+
+    Example:
+        >>> title_in_domain("new_neighbours", {"neighbour": "payment partner"})
+        'new_payment_partners'
+    """
+    return re.sub(r"\W+", "_", in_domain(name.replace("_", " "), words))
+
+
+def glossary(words: Mapping[str, str]) -> str:
+    """Returns a sentence that says what the formal words mean here, empty if there are no others.
+
+    Example:
+        >>> glossary({"edge": "payment", "node": "account"})
+        'In it a node is an account, and an edge is a payment.'
+    """
+    said = [in_domain_of(name, words[name]) for name in KNOWN if name in words]
+    if not said:
+        return ""
+    return f"In it {', and '.join(said)}."
+
+
+def in_domain_of(name: str, word: str) -> str:
+    """Returns "a node is an account"."""
+    return f"{_article(name)} {name} is {_article(word)} {word}"
+
+
+def _article(word: str) -> str:
+    return "an" if word[0].lower() in "aeiou" else "a"
