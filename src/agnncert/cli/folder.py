@@ -97,7 +97,7 @@ class RunFolder:
     @property
     def words(self) -> dict[str, str]:
         """What the run calls nodes, edges and neighbours; empty if it says nothing about them."""
-        words = next((table["words"] for table in self.settings.values() if table.get("words")), {})
+        words: Mapping[str, str] = next((table["words"] for table in self.settings.values() if table.get("words")), {})
         check_words(words)
         return dict(words)
 

@@ -68,10 +68,10 @@ def write_difference(
         words: What nodes, edges and neighbours are called. As they are by default.
     """
     sections = []
-    for change, words in CHANGES.items():
+    for change, said in CHANGES.items():
         changed = difference.of(change)
         if changed:
-            title = f"{len(changed):,} {words}"
+            title = f"{len(changed):,} {said}"
             left_out = max(0, len(changed) - MOST_ROWS)
             sections.append({"title": title, "rows": target_rows(changed[:MOST_ROWS]), "left_out": left_out})
     page = fill_page(

@@ -196,12 +196,20 @@ def in_reader_words(summary: Summary, value: Any) -> Any:
 
 def spoken_words(summary: Summary) -> Words:
     """Returns what is said about the defence in the words of the reader's domain."""
-    words = summary.words
-    texts = {name: in_reader_words(summary, value) for name, value in vars(words).items() if isinstance(value, str)}
-    lists = {name: tuple(in_reader_words(summary, getattr(words, name))) for name in ("first", "notes", "from_graph")}
-    step = replace(words.step, one=summary.in_domain(words.step.one), many=summary.in_domain(words.step.many))
-    counts = {name: summary.in_domain(value) for name, value in vars(words.counts).items() if isinstance(value, str)}
-    return replace(words, **texts, **lists, step=step, counts=replace(words.counts, **counts))
+    words: Any = summary.words
+    said: dict[str, Any] = _texts_said(summary, words)
+    for name in ("first", "notes", "from_graph"):
+        said[name] = tuple(summary.in_domain(sentence) for sentence in getattr(words, name))
+    for name in ("step", "counts"):
+        part = getattr(words, name)
+        said[name] = replace(part, **_texts_said(summary, part))
+    spoken: Words = replace(words, **said)
+    return spoken
+
+
+def _texts_said(summary: Summary, record: Any) -> dict[str, str]:
+    """Returns the texts among the fields of a record in the words of the reader's domain."""
+    return {name: summary.in_domain(value) for name, value in vars(record).items() if isinstance(value, str)}
 
 
 def _labels_said(summary: Summary, group: dict[str, Any]) -> dict[str, Any]:
