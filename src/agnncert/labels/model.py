@@ -38,12 +38,8 @@ class LabelModel(nn.Module):
         self.register_buffer("audited", torch.zeros(num_candidates, dtype=torch.bool))
         self.register_buffer("price", torch.ones(num_candidates, dtype=torch.int64))
         settings = {each.name: getattr(defence, each.name) for each in fields(LabelSettings)}
-        of_rows = dict.fromkeys(("audited", "prices"))  # which the buffers hold
-        self.config: dict[str, Any] = {
-            "name": NAME,
-            "num_candidates": num_candidates,
-            "defence": {**settings, **of_rows, "advance": list(defence.advance)},
-        }
+        written = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+        self.config: dict[str, Any] = {"name": NAME, "num_candidates": num_candidates, "defence": written}
 
     @property
     def num_classes(self) -> int:

@@ -13,6 +13,7 @@ from agnncert.defence import FitOptions
 from agnncert.errors import BudgetError, CertificateError, DatasetError, GraphError, ModelContractError, SettingsError
 from agnncert.labels.claim import make_label_claim
 from agnncert.labels.record import LabelRecord
+from agnncert.models.digest import model_digest
 from agnncert.models.io import load_model, save_model
 from agnncert.verdict import verify
 
@@ -161,6 +162,17 @@ def test_a_model_is_stored_and_loaded_and_predicts_as_it_certifies(data, made, t
     votes = again(data.x, data.edge_index)[data.test_mask]
     assert (votes.argmax(dim=1).numpy() == certificate.label).all()
     assert again(data.x[:2], data.edge_index[:, :0]).shape == (2, 10)  # a graph without the labels
+
+
+def test_a_loaded_model_is_the_same_also_with_audited_labels_and_prices(data, tmp_path):
+    prices = torch.arange(data.num_nodes) % 3 + 1
+    defence = ac.LabelVotes(df=30, rank=50, audited=[3, 5, 8], prices=prices, advance=(0.5,) * 10)
+    model = ac.fit(None, data, defence)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert model_digest(again) == model_digest(model)
+    ac.certify(model, data, model.defence, [1700, 1701]).save(tmp_path / "a.cert")
+    assert verify(tmp_path / "a.cert", data=data, model=again).compared == ("data", "model")
 
 
 def test_audited_labels_and_a_larger_budget_of_them_help(data):
