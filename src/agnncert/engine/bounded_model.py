@@ -677,6 +677,8 @@ def _activation_of(layer: Any) -> Activation:
         return bound.ELU
     if kind is nn.GELU and layer.approximate == "none":
         return bound.GELU
+    if kind is nn.SiLU or layer is F.silu:
+        return bound.SILU
     if kind is nn.Tanh or layer in (F.tanh, torch.tanh):
         return bound.TANH
     raise NotBoundedError(kind.__name__)

@@ -217,6 +217,8 @@ LEAKY_RELU = Activation(units=3)
 TANH = Activation(units=FUNCTION_UNITS + 2)
 ELU = Activation(units=1, absolute_units=FUNCTION_UNITS + 2)
 GELU = Activation(slope=1.13, units=FUNCTION_UNITS + 8)
+# Where exp(-x) overflows, the result is 0 instead of a number below 2**-120.
+SILU = Activation(slope=1.1, units=FUNCTION_UNITS + 4, absolute_units=2.0**-60)
 
 
 def after_activation(bounds: Bounds, activation: Activation, width: int, precision: Precision) -> Bounds:

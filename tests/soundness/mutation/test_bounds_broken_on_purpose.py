@@ -179,6 +179,27 @@ def rows_of_blocks(model: Any, x: torch.Tensor, edge_index: torch.Tensor, whole:
     assert torch.allclose(error, whole.bounds.error, rtol=1e-3)
 
 
+def each_number() -> None:
+    """Activations of all sizes of numbers, those included from which on an exponential overflows."""
+    x = torch.cat([torch.linspace(-120, 120, 20_001), torch.logspace(-40, 30, 2_000)])
+    x = torch.cat([x, -x])[:, None]
+    for layer in (nn.ReLU(), nn.LeakyReLU(), nn.ELU(), nn.GELU(), nn.SiLU(), nn.Tanh()):
+        given = BoundedRows(x, Bounds(x[:, 0].abs().double(), torch.zeros(len(x), dtype=torch.float64)))
+        found = BoundedModel(layer, SINGLE).of_rows(given)
+        error = (found.values.double() - layer(x.double())).abs().amax(dim=1)
+        assert bool((error <= found.bounds.error).all()), layer
+
+
+def slopes() -> None:
+    """No activation moves two numbers further apart than its slope says."""
+    x = torch.linspace(-30, 30, 600_001, dtype=torch.float64)
+    for layer in (nn.ReLU(), nn.LeakyReLU(), nn.ELU(), nn.GELU(), nn.SiLU(), nn.Tanh()):
+        y = layer(x)
+        slope = bounded_model._activation_of(layer).slope
+        assert float((y.diff() / x.diff()).abs().max()) <= slope
+        assert bool((y.abs() <= x.abs()).all())
+
+
 def bounds_along_edges() -> None:
     """Bounds that are summed in float32 are at least their sum."""
     arcs = bounded_arcs.Arcs.of(torch.stack([torch.arange(3000), torch.zeros(3000, dtype=torch.int64)]), 3000)
@@ -204,6 +225,8 @@ CHECKS = [
     votes_of_parts,
     leads_of_one_bound,
     rows_in_blocks,
+    each_number,
+    slopes,
     bounds_along_edges,
 ]
 
@@ -314,6 +337,14 @@ def mistake_rows_for_positions(patch):
     )
 
 
+def activations_without_rounding(patch):
+    patch.setattr(error_bounds, "SILU", error_bounds.RELU)
+
+
+def forget_that_silu_is_steep(patch):
+    patch.setattr(error_bounds, "SILU", replace(error_bounds.SILU, slope=1.0))
+
+
 def sum_bounds_without_rounding_up(patch):
     patch.setattr(bounded_arcs.Arcs, "_rounded_up", property(lambda self: torch.ones(self.num_rows)))
 
@@ -337,6 +368,8 @@ MISTAKES = [
     (once_the_bound, leads_of_one_bound),
     (hear_the_first_layer_only, rows_in_blocks),
     (mistake_rows_for_positions, rows_in_blocks),
+    (activations_without_rounding, each_number),
+    (forget_that_silu_is_steep, slopes),
     (sum_bounds_without_rounding_up, bounds_along_edges),
     (forget_small_bounds, bounds_along_edges),
 ]
