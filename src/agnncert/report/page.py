@@ -231,6 +231,10 @@ def _say_in_reader_words(summary: Summary, meta: dict[str, Any]) -> None:
     accuracy = meta["charts"]["accuracy"]
     for name in ("neighbours_word", "structure_word"):
         accuracy[name] = summary.in_domain(accuracy[name])
+    for curve in accuracy["possible"]:
+        curve["name"] = summary.in_domain(curve["name"])
+    if meta["charts"]["degree"] is not None:
+        meta["charts"]["degree"]["ceiling"] = summary.in_domain(meta["charts"]["degree"]["ceiling"])
 
 
 def _example(record: VoteRecord | None, num_detailed: int) -> int:

@@ -377,24 +377,21 @@ def _figures_of_all(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _figures_of_class(summary: Summary, k: int) -> list[tuple[str, str]]:
-    """Returns what the headline says about the rarest class, its price in false alarms, and what half of it withstand.
+    """Returns what the headline says about the rarest class, and what false alarms that attack brings.
 
-    An accuracy would be mostly about the other classes, and so larger than what matters, or smaller.
+    An accuracy would be mostly about the other classes, and so larger than what matters, or smaller. A median radius of
+    the class would be larger than the size of the headline, at which false alarms are still few.
     """
     size = headline_size(summary)
     measures = summary.measures(size)
     name = class_word(summary, k)
     step = summary.words.step.one if size == 1 else summary.words.step.many
     under = f"at {whole(size)} {step}{_typical_degree(summary)}"
-    detected = summary.counted & (summary.truth == k)
-    figures = [
+    return [
         (percent(summary.recalls[k].at(size), LOWER), f"of {name} stay detected, at least, {under}"),
         (percent(measures.false_positive_rate[k], UPPER), f"of the others can be taken for {name}, at most, there"),
+        (percent(measures.precision[k], LOWER), f"of all that is taken for {name} there is {name}, at least"),
     ]
-    if detected.any():
-        middle = amount(_median(summary.certificate.radius[detected]))
-        figures.append((middle, f"median radius of the {whole(detected.sum())} detected {summary.targets}"))
-    return figures
 
 
 def _at_headline(summary: Summary) -> str:

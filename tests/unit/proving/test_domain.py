@@ -91,6 +91,7 @@ def test_a_page_says_them_everywhere_but_where_it_quotes_the_certificate(make, t
     }
     assert not FORMAL.search(json.dumps([entry.get("name", "") for entry in said["presets"] + said["withstood"]]))
     assert said["target_title"] == "Account"
+    assert FORMAL.search((meta["charts"]["degree"] or {"ceiling": ""})["ceiling"]) is None
     assert all(FORMAL.search(sentence) is None for sentence in (said["radius_sentence"], said["neighbours_title"]))
 
 
