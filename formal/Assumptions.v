@@ -166,5 +166,6 @@ Print Assumptions pairs_excluded.
 Print Assumptions pairs_price.
 Print Assumptions trusted_certificate.
 Print Assumptions trusted_radius.
+Print Assumptions trusted_structure.
 Print Assumptions trusted_excluded.
 Print Assumptions trusted_price.

@@ -1,4 +1,4 @@
-(** Decisions about pairs of nodes (docs/proofs.md, Theorems 17 and 18): a score of the pair's own features, and a bounded vote of each common neighbour.
+(** Decisions about pairs of nodes (docs/proofs.md, Theorems 18 and 19): a score of the pair's own features, and a bounded vote of each common neighbour.
     Counting is that of Theorem 10. New is only who votes, and how many votes a change of the graph reaches. *)
 From Coq Require Import List Arith ZArith Lia Bool Permutation.
 From Agnncert Require Import Vote Graph PerNeighbourVote PerNeighbour PerPair Checker CheckerProofs CheckedCertificates StackedVote StackedChecker StackedProofs StackedGraph
@@ -11,19 +11,19 @@ Open Scope Z_scope.
 (** Who votes: common neighbours of both nodes; these, and the neighbours of each node as well; those whom the first node trusts, about the second one. *)
 Inductive pair_rule := Common | Both | Trusted.
 
-(** Theorem 17: votes that one pair of nodes, and one node, reach at most. *)
+(** Theorem 18: votes that one pair of nodes, and one node, reach at most. *)
 Definition votes_of_edge (r : pair_rule) : Z := match r with Both => 2 | _ => 1 end.
-(** Theorem 17: a node is a neighbour of each of the two, and of both. *)
+(** Theorem 18: a node is a neighbour of each of the two, and of both. *)
 Definition votes_of_node (r : pair_rule) : Z := match r with Both => 3 | _ => 1 end.
 
-(** Theorem 17: injected nodes that can vote. A common neighbour needs two edges. *)
+(** Theorem 18: injected nodes that can vote. A common neighbour needs two edges. *)
 Definition voting_newcomers (r : pair_rule) (B : budget) : lim :=
   match r with
   | Common => if match edges_per_injected B with Some t => t <? 2 | None => false end then Some 0 else joined_nodes B
   | _ => joined_nodes B
   end.
 
-(** Theorems 17 and 18: the budget of Theorem 10 that says how many votes come, go and are altered. [blind]: votes read nothing of the node that votes, so
+(** Theorems 18 and 19: the budget of Theorem 10 that says how many votes come, go and are altered. [blind]: votes read nothing of the node that votes, so
     that its features count for nothing. *)
 Definition pair_budget (r : pair_rule) (blind : bool) (B : budget) : budget :=
   let edge n := lmul (Some (votes_of_edge r)) n in
@@ -37,7 +37,7 @@ Definition pair_budget (r : pair_rule) (blind : bool) (B : budget) : budget :=
 Definition fits_rule (r : pair_rule) (s : stacked_settings) : bool :=
   (x_second s =? 0) && (x_pseudo s =? 0) && Bool.eqb (x_by_edge s) (match r with Trusted => true | _ => false end).
 
-(** Theorems 17 and 18: the target holds against a budget. *)
+(** Theorems 18 and 19: the target holds against a budget. *)
 Definition pairs_hold (r : pair_rule) (blind : bool) (s : stacked_settings) (c : stacked_counted) (q : query) : bool :=
   fits_rule r s && stacked_holds s c (pair_budget r blind (clip_budget (fst q)), snd q).
 (** The stated radius is the largest that is proved: so many edges and other nodes, changed in whatever way. *)
@@ -77,7 +77,7 @@ Section Pairs.
   (** Two votes are the same, or not. *)
   Definition voter_eq : forall x y : voter, {x = y} + {x <> y}.
   Proof. decide equality. apply seat_eq. Defined.
-  (** Theorem 17, who votes on (u, v). With [sides] neighbours of one of them have votes as well. *)
+  (** Theorem 18, who votes on (u, v). With [sides] neighbours of one of them have votes as well. *)
   Definition votes_in (sides : bool) (G : graph) (x : voter) : Prop :=
     snd x <> u /\ snd x <> v
     /\ match fst x with
@@ -115,7 +115,7 @@ Section Pairs.
   (** Votes that are altered. *)
   Definition altered_by (sides : bool) (A : attack id) : list voter := flat_map (held_by sides) (altered A).
 
-  (** ---- Theorem 17, in plain numbers ---- *)
+  (** ---- Theorem 18, in plain numbers ---- *)
 
   (** Weights: [w] of the vote of a neighbour of one of the two, [gamma] of that of a common neighbour. *)
   Definition weight (w gamma : Z) (x : voter) : Z := match fst x with AtBoth => gamma | _ => w end.
@@ -128,7 +128,7 @@ Section Pairs.
 
   (** [reads G x y]: some machine may read the vote x as y; [own G y]: its score of the pair's own features. The prior reads features of u and v alone. *)
   Variables (reads : graph -> voter -> (nat -> Z) -> Prop) (own_score : graph -> (nat -> Z) -> Prop).
-  (** What Theorem 17 asks of votes and prior: no more than one vote, of the features of the voter, of u and of v. *)
+  (** What Theorem 18 asks of votes and prior: no more than one vote, of the features of the voter, of u and of v. *)
   Record pair_model : Prop := {
     pm_vote : forall G x y, reads G x y -> is_vote vote_steps y;
     pm_local : forall G G' x y, node G' (snd x) = node G (snd x) -> node G' u = node G u -> node G' v = node G v -> (reads G x y <-> reads G' x y);
@@ -296,7 +296,7 @@ Section Pairs.
     Lemma node_kept x : spares A x -> node G' x = node G x.
     Proof. apply (spared_node id F W A G G' x L). Qed.
 
-    (** Theorem 17: the votes of an attacked graph are those of G but for the ones that come, go and are altered. *)
+    (** Theorem 18: the votes of an attacked graph are those of G but for the ones that come, go and are altered. *)
     Lemma pair_changes sides two blind V N' b p g a : (blind = true -> reads_nothing) -> pair_model -> pair_faithful sides V G -> pair_reading sides V G' N' b p g -> (sides = true -> two = true) -> two_or_one two ->
       stacked_changes voter V N' b a (come_in sides two A) (go_in sides A) (if blind then [] else altered_by sides A) [].
     Proof.
@@ -353,7 +353,7 @@ Section Pairs.
   Lemma altered_few sides A : (length (altered_by sides A) <= (if sides then 3 else 1) * length (altered A))%nat.
   Proof. apply flat_few, held_few. Qed.
 
-  (** ---- Theorem 17, in plain numbers ---- *)
+  (** ---- Theorem 18, in plain numbers ---- *)
 
   Lemma sum_part (c : voter -> Z) l : NoDup l -> forall m, incl l m -> (forall x, In x m -> 0 <= c x) -> sum voter c l <= sum voter c m.
   Proof.
@@ -420,7 +420,7 @@ Section Pairs.
     intros Hw Hg HS. induction l as [|p l IH]; [simpl; lia|]. cbn [flat_map held_by]. rewrite sum_app. cbn [sum length weight fst]. nia.
   Qed.
 
-  (** Theorem 17: r pairs at one of u and v that come or go take S (w + gamma) each from the lead of a over k, and n nodes that come or go, of any degree,
+  (** Theorem 18: r pairs at one of u and v that come or go take S (w + gamma) each from the lead of a over k, and n nodes that come or go, of any degree,
       S (2 w + gamma) each. Pairs elsewhere, and (u, v) itself, take nothing. No features change. *)
   Theorem pairs_lead :
     forall (S w gamma : Z) (p : nat -> Z) (ballot : graph -> voter -> nat -> Z) (A : attack id) (G G' : graph) (N N' : list voter) (a k : nat),
@@ -489,7 +489,7 @@ Section Numbers.
   Variables (A : attack id) (G G' : graph id F W).
   Hypothesis PA : pair_attack id F W u v A G G'.
 
-  (** Theorem 17: no more votes come, go and are altered than the budget of Theorem 10 says. *)
+  (** Theorem 18: no more votes come, go and are altered than the budget of Theorem 10 says. *)
   Lemma pair_few r blind B : r <> Trusted -> affords id_eq B A ->
     few (come_in id id_eq u v (sides_of r) (two_of r B) A) (new_in (clip_budget (pair_budget r blind B)))
     /\ few (go_in id id_eq u v (sides_of r) A) (lost_in (clip_budget (pair_budget r blind B)))
@@ -563,7 +563,7 @@ Section FileOfPairs.
     intros M PA. pose proof (file_sensible (voter id) V s t same M) as OK. eapply (own_read id F W u v masked reads own_score A G G'); eauto; [apply (slack_pos _ _ OK)|apply (g_pos _ _ OK)].
   Qed.
 
-  (** Theorem 17 for a budget: if the checker says that a pair holds, its label stays. *)
+  (** Theorem 18 for a budget: if the checker says that a pair holds, its label stays. *)
   Theorem pairs_certificate B own : pairs_hold r blind s c (B, own) = true -> pair_attacked id F W id_eq u v B G G' ->
     own = false /\ stacked_label (voter id) V (x_classes s) p g N' b = y_label c.
   Proof.
@@ -577,7 +577,7 @@ Section FileOfPairs.
       revert F3; unfold few, ladd. destruct (change_features (clip_budget (pair_budget r blind (clip_budget B)))); simpl; auto; lia.
   Qed.
 
-  (** Theorem 17, the radius: x edges and other nodes, changed in whatever way and in any mix. *)
+  (** Theorem 18, the radius: x edges and other nodes, changed in whatever way and in any mix. *)
   Theorem pairs_radius x A : right_pairs_radius r blind s c x = true -> 0 <= x -> pair_attack id F W u v A G G' ->
     Z.of_nat (length (added A) + length (deleted A) + length (joined A) + length (removed A) + (if blind then 0 else length (altered A))) <= x ->
     stacked_label (voter id) V (x_classes s) p g N' b = y_label c.
@@ -596,7 +596,7 @@ Section FileOfPairs.
       rewrite app_nil_r. destruct r; try contradiction; cbn [sides_of votes_of_node] in *; lia.
   Qed.
 
-  (** Theorem 17, the radius against edges and nodes that come and go. *)
+  (** Theorem 18, the radius against edges and nodes that come and go. *)
   Theorem pairs_structure x A : right_pairs_structure r s c x = true -> 0 <= x -> pair_attack id F W u v A G G' -> altered A = [] ->
     Z.of_nat (length (added A) + length (deleted A) + length (joined A) + length (removed A)) <= x ->
     stacked_label (voter id) V (x_classes s) p g N' b = y_label c.
@@ -610,7 +610,7 @@ Section FileOfPairs.
       unfold altered_by; rewrite NA. unfold within_numbers, within. simpl length. destruct blind; simpl length; destruct r; try contradiction; cbn [sides_of votes_of_node] in *; repeat split; lia.
   Qed.
 
-  (** Theorem 12 (c) with Theorem 17: where the checker leaves out k, it is the label of no attacked graph within the budget. *)
+  (** Theorem 12 (c) with Theorem 18: where the checker leaves out k, it is the label of no attacked graph within the budget. *)
   Theorem pairs_excluded B own k : nth k (pairs_cannot_get r blind s t (B, own)) false = true -> pair_attacked id F W id_eq u v B G G' ->
     own = false /\ stacked_label (voter id) V (x_classes s) p g N' b <> k.
   Proof.
@@ -625,13 +625,13 @@ Section FileOfPairs.
       revert F3; unfold few, ladd. destruct (change_features (clip_budget (pair_budget r blind (clip_budget B)))); simpl; auto; lia.
   Qed.
 
-  (** Theorem 13 with Theorem 17: an attack that costs less than the stated price leaves the label as it is. *)
+  (** Theorem 13 with Theorem 18: an attack that costs less than the stated price leaves the label as it is. *)
   Theorem pairs_price P X own : dearer (pairs_hold r blind s c) P X = true -> paid id_eq P X own (fun B => pair_attacked id F W id_eq u v B G G') ->
     own = false /\ stacked_label (voter id) V (x_classes s) p g N' b = y_label c.
   Proof. intros D Q. destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]]. eapply pairs_certificate; eauto. Qed.
 End FileOfPairs.
 
-(** ---- Theorem 18: whom the first node trusts ---- *)
+(** ---- Theorem 19: whom the first node trusts ---- *)
 
 Section TrustedContacts.
   Variables (id F W : Type).
@@ -643,7 +643,7 @@ Section TrustedContacts.
   Variable trusts : W -> bool.
   (** j is a contact of u. *)
   Definition contact (G : graph) (j : id) : Prop := (exists w, arc G u j = Some w /\ trusts w = true) /\ masked u j = false /\ masked j u = false.
-  (** Theorem 18, who votes on (u, v): a contact of u with an arc to v. An arc from v to it does not count. *)
+  (** Theorem 19, who votes on (u, v): a contact of u with an arc to v. An arc from v to it does not count. *)
   Definition speaks (G : graph) (j : id) : Prop := j <> u /\ j <> v /\ contact G j /\ arc G j v <> None /\ masked j v = false /\ masked v j = false.
   (** N lists all of them, each once. *)
   Definition lists_contacts (N : list id) (G : graph) : Prop := NoDup N /\ forall j, In j N <-> speaks G j.
@@ -660,7 +660,7 @@ Section TrustedContacts.
 
   (** [reads G j y]: some machine may read the vote of j as y; [own_score G y]: its score of the pair, which may read the arcs that leave u. *)
   Variables (reads : graph -> id -> (nat -> Z) -> Prop) (own_score : graph -> (nat -> Z) -> Prop).
-  (** What Theorem 18 asks of votes and prior. *)
+  (** What Theorem 19 asks of votes and prior. *)
   Record trusted_model : Prop := {
     tm_vote : forall G j y, reads G j y -> is_vote vote_steps y;
     tm_local : forall G G' j y, node G' j = node G j -> node G' u = node G u -> node G' v = node G v -> arc G' u j = arc G u j -> arc G' j v = arc G j v -> (reads G j y <-> reads G' j y);
@@ -745,7 +745,7 @@ Section TrustedContacts.
       rewrite Z2; auto. lia.
     Qed.
 
-    (** Theorem 18: which votes come, go and are altered. *)
+    (** Theorem 19: which votes come, go and are altered. *)
     Lemma trusted_changes : stacked_changes id V speakers spoken a (to_second (added A)) (to_second (deleted A)) (to_second (changed A)) [].
     Proof.
       destruct read as [[D' HN'] [HR _]]. destruct (tf_lists _ _ faithful) as [D HN].
@@ -820,7 +820,7 @@ Section FileOfTrusted.
     intros M TA. pose proof (file_sensible id V s t same M) as OK. eapply (trusted_machine id F W u v masked trusts reads own_score A G G'); eauto; [apply (slack_pos _ _ OK)|apply (g_pos _ _ OK)].
   Qed.
 
-  (** Theorem 18: no more votes come, go and are altered than pairs are added, deleted and changed. Nodes count for nothing. *)
+  (** Theorem 19: no more votes come, go and are altered than pairs are added, deleted and changed. Nodes count for nothing. *)
   Lemma trusted_few A B : affords id_eq B A ->
     let D := clip_budget (pair_budget Trusted blind B) in
     few (to_second id id_eq v (added A)) (new_in D) /\ few (to_second id id_eq v (deleted A)) (lost_in D) /\ few (to_second id id_eq v (changed A)) (ladd (change_features D) (change_edges D)).
@@ -831,7 +831,7 @@ Section FileOfTrusted.
     unfold to_second. revert g1 g2 g3. unfold few, within, ladd. destruct (clip (add_edges B)), (clip (delete_edges B)), (clip (change_edges B)); simpl; intros; repeat split; auto; lia.
   Qed.
 
-  (** Theorem 18 for a budget: if the checker says that a pair holds, its label stays. The budget may have any number of injected nodes. *)
+  (** Theorem 19 for a budget: if the checker says that a pair holds, its label stays. The budget may have any number of injected nodes. *)
   Theorem trusted_certificate B own : pairs_hold Trusted blind s c (B, own) = true -> trusted_attacked id F W id_eq u v masked trusts B G G' ->
     own = false /\ stacked_label id V (x_classes s) p g N' b = y_label c.
   Proof.
@@ -845,7 +845,7 @@ Section FileOfTrusted.
     - rewrite app_nil_r. unfold within_numbers, altered_in. rewrite HB. repeat split; auto; discriminate.
   Qed.
 
-  (** Theorem 18, the radius: x pairs that are added, deleted and changed, and any number of injected nodes. *)
+  (** Theorem 19, the radius: x pairs that are added, deleted and changed, and any number of injected nodes. *)
   Theorem trusted_radius x A : right_pairs_radius Trusted false s c x = true -> 0 <= x -> trusted_attack id F W u v masked trusts A G G' ->
     Z.of_nat (length (added A) + length (deleted A) + length (changed A)) <= x -> stacked_label id V (x_classes s) p g N' b = y_label c.
   Proof.
@@ -858,7 +858,20 @@ Section FileOfTrusted.
     - rewrite app_nil_r. unfold to_second; rewrite !map_length. cbn [votes_of_node]. lia.
   Qed.
 
-  (** Theorem 12 (c) with Theorem 18: where the checker leaves out k, it is the label of no attacked graph within the budget. *)
+  (** Theorem 19, the radius against pairs that are added and deleted. *)
+  Theorem trusted_structure x A : right_pairs_structure Trusted s c x = true -> 0 <= x -> trusted_attack id F W u v masked trusts A G G' -> changed A = [] ->
+    Z.of_nat (length (added A) + length (deleted A)) <= x -> stacked_label id V (x_classes s) p g N' b = y_label c.
+  Proof.
+    intros H X TA NC Q. unfold right_pairs_structure, is_largest in H. apply andb_prop in H; destruct H as [FR H]. destruct (trusted_rule FR) as [H2 [HB HP]].
+    destruct (Z.ltb_spec x 0); [lia|]. apply andb_prop in H; destruct H as [H _]. apply andb_prop in H; destruct H as [_ H].
+    assert (M : sensible_file s t = true) by (unfold stacked_test in H; apply andb_prop in H; apply H).
+    rewrite <- (label_of_speakers id id_eq v A V N' b p g (x_classes s) some_class HP).
+    eapply (stacked_test_sound id id_eq V s t same M some_class true); [exact H|eapply trusted_reads; eauto| |].
+    - eapply (trusted_changes id F W id_eq u v masked trusts reads own_score A G G'); eauto.
+    - rewrite app_nil_r. unfold to_second; rewrite NC, !map_length. cbn [votes_of_node]. unfold within_numbers, within. simpl length. repeat split; lia.
+  Qed.
+
+  (** Theorem 12 (c) with Theorem 19: where the checker leaves out k, it is the label of no attacked graph within the budget. *)
   Theorem trusted_excluded B own k : nth k (pairs_cannot_get Trusted blind s t (B, own)) false = true -> trusted_attacked id F W id_eq u v masked trusts B G G' ->
     own = false /\ stacked_label id V (x_classes s) p g N' b <> k.
   Proof.
@@ -871,7 +884,7 @@ Section FileOfTrusted.
     - rewrite app_nil_r. unfold within_numbers, altered_in. rewrite HB. repeat split; auto; discriminate.
   Qed.
 
-  (** Theorem 13 with Theorem 18: an attack that costs less than the stated price leaves the label as it is. *)
+  (** Theorem 13 with Theorem 19: an attack that costs less than the stated price leaves the label as it is. *)
   Theorem trusted_price P X own : dearer (pairs_hold Trusted blind s c) P X = true -> paid id_eq P X own (fun B => trusted_attacked id F W id_eq u v masked trusts B G G') ->
     own = false /\ stacked_label id V (x_classes s) p g N' b = y_label c.
   Proof. intros D Q. destruct (price_sound _ _ _ _ _ _ D Q) as [B [? ?]]. eapply trusted_certificate; eauto. Qed.

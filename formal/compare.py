@@ -181,6 +181,13 @@ def random_pairs(rng: np.random.Generator, theorem: str, n: int) -> PairRecord:
     return PairRecord(**settings, pairs=ends, rule=rule, mask=str(rng.choice(["own", "targets"])))
 
 
+def random_record(rng: np.random.Generator, theorem: str, n: int) -> Any:
+    """Votes that a rule allows, whatever its kind."""
+    if theorem in PAIRS:
+        return random_pairs(rng, theorem, n)
+    return random_stacked(rng, theorem, n) if theorem in STACKED else random_votes(rng, theorem, n)
+
+
 def prove(record: VoteRecord | StackedRecord, budgets: list[Budget]) -> tuple[dict[str, Any], tuple[int, ...]]:
     """What the prover states about votes, or about stacked votes."""
     evidence = evidence_of(record)
@@ -420,12 +427,11 @@ def main() -> int:
     lines = list(compare_files(files, rng, found))
     refused = sum("refused" in line for line in lines)
     print(f"{len(lines)} files of votes, {refused} refused by the verifier: {found.answers:,} answers")
-    rules = [*THEOREMS, *STACKED]
+    rules = [*THEOREMS, *STACKED, *PAIRS]
     rounds, by_rule = 0, dict.fromkeys(rules, 0)
     while found.answers < asked.answers:
         theorem, before = rules[rounds % len(rules)], found.answers
-        draw: Any = random_stacked if theorem in STACKED else random_votes
-        record, budgets = draw(rng, theorem, int(rng.choice([1, 5, 60, 200]))), random_budgets(rng, 25)
+        record, budgets = random_record(rng, theorem, int(rng.choice([1, 5, 60, 200]))), random_budgets(rng, 25)
         stated, broken = prove(record, budgets)
         what = f"seed {asked.seed}, round {rounds}, {theorem}"
         if rng.random() < 0.3:

@@ -207,7 +207,7 @@ def joined(graphs):
     return made
 
 
-def rows_of_ratings(seed, each=0.0025):
+def rows_of_ratings(seed, each=0.01):
     """Trained on events from 40 % to 60 % of all, tested on the others: window by window, on the graph before each."""
     ends, rating = events()
     total = len(ends)

@@ -120,6 +120,7 @@ class PairVotes(PairSettings, Defence):
         chosen = choose_pairs(data, stored.pairs.T)
         findings.wrong += _wrong_pairs(contents, chosen)
         findings.checked.append("the graph, and the pairs with their ids")
+        findings.not_checked.append("at which place of a list each pair stood: a pair is known by its ids")
         if model is None:
             findings.not_checked.append("that the model computed these scores and votes: give the model")
             return findings
@@ -250,6 +251,7 @@ def probe_prior(model: PairModel, chosen: PairTargets) -> None:
         return
     exact = copy.deepcopy(model).double().eval()
     values = exact.with_own_edges(chosen.graph, chosen.ends, chosen.values, model.masked_pairs(chosen.ends))
+    exact.require_values(values)
     place = torch.linspace(0, len(chosen.ends) - 1, min(FEW_PAIRS, len(chosen.ends))).round().long()
     u, v = chosen.graph.x.double()[torch.from_numpy(chosen.ends[place.numpy()])].unbind(dim=1)
     given = values[place].double()

@@ -1,4 +1,4 @@
-"""What follows from votes about pairs (Theorems 17 and 18): Theorem 10, with budgets translated into votes.
+"""What follows from votes about pairs (Theorems 18 and 19): Theorem 10, with budgets translated into votes.
 
 ========================  ==================  ====================================  ==========================
 one change                common neighbours   neighbours of u, of v, and of both    trusted contacts of u

@@ -126,6 +126,7 @@ class PairModel(nn.Module):
 
     def own_logits(self, graph: CanonicalGraph, ends: IntArray, values: Tensor) -> Tensor:
         """Log-probabilities of each pair by its own features, at least ``LOWEST``, shape ``[n, C]``."""
+        self.require_values(values)
         parts = []
         dtype = next(iter(self.prior.parameters()), self.scale).dtype
         for rows in torch.split(torch.arange(len(ends)), PAIRS_AT_ONCE):
@@ -138,6 +139,15 @@ class PairModel(nn.Module):
                 )
             parts.append(F.log_softmax(logits, dim=1))
         return torch.cat(parts).clamp(min=LOWEST) if parts else torch.zeros((0, self.num_classes))
+
+    def require_values(self, values: Tensor) -> None:
+        """Refuses pairs without the values that the prior was trained with."""
+        expected = getattr(self.prior, "config", {}).get("num_values", values.size(1))
+        if values.size(1) != expected:
+            raise SettingsError(
+                f"the prior reads {expected} values of a pair, these pairs have {values.size(1)}: they stand in "
+                "edge_label_attr, for pairs that edge_label_index lists."
+            )
 
     def with_own_edges(self, graph: CanonicalGraph, ends: IntArray, values: Tensor, masked: IntArray) -> Tensor:
         """Values of each pair; with trusted contacts also a summary of the edges that leave its first node."""

@@ -61,6 +61,8 @@ class PairRecord(StackedRecord):
     def _wrong_rule(self) -> str:
         if self.rule not in RULES or self.mask not in MASKS or type(self.blind) is not bool:
             return "a setting is unknown"
+        if self.edge_blind:
+            return "weights of votes are chosen with edges, so that training is not blind to them"
         if self.pseudo or self.second:
             return "votes about pairs are added up, and read nothing further away"
         is_trusted = self.rule == "trusted"

@@ -1,7 +1,7 @@
 """Checks certificate files about pairs of nodes: the functions that ``verifier.kinds`` asks for.
 
 The votes are counted again by ``verifier.recount_stacked``. What is said here, in words of its own, is how many votes
-about a pair each change of the graph reaches (Theorems 17 and 18).
+about a pair each change of the graph reaches (Theorems 18 and 19).
 """
 
 from collections.abc import Callable

@@ -17,13 +17,14 @@ from agnncert.errors import SettingsError
 from agnncert.verdict import Verdict
 from formal import compare, extracted
 from formal.compare import (
+    PAIRS,
     STACKED,
     Comparison,
     compare_files,
     falsify,
     prove,
     random_budgets,
-    random_stacked,
+    random_record,
     random_votes,
     small_budgets,
 )
@@ -58,12 +59,11 @@ def checker():
     return extracted.find_checker()
 
 
-@pytest.mark.parametrize("theorem", [*THEOREMS, *STACKED])
+@pytest.mark.parametrize("theorem", [*THEOREMS, *STACKED, *PAIRS])
 def test_checker_and_verifier_agree_on_random_votes(theorem, checker):
     rng, found = np.random.default_rng(7), Comparison()
-    draw = random_stacked if theorem in STACKED else random_votes
     for _ in range(4):
-        record, budgets = draw(rng, theorem, 40), random_budgets(rng, 12)
+        record, budgets = random_record(rng, theorem, 40), random_budgets(rng, 12)
         stated, broken = prove(record, budgets)
         found.add(theorem, record, stated, budgets, broken)
         found.add(f"{theorem}, falsified", record, falsify(rng, stated), budgets)
@@ -122,17 +122,18 @@ def test_verify_says_which_derivations_agree(checker):
     assert any(line.endswith("all three agree") for line in verdict.checked)
     stacked = extracted.verify_extracted(GOLDEN / "stacked-two-levels.cert")
     assert any(line.endswith("all three agree") for line in stacked.checked)
+    pairs = extracted.verify_extracted(GOLDEN / "pairs-both.cert")
+    assert any(line.endswith("all three agree") for line in pairs.checked)
     samples = extracted.verify_extracted(GOLDEN / "rs.cert")
     assert samples.holds
     assert any("random samples" in line for line in samples.checked)
 
 
-@pytest.mark.parametrize("theorem", [*THEOREMS, *STACKED])
+@pytest.mark.parametrize("theorem", [*THEOREMS, *STACKED, *PAIRS])
 def test_prover_recount_and_checker_exclude_the_same_labels(theorem, checker):
     rng, found = np.random.default_rng(11), Comparison()
-    draw = random_stacked if theorem in STACKED else random_votes
     for size in (1, 25):
-        counts, budgets = draw(rng, theorem, size), [*random_budgets(rng, 6), *small_budgets(rng, 10)]
+        counts, budgets = random_record(rng, theorem, size), [*random_budgets(rng, 6), *small_budgets(rng, 10)]
         found.add_exclusions(theorem, counts, prove(counts, [])[0], budgets)
     assert found.exclusions >= 32
     assert not found.differ

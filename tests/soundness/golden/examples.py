@@ -14,6 +14,7 @@ import agnncert as ac
 from agnncert.certificates.budget import Budget
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.isolated.model import IsolatedEnsemble
+from agnncert.pairs.model import PairModel, PairPrior
 from agnncert.proving.certificate import Certificate
 from agnncert.stacked.model import StackedModel
 from agnncert.stacked.training import set_blind_votes
@@ -113,6 +114,17 @@ def isolated(data: list[Data], defence: ac.IsolatedModels) -> torch.nn.Module:
     return IsolatedEnsemble(parts, torch.arange(defence.num_models) == 3, defence).eval()
 
 
+def of_pairs(data: Data, defence: ac.PairVotes) -> torch.nn.Module:
+    """Votes about pairs on a prior with weights from a formula."""
+    channels = 0 if defence.trusted is None else data.edge_attr.size(1)
+    made = PairModel(PairPrior(3, 1 + 3 * channels if channels else 0, 2, 4, defence.directed), 2, channels, defence)
+    by_formula(made)
+    with torch.no_grad():
+        made.constant.copy_(torch.tensor([1.5, 0.0]))
+        made.side_weight.fill_(0.5 if defence.over == "both" else 0.0)
+    return made
+
+
 def by_formula(made: torch.nn.Module) -> torch.nn.Module:
     """The model with other weights; single numbers stay as they are."""
     with torch.no_grad():
@@ -146,6 +158,8 @@ class Example:
             return ac.fit(None, self.data(), self.division)
         if isinstance(self.division, ac.IsolatedModels):
             return isolated(self.data(), self.division)
+        if isinstance(self.division, ac.PairVotes):
+            return of_pairs(self.data(), self.division)
         made = model(self.data())
         return Centred(made).eval() if self.mixes else made
 
@@ -181,6 +195,13 @@ def with_values() -> Data:
     low, high = data.edge_index.min(dim=0).values, data.edge_index.max(dim=0).values
     data.edge_weight = torch.cos(1.3 * torch.arange(data.num_edges))
     data.edge_attr = torch.stack([0.25 * (low - high), ((low + high) % 3 == 0).float()], dim=1)
+    return data
+
+
+def paired(data: Data) -> Data:
+    """The same graph, with some pairs of nodes that are to be classified: links and others."""
+    data.edge_label_index = torch.tensor([[u, v] for u in range(0, 12, 2) for v in (1, 5, 12) if u != v]).T.contiguous()
+    data.edge_label = torch.arange(data.edge_label_index.size(1)) % 2
     return data
 
 
@@ -233,6 +254,9 @@ EXAMPLES = {
         (*FLIPPED, Budget(flip_labels=1, add_labels=1, remove_labels=1), Budget(add_labels=2), Budget(add_edges=1)),
     ),
     "labels-box": Example(labelled, ac.LabelVotes(df=4, rank=4, num_classes=3, box=True), {}, FLIPPED),
+    "pairs-common": Example(lambda: paired(graph(14, ids="names")), ac.PairVotes()),
+    "pairs-both": Example(lambda: paired(numbered()), ac.PairVotes(over="both", mask="targets")),
+    "pairs-trusted": Example(lambda: paired(with_values()), ac.PairVotes(trusted=1, directed=True)),
     "isolated-node-views": Example(
         graphs, ac.IsolatedModels(ac.NodeCentric(5), num_models=7), {}, (*POISONED, Budget(inject_nodes=1))
     ),

@@ -1,4 +1,4 @@
-"""Theorems 17 and 18 by brute force: every attack of a few changes on tiny graphs, against scores written in plain loops.
+"""Theorems 18 and 19 by brute force: every attack of a few changes on tiny graphs, against scores written in plain loops.
 
 The rule is written again here, on sets of arcs, and shares nothing with ``agnncert.pairs`` but the numbers of a model.
 """

@@ -130,6 +130,8 @@ def test_values_of_pairs_that_are_their_own_are_read():
     listed = data.edge_label_index[:, data.test_mask]
     by_pairs = ac.certify(model, data, model.defence, listed)
     assert np.array_equal(by_pairs.label, certificate.label)
+    with pytest.raises(SettingsError, match="reads 1 values of a pair, these pairs have 0"):
+        ac.certify(model, data, model.defence, torch.tensor([[0], [1]]))
 
 
 def test_the_own_edge_changes_nothing_and_masked_edges_are_seen_by_nobody(made):
