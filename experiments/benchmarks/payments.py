@@ -128,7 +128,7 @@ def by_command(bank: Bank) -> Row:
 
 def by_python(method: str, votes: ac.StackedVotes) -> Callable[[Bank], Row]:
     def measure(bank: Bank) -> Row:
-        model = ac.fit("mlp", bank.data, votes, seed=bank.seed)
+        model = ac.fit("mlp", bank.data, votes, seed=bank.seed, balance_classes=True)
         return bank.of_model(method, bank.with_threshold(model))
 
     return measure

@@ -21,6 +21,7 @@ from agnncert.cli.studies import row_origin, run_name
 from agnncert.cli.user_code import is_module_spec
 from agnncert.controls.table import Control
 from agnncert.controls.trees import tree_controls
+from agnncert.datasets.events import made_of_events
 from agnncert.defence import Defence
 from agnncert.errors import MissingPackage
 from agnncert.graphs.targets import CanonicalData
@@ -91,6 +92,8 @@ def train_run(
     training_data = canonical_data if seen is whole else CanonicalData.of(seen)
     about = describe(canonical_data, settings)
     settings = with_usual_for_events(settings, training_data.data)
+    if made_of_events(whole):  # what is sought in events is rarely half of them, and has a threshold of its own
+        settings = replace(settings, fit={"balance_classes": True, **settings.fit})
     complete, defence = make_defence(_resolved(settings, canonical_data), canonical_data.task, canonical_data.data)
     voting_rule = complete.voting_rule(about["class_names"])
     table = complete.table()

@@ -186,7 +186,8 @@ def moments(table: Table, name: str) -> Moments:
     if len(bad):
         rows = shortlist([table.start + int(row) + 1 for row in bad], "row")
         raise table.error(
-            f'column "{name}" is no date and no number in {rows}: fill it in as 2027-12-31, or use another column.'
+            f'column "{name}" is no date and no number in {rows} (the first says "{values.iloc[bad[0]]!s:.60}"): write '
+            "it as 2027-12-31 or 2027-12-31T23:59:59, or use another column."
         )
     return Moments(numbers, are_dates)
 

@@ -490,7 +490,8 @@ def with_threshold(
     if others.max() == others.min():
         raise SettingsError(
             "all validation nodes have the same score, so no threshold lies between them: training found no votes that "
-            "certify more than the most frequent class. Try a smaller size, more epochs or a smaller weight_decay."
+            "certify more than the most frequent class. Train with balance_classes=True (--set balance_classes=true), "
+            "for a smaller size, or with a smaller weight_decay."
         )
     most = int(rate * len(others)) if alerts is None else min(alerts, len(others) - 1)
     cut = int(others.sort(descending=True).values[most])

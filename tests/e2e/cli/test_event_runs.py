@@ -5,6 +5,7 @@ import shutil
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -62,7 +63,7 @@ def bank(place: Path, bank_once: Path) -> Path:
 def test_the_command_line_trains_the_model_that_python_trains(bank) -> None:
     data = in_python(bank / "bank", as_of="2026-02-15")
     votes = ac.StackedVotes(edge_values=True, epochs=40)
-    ours = ac.fit(None, data, votes)
+    ours = ac.fit(None, data, votes, balance_classes=True)
     theirs = ac.load_model(bank / "run" / "weights.safetensors")
     assert bool(theirs.use_votes)
     assert model_digest(ours) == model_digest(theirs)
@@ -110,7 +111,7 @@ def test_training_sees_nothing_after_the_cut_off(agnncert, bank) -> None:
     assert agnncert("train", *words, "--out", "cut").status == 0
     assert agnncert("certify", "cut").status == 0
     past = in_python(bank / "bank", as_of="2026-02-15", cut_off="2026-02-01")
-    model = ac.fit(None, past, ac.StackedVotes(edge_values=True, epochs=40))
+    model = ac.fit(None, past, ac.StackedVotes(edge_values=True, epochs=40), balance_classes=True)
     trained = ac.load_model("cut/weights.safetensors")
     assert model_digest(model) == model_digest(trained)
     now = in_python(bank / "bank", as_of="2026-02-15", encode=past.encoding)
@@ -160,3 +161,22 @@ def test_a_folder_with_both_tables_is_refused(agnncert, place, bank) -> None:
     answer = agnncert("train", "tables")
     assert answer.status == 2
     assert "say which" in answer.err
+
+
+def test_a_class_that_is_not_rare_enough_to_be_noticed_is_found_all_the_same(agnncert, place) -> None:
+    """Of two classes, 7.5 % or more are not rare: training by accuracy alone would leave all accounts honest."""
+    rng = np.random.default_rng(3)
+    is_fraud = rng.random(300) < 0.12
+    lines = []
+    for account, bad in enumerate(is_fraud):
+        for _ in range(rng.integers(3, 10)):
+            amount = rng.lognormal(5.0 if bad else 4.0, 0.8)
+            lines.append(f"{rng.integers(300)},{account},{amount:.2f},2026-01-{rng.integers(1, 29):02d}")
+    Path("events.csv").write_text("\n".join(["source,target,amount,day", *lines]) + "\n", encoding="utf-8")
+    labels = [f"{account},{int(bad)}" for account, bad in enumerate(is_fraud)]
+    Path("nodes.csv").write_text("\n".join(["id,label", *labels]) + "\n", encoding="utf-8")
+    trained = agnncert("train", ".", "--set", "column.event_time=day", "--no-references", "--out", "mine")
+    assert trained.status == 0, trained.err
+    chosen = agnncert("certify", "mine", "--set", "false_positive_rate=0.1", "--set", "positive=1", "--no-report")
+    assert chosen.status == 0, chosen.err
+    assert bool(ac.load_model("mine/weights.safetensors").use_votes)
