@@ -203,7 +203,7 @@ def locate(folder: PathLike | None, kind: str, path: PathLike | None, is_require
     if is_required:
         raise DatasetError(
             f"{folder} has no {' or '.join(option.name for option in options)}: if the table is called otherwise, name "
-            f"its file ({kind}=…; in commands --set {kind}=FILE). Tables of payments or other events: --set events=FILE."
+            f"its file ({kind}=…; in commands --set {kind}=FILE). Payments, and other events: --set events=FILE."
         )
     return None
 
