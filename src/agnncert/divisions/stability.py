@@ -47,8 +47,9 @@ def require_stable(division: Division, graph: CanonicalGraph) -> None:
         graph: The graph, or joined graphs, of which the first three are looked at.
 
     Raises:
-        DivisionError: A stated cost is no whole number from 1 on, or an edge changes its group when rows are in another
-            order, features change, a lone node is added or other edges are removed, or without any change.
+        DivisionError: A stated cost is no whole number from 1 on, a group is none of the division, or an edge changes
+            its group when rows are in another order, features change, a lone node is added or other edges are removed,
+            or without any change.
     """
     if is_own(division):
         require_contract(division, graph)
@@ -92,6 +93,7 @@ def _require_costs(division: Division) -> None:
 
 def _require_same_groups(division: Division, graph: CanonicalGraph) -> None:
     before = division.groups(graph)
+    _require_group_numbers(division, before)
     for changed in _changes(graph):
         after = division.groups(changed.graph)
         if after.shape != (len(changed.kept),):
@@ -109,6 +111,19 @@ def _require_same_groups(division: Division, graph: CanonicalGraph) -> None:
                 f"{len(moved) - 1:,} others. Groups must depend on the ids of an edge's own ends alone: not on rows, "
                 "degrees, features, communities, sizes or random numbers."
             )
+
+
+def _require_group_numbers(division: Division, groups: Tensor) -> None:
+    """Refuses groups of which an edge would be in no subgraph by mistake."""
+    name, num_groups = type(division).__name__, int(getattr(division, "num_groups", 0))
+    if groups.is_floating_point() or groups.dtype == torch.bool:
+        raise DivisionError(f"{name}.groups returned numbers of type {groups.dtype}: expected whole numbers.")
+    lowest, highest = int(groups.min()), int(groups.max())
+    if lowest < -1 or highest >= num_groups:
+        raise DivisionError(
+            f"{name}.groups returned groups from {lowest} to {highest}: with {num_groups} groups expected numbers from "
+            f"0 to {num_groups - 1}, or -1 for an edge that is in no subgraph."
+        )
 
 
 def _changes(graph: CanonicalGraph) -> Iterator[_Changed]:

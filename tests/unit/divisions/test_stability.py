@@ -1,5 +1,6 @@
 """Divisions of one's own that read more than ids, or promise what is free, are refused by certify and verify."""
 
+import re
 from dataclasses import dataclass
 
 import networkx as nx
@@ -196,3 +197,20 @@ def test_a_broken_look_would_let_it_pass(monkeypatch, mistake, division):
         require_stable(division, graph)
     mistake(monkeypatch)
     require_stable(division, graph)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda groups: groups + 1, "from 1 to 5: with 5 groups expected numbers from 0 to 4, or -1"),
+        (lambda groups: groups - 2, "from -2 to 2"),
+        (lambda groups: groups.double(), "torch.float64: expected whole numbers"),
+    ],
+)
+def test_certify_refuses_groups_that_are_none_of_the_division(make, words):
+    class Misnumbered(Own):
+        def groups(self, graph):
+            return make(super().groups(graph))
+
+    with pytest.raises(DivisionError, match=re.escape(words)):
+        ac.certify(model(), DATA, Misnumbered(5), targets=[0, 1])
