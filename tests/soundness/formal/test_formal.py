@@ -14,7 +14,9 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import read_contents
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import SettingsError
+from agnncert.isolated.evidence import IsolatedEvidence
 from agnncert.verdict import Verdict
+from agnncert.verifier.recount_isolated import Views
 from formal import compare, extracted
 from formal.compare import (
     PAIRS,
@@ -30,6 +32,7 @@ from formal.compare import (
 )
 from tests.support.label_cases import factored
 from tests.support.paths import CORPUS, GOLDEN, PROJECT
+from tests.support.trained_apart import random_record
 
 pytestmark = pytest.mark.slow  # whichever comes first compiles the proofs, which takes minutes
 
@@ -259,3 +262,26 @@ def test_every_definition_and_final_statement_says_what_it_is_on_the_page():
                 seen.add(stated[2])
             before = line.rstrip()
     assert final <= seen
+
+
+def test_checker_and_recount_agree_on_models_that_were_trained_apart(checker):
+    rng = np.random.default_rng(5)
+    rests = [{}, {"delete_edges": 1}, {"inject_nodes": 1}, {"delete_nodes": math.inf}, {"target_features": True}]
+    budgets = [Budget(poison_graphs=number, **rest) for number in (0, 1, 2, math.inf) for rest in rests]
+    for _ in range(6):
+        record = random_record(rng, 30, num_groups=6, num_models=9)
+        evidence, views = IsolatedEvidence(record), Views(record)
+        label, radius = evidence.label_and_radius()
+        holds = np.array([views.holds(budget) for budget in budgets])
+        stated = {"label": label, "radius": radius, "new_neighbours": np.full(30, -1.0), "holds": holds}
+        answer = extracted.ask_checker(record, stated, budgets, excluded=[True] * len(budgets))
+        assert not any(answer.wrong.values())
+        assert not any(answer.wrong_budgets)
+        assert answer.broken == [views.broken(budget, answers) for budget, answers in zip(budgets, holds, strict=True)]
+        possible = [views.possible(budget) for budget in budgets]
+        assert answer.excluded == tuple(tuple((~each).sum(axis=0).tolist()) for each in possible)
+        for name, wrong in (("label", label + 1), ("radius", radius + 1), ("radius", radius - 1)):
+            falsified = extracted.ask_checker(record, stated | {name: wrong}, budgets)
+            assert falsified.wrong[name] == 30
+        falsified = extracted.ask_checker(record, stated | {"holds": ~holds}, budgets)
+        assert falsified.wrong_budgets == [30] * len(budgets)
