@@ -92,6 +92,11 @@ class IsolatedModels(Defence):
     def __str__(self) -> str:
         return f"isolated-models(T={self.num_models}, hash={self.hash}, views={self.division})"
 
+    @property
+    def groups(self) -> int:
+        """Number of views, as commands call it."""
+        return self.division.num_groups
+
     def to_json(self) -> dict[str, Any]:
         """Returns its settings in JSON's terms."""
         return {"division": str(self.division), "num_models": self.num_models, "hash": self.hash}
@@ -257,7 +262,7 @@ class IsolatedModels(Defence):
 
     def resolved_settings(self) -> dict[str, Any]:
         """Returns the settings of commands, so that a run records them."""
-        return {"groups": self.division.num_groups, "num_models": self.num_models, "hash": self.hash}
+        return {"groups": self.groups, "num_models": self.num_models, "hash": self.hash}
 
     def _require_model(self, model: Any) -> None:
         """Refuses what ``fit`` of this defence did not return.

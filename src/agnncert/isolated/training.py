@@ -22,10 +22,12 @@ from agnncert.errors import ModelContractError, SettingsError
 from agnncert.models.build import fresh_copy
 from agnncert.models.wrappers import Scaling
 from agnncert.training.loop import Step, train
-from agnncert.training.settings import checked
+from agnncert.training.settings import SETTINGS, checked
 
 SEEDS_PER_RUN = 1_000_003  # further apart than there are parts
-_BY_VALIDATION = ("evaluate_every", "patience", "measure", "size", "protocol")
+_BY_VALIDATION = ("measure", "size")
+# Recipes and commands have them. Here nothing is evaluated, all epochs are run, and a protocol is about nodes.
+_WITHOUT_EFFECT = ("evaluate_every", "patience", "protocol")
 
 
 def train_apart(
@@ -77,14 +79,15 @@ def train_one(
 def _settings_of_one(given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings of training, with the defaults that do not depend on data."""
     for name in _BY_VALIDATION:
-        if name in given:
+        if given.get(name, SETTINGS[name].default) != SETTINGS[name].default:
             raise SettingsError(
                 f"{name}={given[name]!r:.60}: models that are trained apart have no validation score, because it would "
                 "be measured on graphs of all parts. Each is trained for all epochs: leave it out."
             )
     complete = checked(given, "graph")
     balance = bool(given.get("balance_classes", False))  # by default a part would decide it
-    return {**given, "epochs": complete["epochs"], "seed": complete["seed"], "balance_classes": balance}
+    kept = {name: value for name, value in given.items() if name not in (*_BY_VALIDATION, *_WITHOUT_EFFECT)}
+    return {**kept, "epochs": complete["epochs"], "seed": complete["seed"], "balance_classes": balance}
 
 
 def _require_fresh(model: Any) -> None:

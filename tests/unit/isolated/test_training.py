@@ -157,10 +157,18 @@ def test_ids_that_occur_twice_are_refused():
         train(data)
 
 
-@pytest.mark.parametrize("setting", [{"patience": 3}, {"evaluate_every": 2}, {"size": 1}, {"measure": "accuracy"}])
+@pytest.mark.parametrize("setting", [{"size": 1}, {"measure": "accuracy"}])
 def test_what_a_validation_score_would_decide_is_refused(setting):
     with pytest.raises(SettingsError, match="have no validation score"):
         train(make_set(), **setting)
+
+
+def test_patience_stops_no_model():
+    assert differing(train(make_set()), train(make_set(), patience=1, evaluate_every=1)) == []
+
+
+def test_a_recipe_by_the_name_of_a_model_is_trained():
+    assert len(ac.fit("gin", make_set(), DEFENCE, epochs=1).models) == DEFENCE.num_models
 
 
 def test_a_model_that_was_trained_before_is_refused():
