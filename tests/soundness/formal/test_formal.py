@@ -32,7 +32,7 @@ from formal.compare import (
 )
 from tests.support.label_cases import factored
 from tests.support.paths import CORPUS, GOLDEN, PROJECT
-from tests.support.trained_apart import random_record
+from tests.support.trained_apart import random_record as random_apart
 
 pytestmark = pytest.mark.slow  # whichever comes first compiles the proofs, which takes minutes
 
@@ -269,7 +269,7 @@ def test_checker_and_recount_agree_on_models_that_were_trained_apart(checker):
     rests = [{}, {"delete_edges": 1}, {"inject_nodes": 1}, {"delete_nodes": math.inf}, {"target_features": True}]
     budgets = [Budget(poison_graphs=number, **rest) for number in (0, 1, 2, math.inf) for rest in rests]
     for _ in range(6):
-        record = random_record(rng, 30, num_groups=6, num_models=9)
+        record = random_apart(rng, 30, num_groups=6, num_models=9)
         evidence, views = IsolatedEvidence(record), Views(record)
         label, radius = evidence.label_and_radius()
         holds = np.array([views.holds(budget) for budget in budgets])
