@@ -381,13 +381,14 @@ def issue(
     it, to be signed with a tool of yours. The redacted form has curves and digests, but names no target. A run folder
     brings data and model, so that both are verified; from a file alone only the arithmetic is.
     """
-    from agnncert.cli.handover import issue_files
+    from agnncert.cli.handover import issue_files, result_in_words
 
     issued = {name: text for name, text in (("by", by), ("on", on), ("system", system), ("until", until)) if text}
     screen = Screen(json)
     with screen.following() as on_progress:
         files = issue_files(_certificate_in(file), issued, out, _is_run(file), on_progress)
     lines = [f"{name.replace('_', ' ').capitalize() + ':':<15} {path}" for name, path in files.items()]
+    lines.append(f"{'Result:':<15} {result_in_words(files['statement'])}")
     screen.result(
         files, "\n".join([*lines, "Sign the statement with a tool of yours, as in docs/guides/hand-over.md."])
     )

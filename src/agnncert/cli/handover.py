@@ -84,6 +84,16 @@ def issue_files(
     return files
 
 
+def result_in_words(statement: Path) -> str:
+    """Returns the result that a statement to sign has, with the reasons if it is not that everything was verified."""
+    predicate = json.loads(statement.read_text(encoding="utf-8"))["predicate"]
+    if predicate["result"] == "PASSED":
+        return "PASSED, data and model were verified"
+    warnings = [text for text in predicate["warnedTests"] if not text.startswith("not checked: ")]
+    reason = "; ".join(warnings) or "data or model were not verified: name the folder of the run instead of its file"
+    return f"{predicate['result']}, {reason}"
+
+
 def _models_beside(file: Path) -> list[Path]:
     """Returns the files with the trained model of a run and with its certified one, as far as there are such files."""
     run = RunFolder(file.parent)

@@ -26,6 +26,13 @@ def issued(agnncert, certified) -> Path:
     return certified / "issued"
 
 
+def test_the_command_says_whether_data_and_model_were_verified(agnncert, certified, tmp_path) -> None:
+    whole = agnncert("issue", certified, *ISSUE).out
+    assert "Result:         PASSED, data and model were verified" in whole
+    alone = agnncert("issue", certified / "certificate.cert", *ISSUE, "--out", tmp_path / "alone").out
+    assert "Result:         WARNED, data or model were not verified: name the folder of the run" in alone
+
+
 def read(folder: Path, name: str) -> dict:
     return json.loads((folder / name).read_text(encoding="utf-8"))
 
