@@ -35,11 +35,13 @@ def certified(model: Any, data: Any, defence: ac.Defence) -> list[float]:
     return [float((each & right).mean()) for each in held]
 
 
-def rows_of(name: str, root: str, seed: int) -> Any:
-    """Yields one row for each method."""
+def rows_of(name: str, root: str, seed: int, done: set[str]) -> Any:
+    """Yields one row for each method that has none."""
     data = ac.load_dataset(name, root=root, seed=seed)
     build, fit = tuned_arguments(name, "node", "mlp", defence="stacked")
     for method, defence in {**BLIND, TRAINED: ac.StackedVotes(size=1)}.items():
+        if json.dumps([name, seed, method]) in done:
+            continue
         begin = time.perf_counter()
         model = ac.fit(ac.build_model("mlp", data, **build), data, defence, **fit, protocol="inductive", seed=seed)
         trained = time.perf_counter()
@@ -78,7 +80,7 @@ def main() -> None:
             done = {json.loads(line)["key"] for line in ROWS.read_text().splitlines()} if ROWS.exists() else set()
             if json.dumps([name, seed, TRAINED]) in done:
                 continue
-            for row in rows_of(name, given.root, seed):
+            for row in rows_of(name, given.root, seed, done):
                 key = json.dumps([name, seed, row["method"]])
                 if key not in done:
                     with ROWS.open("a") as file:
