@@ -13,7 +13,7 @@ from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.controls.api import WITHOUT_EDGES
 from agnncert.proving.measures import Measures
 from agnncert.proving.words import LOWER, UPPER, Deed, percent, whole
-from agnncert.report.summary import AT_MOST, REFERENCES, Shares, Summary
+from agnncert.report.summary import AS_CONTROLS, AT_MOST, REFERENCES, Shares, Summary
 
 # The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
 KEPT_MOST = 0.9
@@ -233,12 +233,16 @@ def _comparison(summary: Summary, certified: float) -> str:
     right = percent(float(summary.counted.sum() / summary.num_judged), LOWER)
     parts = [f"Without an attack the {summary.words.decides} is right for {right} of the {summary.targets}"]
     accuracies = {key: accuracy for key, _, accuracy in summary.references}
+    point = ""
+    if summary.compared is not None and summary.compared.positive is not None:
+        point = f"with as many {summary.compared.same}, "
     for key, words in _BESIDE.items():
         if key not in accuracies:
             continue
         is_more = words.endswith("proof") and accuracies[key] > certified
         more = " and is more than is certified" if is_more else ""
-        parts.append(words.format(percent(accuracies[key], LOWER)) + more)
+        at_point, point = (point, "") if key in AS_CONTROLS else ("", point)  # said once, before the first of them
+        parts.append(at_point + words.format(percent(accuracies[key], LOWER)) + more)
     if summary.context.size_only:
         _, by_size = min(summary.context.size_only)
         parts.append(f"the number of nodes or edges alone for {percent(by_size, LOWER)}")
