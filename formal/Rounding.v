@@ -413,7 +413,7 @@ Proof.
 Qed.
 
 (** One entry of a row is at most its norm: so bounds in the Euclidean norm bound every logit. *)
-Theorem entry_below_norm n x i : (i < n)%nat -> Rabs (x i) <= norm n x.
+Lemma entry_below_norm n x i : (i < n)%nat -> Rabs (x i) <= norm n x.
 Proof.
   intro H. rewrite <- (sqrt_Rsqr_abs (x i)). apply sqrt_le_1; [apply Rle_0_sqr|apply squares_pos|]. unfold Rsqr.
   induction n as [|n IH]; [lia|]. simpl. destruct (Nat.eq_dec i n) as [->|N].
