@@ -4,7 +4,8 @@ python -m experiments.benchmarks.poisoned_graphs proteins aids --root .cache/dat
 python -m experiments.benchmarks.poisoned_graphs proteins --root .cache/data --seeds 300 --attack
 
 Rows go to experiments/benchmarks/results/poisoned_graphs.jsonl as they come. A run that is started again goes on where
-it stopped, and ``--page`` prints the tables. Settings were fixed on split 900, which is in no table. ``--attack``
+it stopped, and ``--page`` prints the tables. Settings were
+compared on the test part of split 900, which is in no table but shares graphs with those that are. ``--attack``
 trains models on poisoned parts and puts them together in 100,000 ways, within the radius and one beyond.
 """
 
