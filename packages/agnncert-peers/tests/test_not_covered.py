@@ -60,7 +60,7 @@ def test_tables_have_a_dash_and_no_zero(comparison, format):
 
 
 def test_a_footnote_explains_the_dash_in_every_format(comparison, tmp_path):
-    said = "nothing is proved about edges added or deleted: undefended, bi-rs"
+    said = "nothing is proved about edges added or deleted: undefended, boosted trees on own features and neighbourhood aggregates, bi-rs"
     assert f"{DASH} {said}" in str(comparison)
     assert f"-- {said}" in comparison.table("latex")
     assert said in comparison._repr_html_()
