@@ -477,6 +477,11 @@ def large(cell: str) -> Row:
     return some(document("large")["rows"], cell=cell)[0]
 
 
+def full_size(division: str) -> Row:
+    """What certifying the synthetic graph of Amazon2M's size takes, with an untrained model."""
+    return some(document("large-full-size")["rows"], cell=f"certify:1:{division}:80")[0]
+
+
 def live(key: str) -> list[float]:
     """A column of what an event costs a live graph."""
     return [float(row[key]) for row in document("live")]
