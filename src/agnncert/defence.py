@@ -273,6 +273,23 @@ class Defence(ABC):
         """Returns the names of the settings that ``from_settings`` understands. These are the fields of a dataclass."""
         return tuple(each.name for each in fields(cls)) if is_dataclass(cls) else ()
 
+    @classmethod
+    def require_known_settings(cls, what: str, name: str, settings: Mapping[str, Any]) -> None:
+        """Refuses settings of ``from_settings`` that this kind of defence does not have.
+
+        Args:
+            what: What the defence is called in the message, in the plural, such as "stacked votes".
+            name: The name of the defence in commands.
+            settings: The settings by name.
+
+        Raises:
+            SettingsError: Names the first of them, and the nearest one that exists.
+        """
+        valid = cls.setting_names(name)
+        for key in settings:
+            if key not in valid:
+                raise SettingsError(f'{what} have no setting "{key}": {did_you_mean(key, valid)}')
+
     def resolved_settings(self) -> dict[str, Any]:
         """Returns settings of ``from_settings`` whose usual value depends on the task, so that a run records them."""
         return {}

@@ -14,7 +14,7 @@ from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
-from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
+from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.labels.claim import make_label_claim
@@ -148,10 +148,7 @@ class LabelVotes(LabelSettings, Defence):
         """Returns the label votes that a command or a settings file describes."""
         if task != "node":
             raise SettingsError("label votes classify nodes: choose a division for graphs.")
-        valid = cls.setting_names(name)
-        for key in settings:
-            if key not in valid:
-                raise SettingsError(f'label votes have no setting "{key}": {did_you_mean(key, valid)}')
+        cls.require_known_settings("label votes", name, settings)
         return cls(**settings)
 
     def untrained(self, model: Any, data: Any, seed: int = 0) -> LabelModel:

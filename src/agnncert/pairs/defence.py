@@ -19,7 +19,7 @@ from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
-from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.digest import graph_digest
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.models.digest import settings_of, unchanged_digest
@@ -152,10 +152,7 @@ class PairVotes(PairSettings, Defence):
         """Returns the votes that a command or a settings file describes."""
         if task != "node":
             raise SettingsError("votes about pairs are for the nodes of one graph: choose a division for graphs.")
-        valid = cls.setting_names(name)
-        for key in settings:
-            if key not in valid:
-                raise SettingsError(f'votes about pairs have no setting "{key}": {did_you_mean(key, valid)}')
+        cls.require_known_settings("votes about pairs", name, settings)
         return cls(**settings)
 
     def untrained(self, model: Any, data: Any, seed: int = 0) -> PairModel:

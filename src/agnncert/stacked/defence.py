@@ -31,7 +31,7 @@ from agnncert.defence import (
     require_positive,
 )
 from agnncert.divisions.node import PerNeighbour
-from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
+from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.explanation import VoteExplanation
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.graphs.task import infer_task
@@ -192,10 +192,7 @@ class StackedVotes(StackedSettings, Defence):
         """Returns the stacked votes that a command or a settings file describes."""
         if task != "node":
             raise SettingsError("stacked votes classify nodes: choose a division for graphs.")
-        valid = cls.setting_names(name)
-        for key in settings:
-            if key not in valid:
-                raise SettingsError(f'stacked votes have no setting "{key}": {did_you_mean(key, valid)}')
+        cls.require_known_settings("stacked votes", name, settings)
         return cls(**settings)
 
     def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
