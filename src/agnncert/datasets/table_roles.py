@@ -1,5 +1,6 @@
 """What the columns of a user's tables stand for: ids, classes, parts of a split, features, ends of edges."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,7 @@ else:
 Rows = npt.NDArray[np.int64]
 Names = Rows | list[str]  # ids, as numbers if all are stored so, else as text
 PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+WHOLE_NUMBER = re.compile(r"-?[0-9]+(\.0+)?")
 LABEL_NAMES = ("y", "class", "labels", "target", "truth")
 
 
@@ -230,11 +232,17 @@ class NodeRows:
 
 
 def class_rows(table: Table, column: str) -> tuple[Tensor, list[str]]:
-    """Returns the class of every row (-1: unlabelled) and the names of the classes, in order."""
+    """Returns the class of every row (-1: unlabelled) and the names of the classes, in order.
+
+    Whole numbers that were written as ``1.0``, as pandas does where entries are missing, are named ``1``.
+    """
     entries = table.text(column)
     classes = {entry for entry in entries if entry}
     if not classes:
         raise table.error(f'column "{column}" is empty. Pass label=None if there are no labels.')
+    if all(WHOLE_NUMBER.fullmatch(entry) for entry in classes):
+        entries = [entry.partition(".")[0] for entry in entries]
+        classes = {entry for entry in entries if entry}
     are_numbers = all(entry.isascii() and entry.removeprefix("-").isdigit() for entry in classes)
     names = sorted(classes, key=int) if are_numbers else sorted(classes)
     number_of = {name: k for k, name in enumerate(names)}

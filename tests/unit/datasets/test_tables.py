@@ -61,6 +61,17 @@ def test_whole_numbers_are_ids_and_classes_too(tmp_path) -> None:
     assert data.y.tolist() == [0, 1]
 
 
+def test_classes_that_pandas_wrote_as_floats_are_whole_numbers(tmp_path) -> None:
+    data = load_tables(write(tmp_path, "id,label,a\na,10.0,0\nb,,1\nc,2.0,0\nd,2,1\n", "source,target\na,b\n"))
+    assert data.class_names == ["2", "10"]
+    assert data.y.tolist() == [1, -1, 0, 0]
+
+
+def test_classes_that_are_fractions_stay_text(tmp_path) -> None:
+    data = load_tables(write(tmp_path, "id,label,a\na,1.0,0\nb,1.5,1\n", "source,target\na,b\n"))
+    assert data.class_names == ["1.0", "1.5"]
+
+
 def test_ids_in_a_csv_file_are_taken_literally(tmp_path) -> None:
     data = load_tables(write(tmp_path, "id,label,a\n007,x,0\n7,y,1\nNA,x,2\n", "source,target\n007,NA\n"))
     assert data.node_id == ["007", "7", "NA"]
