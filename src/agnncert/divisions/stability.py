@@ -17,6 +17,8 @@ from agnncert.errors import DivisionError
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 
 MOST_GRAPHS = 3  # of a set that are looked at
+# An injected node may cost what its edges cost, or cost the same whatever its degree.
+PAID_BY = {"inject_nodes": "edges_per_injected", "edges_per_injected": "inject_nodes"}
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,12 @@ def _require_costs(division: Division) -> None:
     costs = division.unit_costs
     for name, cost in costs.items():
         is_whole = isinstance(cost, Integral) and not isinstance(cost, bool)
-        # A node without edges is nobody's neighbour. It may cost what its edges cost.
-        is_free_node = name == "inject_nodes" and cost == 0 and costs.get("edges_per_injected", 0) > 0
-        if not is_whole or (cost < 1 and not is_free_node):
+        is_paid_by_other = cost == 0 and costs.get(PAID_BY.get(name, ""), 0) > 0
+        if not is_whole or (cost < 1 and not is_paid_by_other):
             raise DivisionError(
                 f"{type(division).__name__}.unit_costs says that one unit of {name} moves {cost!r} votes: nothing "
                 "is free. State a whole number from 1 on, or leave the field out if your theorem does not cover it. "
-                "(inject_nodes may be 0 if edges_per_injected has a cost.)"
+                "(One of inject_nodes and edges_per_injected may be 0 if the other has a cost.)"
             )
 
 

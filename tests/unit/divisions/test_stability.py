@@ -137,15 +137,54 @@ class NodesByEdges(Own):
         return EDGES | {"inject_nodes": 0, "edges_per_injected": 1}
 
 
-@pytest.mark.parametrize("division", [Free(), Half(), FreeNodes()], ids=lambda division: type(division).__name__)
+class NodesOfAnyDegree(Own):
+    @property
+    def unit_costs(self):
+        return EDGES | {"inject_nodes": 2, "edges_per_injected": 0}
+
+
+class FreeEdges(Own):
+    @property
+    def unit_costs(self):
+        return EDGES | {"edges_per_injected": 0}
+
+
+class NothingForNodes(Own):
+    @property
+    def unit_costs(self):
+        return EDGES | {"inject_nodes": 0, "edges_per_injected": 0}
+
+
+NOT_COSTS = [Free(), Half(), FreeNodes(), FreeEdges(), NothingForNodes()]
+
+
+@pytest.mark.parametrize("division", NOT_COSTS, ids=lambda division: type(division).__name__)
 def test_certify_refuses_a_cost_of_nothing(division):
     with pytest.raises(DivisionError, match="nothing is free"):
         ac.certify(model(), DATA, division, targets=[0, 1])
 
 
-@pytest.mark.parametrize("division", [Own(), NodesByEdges(), ac.EdgeCentric(7, edges_only=True), ac.NodeCentric(7)])
+@pytest.mark.parametrize(
+    "division", [Own(), NodesByEdges(), NodesOfAnyDegree(), ac.EdgeCentric(7, edges_only=True), ac.NodeCentric(7)]
+)
 def test_an_honest_division_is_accepted(division):
     require_stable(division, canonical(DATA))
+
+
+def test_a_node_of_any_degree_costs_what_is_stated(tmp_path):
+    trained = model()
+    file = tmp_path / "own.cert"
+    certificate = ac.certify(trained, DATA, NodesOfAnyDegree(), targets=range(DATA.num_nodes))
+    certificate.save(file)
+    assert ac.verify(file, model=trained, data=DATA, defence=NodesOfAnyDegree()).holds
+    kept = []
+    for nodes in range(4):
+        holds = certificate.holds_against(ac.Budget(inject_nodes=nodes))  # each with any number of edges
+        assert (holds == certificate.holds_against(ac.Budget(add_edges=2 * nodes))).all()
+        kept.append(int(holds.sum()))
+    assert kept[0] > kept[1] > 0
+    for target, cost in enumerate(certificate.cheapest(ac.Prices(inject_nodes=1))):
+        assert cost == certificate.radius[target] // 2 + 1, target
 
 
 def test_verify_refuses_a_division_that_is_not_stable(tmp_path):
