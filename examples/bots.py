@@ -1,9 +1,7 @@
-"""Bots on Twitter, from the file to the hand-over: train, choose an operating point, certify, attack, report, verify.
+"""Find bots on Twitter: train, choose an operating point, certify, attack, report and verify.
 
 ``python bots.py ROOT`` reads Cresci-15 below the folder ROOT (``agnncert datasets`` says where the file comes from).
-Without ROOT the script runs on generated accounts of the same form, about which nothing real follows.
-
-The tutorial "Find bots, and prove how many stay found" explains every step.
+Without ROOT the script generates accounts of the same form, so its figures say nothing about real bots.
 """
 
 import sys
