@@ -1,4 +1,5 @@
-"""What the documentation shows of the results: one page, its pictures and its tables, made from the committed rows.
+"""What the documentation shows of the results, made from the committed rows.
 
-``python -m experiments.documentation`` writes docs/results.md and docs/results/; a test compares them with the rows.
+``python -m experiments.documentation`` writes docs/results.md, docs/results/ and the blocks of all other pages
+(``guides``); tests compare them with the rows. ``figures`` finds numbers that somebody typed.
 """

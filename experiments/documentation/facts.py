@@ -46,9 +46,9 @@ def ends(values: Iterable[float], form: Any = percent) -> str:
     return f"{form(min(known))} to {form(max(known))}"
 
 
-def table(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Returns a Markdown table; the first column stands left, all others right."""
-    body = [titles, ["---", *["---:"] * (len(titles) - 1)], *lines]
+def table(titles: Sequence[str], lines: Iterable[Sequence[str]], words: int = 1) -> str:
+    """Returns a Markdown table; the first columns, which hold ``words``, are aligned left, all others right."""
+    body = [titles, [*["---"] * words, *["---:"] * (len(titles) - words)], *lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in body)
 
 

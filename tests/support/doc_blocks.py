@@ -55,13 +55,20 @@ class Block:
     def runs(self) -> bool:
         return bool(self.title) or self.language == "python" or self.language in SHELL
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether it shows output that nothing compares."""
+        if self.language == "text":
+            return not self.right_below
+        return self.language == "console" and self.mark == "not run"
+
     def __str__(self) -> str:
         return f"{self.page.name}, line {self.line}"
 
 
 def blocks_of(page: Path) -> list[Block]:
     """The blocks of a page that can be run, each with the output that it must have."""
-    found = list(_fenced(page))
+    found = list(fenced_blocks(page))
     runnable = []
     for block, after in pairwise([*found, None]):
         if not block.runs:
@@ -79,7 +86,8 @@ def blocks_of(page: Path) -> list[Block]:
     return runnable
 
 
-def _fenced(page: Path) -> Iterator[Block]:
+def fenced_blocks(page: Path) -> Iterator[Block]:
+    """All fenced blocks of a page, also those that cannot be run."""
     lines = page.read_text(encoding="utf-8").splitlines()
     number, above, last_end = 0, "", -1
     while number < len(lines):
@@ -185,6 +193,18 @@ def require_output(printed: str, expected: str, where: str, numbers_vary: bool =
     pieces = [re.escape(piece) for piece in wanted.split("...")]
     if not re.fullmatch(".*?".join(pieces), found, flags=re.DOTALL):
         raise AssertionError(f"{where} printed\n{printed}\nbut the page says\n{expected}")
+
+
+def require_near(printed: str, expected: str, distance: float) -> None:
+    """Raises unless the output begins with the expected words, each number at most this far from the expected one."""
+    pieces = [_NUMBER.sub("NUMBER", piece) for piece in _tidy(expected).split("...")]
+    pattern = ".*?".join(re.escape(piece) for piece in pieces).replace("NUMBER", f"({_NUMBER.pattern})")
+    found = re.match(pattern, _tidy(printed), flags=re.DOTALL)
+    assert found, f"the output is\n{printed}\nbut the page says\n{expected}"
+    stated = [number[0] for number in _NUMBER.finditer(_tidy(expected))]
+    for given, told in zip(found.groups()[:: _NUMBER.groups + 1], stated, strict=True):
+        gap = abs(float(given.replace(",", "")) - float(told.replace(",", "")))
+        assert gap <= distance, f"the page says {told}, the output {given}"
 
 
 def _tidy(text: str) -> str:
