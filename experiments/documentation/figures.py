@@ -74,13 +74,13 @@ def demo_settings() -> list[str]:
 CODE, PEERS, LIVE = "packages/agnncert-code/src/agnncert_code", "packages/agnncert-peers/src/agnncert_peers", "packages/agnncert-live/src/agnncert_live"  # fmt: skip
 
 MEASURED = [
-    Measured("README.md", "In {} attacked targets within a certified budget, no label", "experiments/benchmarks/results/attacks.json", lambda: [f"{facts.attacked('attacks')['within']:,}"] if facts.attacked("attacks")["refuted"] == 0 else ["?"]),
+    Measured("README.md", "in attacks on {} targets within their certified budgets, no label changed", "experiments/benchmarks/results/attacks.json", lambda: [f"{facts.attacked('attacks')['within']:,}"] if facts.attacked("attacks")["refuted"] == 0 else ["?"]),
     Measured("docs/commands/demo.md", "of {} settings (learning rate, epochs, votes for “genuine” in advance) the one with the best certified balanced accuracy at size 3, {} on average", "experiments/results/demo-settings.jsonl", demo_settings),
     Measured("docs/commands/scan.md", "the detector is right for {0}% (balanced accuracy {0}%)", "experiments/results/bigvul.jsonl", lambda: [facts.percent(sources.some(sources.rows("bigvul"), stage="statements", protocol="big-vul", method="statements 0", seed=0)[0]["accuracy"])]),
 ]  # fmt: skip
 
 SETTINGS = [
-    Setting("README.md", "Python 3.11", "pyproject.toml", 'requires-python = ">=3.11"'),
+    Setting("README.md", "Python 3.11 to 3.13", "pyproject.toml", "Python :: 3.13"),
     Setting("CONTRIBUTING.md", "Python 3.11", "pyproject.toml", 'requires-python = ">=3.11"'),
     Setting("docs/installation.md", "Python 3.11, 3.12 or 3.13", "pyproject.toml", "Python :: 3.13"),
     Setting("docs/commands/datasets.md", "86,622 addresses", "src/agnncert/datasets/catalog.py", '"ethereum-phishing", "node", 86622,'),
@@ -105,11 +105,10 @@ SETTINGS = [
     Setting("docs/commands/verify.md", "10,000,000 samples", f"{PEERS}/recount_samples.py", "MOST_SAMPLES = 10**7"),
     Setting("docs/commands/verify.md", "12,000,000 steps", f"{PEERS}/recount_samples.py", "MOST_STEPS = 12_000_000"),
     Setting("docs/guides/add-your-defence.md", "60 kB", "experiments/benchmarks/field_cards.py", "LARGEST = 60_000"),
-    Setting("docs/guides/controls.md", "a level of 95 %", "src/agnncert/controls/operating_point.py", "NORMAL_95 = 1.959964"),
+    Setting("docs/guides/controls.md", "The 95 % interval", "src/agnncert/controls/operating_point.py", "NORMAL_95 = 1.959964"),
     Setting("docs/guides/live.md", "200,000 ids", f"{LIVE}/journal.py", "REMEMBERED = 200_000"),
     Setting("docs/guides/live.md", "20,000 events", f"{LIVE}/graph.py", "SNAPSHOT_EVERY = 20_000"),
-    Setting("docs/guides/own-model.md", "1,024 times as large", "src/agnncert/auditing/altered_values.py", "768, 1024)"),
-    Setting("docs/guides/own-model.md", "1,024 of its nodes", "src/agnncert/auditing/user_graphs.py", "LEAST_ROWS = 1024"),
+    Setting("docs/guides/own-model.md", "about 1,024 nodes", "src/agnncert/auditing/user_graphs.py", "LEAST_ROWS = 1024"),
     Setting("docs/guides/own-model.md", "200 nodes", "src/agnncert/auditing/edge_features.py", "SAMPLED = 200"),
     Setting("docs/guides/pairs.md", "the last 40 % of all ratings, in windows of 1 %", "experiments/benchmarks/pair_votes.py", "each=0.01"),
     Setting("docs/guides/poisoned-labels.md", "30 % of the labels and 1,000 tested nodes", "experiments/benchmarks/label_votes.py", "TARGETS = 1000"),
@@ -149,5 +148,6 @@ EXAMPLES = [
     Example("docs/rounding.md", "*Accuracy and Stability*, 3.1", "a section of a book"),
     *(Example("docs/standards.md", section, "a section of ISO/IEC 24029-2") for section in ("5.2 Domain", "5.3 Stability", "5.4 Sensitivity, 5.5 Relevance", "5.6 Reachability")),
     Example("docs/trust.md", "for at most 200 targets", "a limit"),
+    Example("docs/tutorials/few-labels.md", "1,200 accounts, 30 %", "the code block below generates them"),
     Example("docs/tutorials/payments.md", "at most 5 % of the honest ones", "the command above asks for it"),
 ]  # fmt: skip
