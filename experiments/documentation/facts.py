@@ -28,6 +28,7 @@ DIFFERENCES = {
     "all of them": "all four",
 }
 VOTERS = ("undefended", "E", "N")
+NODE_TYPES = "node types, any change of nodes"
 
 
 def percent(value: float) -> str:
@@ -223,17 +224,6 @@ def possible(dataset: str, what: str, size: int) -> float:
     return float(some(rows("ceilings"), dataset=dataset, what=what)[0]["possible"][STACKED_SIZES.index(size)])
 
 
-def possible_table(sizes: Sequence[int]) -> str:
-    """Ceilings for node types and numbers of nodes."""
-    kinds = {"node types, any change of nodes": "node types", "number of nodes": "number of nodes"}
-    lines = [
-        [f"{NAMES[dataset]}, {words}", *(percent(possible(dataset, what, size)) for size in sizes)]
-        for dataset in ("mutag", "aids", "proteins", "dd")
-        for what, words in kinds.items()
-    ]
-    return table(["%, at most, after changes", *map(str, sizes)], lines)
-
-
 def reference(dataset: str, size: int) -> float:
     """What votes would certify that know the true classes of all neighbours, seed 0."""
     found = some(rows("ceilings"), dataset=dataset, what=votes.REFERENCE)[0]["reference"]
@@ -265,24 +255,10 @@ def without_edges(dataset: str) -> float:
 STANDARD = ", standardised features"
 
 
-def edges_table() -> str:
-    """Stacked votes at the size that they were made for, beside models without edges."""
-    lines = []
-    for dataset, sizes, more in (("amazon-c", (1, 2, 3, 5), STANDARD), ("cora-ml", (1,), ""), ("pubmed", (1,), ""), ("citeseer", (1,), "")):  # fmt: skip
-        for size in sizes:
-            value, alone = stacked(dataset, size, more=more), without_edges(dataset)
-            lines.append([f"{NAMES[dataset]}, {size}", percent(value), percent(alone), f"{100 * (value - alone):+.1f}"])
-    for size in (1, 2):
-        value, alone = stacked("cora-ml", size, kind="levels=2, sum", attack="edges"), without_edges("cora-ml")
-        lines.append(
-            [
-                f"Cora-ML, {size}, two levels, edges only",
-                percent(value),
-                percent(alone),
-                f"{100 * (value - alone):+.1f}",
-            ]
-        )
-    return table(["%, dataset and changes", "stacked votes", "best model without edges", "difference"], lines)
+def gain(dataset: str, size: int, *, kind: str = "levels=1, sum", more: str = "", attack: str = "structure") -> str:
+    """Returns by how many points stacked votes that were made for a size are above the best model without edges."""
+    votes_at = stacked(dataset, size, kind=kind, more=more, attack=attack)
+    return f"{100 * (votes_at - without_edges(dataset)):.1f}"
 
 
 def trusted(dataset: str, share: float, size: int) -> float:
@@ -302,13 +278,12 @@ def taught_undefended(dataset: str) -> float:
     return float(mean(found, lambda row: np.mean(row["test"])))
 
 
-def taught_table() -> str:
-    """Models without edges with and without a teacher, beside an undefended GCN."""
-    lines = []
-    for dataset in ("cora-ml", "citeseer", "pubmed", "amazon-c"):
-        both = [taught(dataset, taught_runs.MLP, labels) for labels in (taught_runs.GIVEN, taught_runs.TAUGHT)]
-        lines.append([NAMES[dataset], *map(percent, (*both, taught_undefended(dataset)))])
-    return table(["%", "without edges", "without edges, taught by a GCN", "undefended GCN"], lines)
+def few_labels(what: str) -> list[float]:
+    """Returns the accuracy of models without edges ("given" labels or "taught") or of undefended GCNs, by dataset."""
+    labels = {"given": taught_runs.GIVEN, "taught": taught_runs.TAUGHT}
+    if what == "undefended":
+        return [taught_undefended(dataset) for dataset in taught_runs.NAMES]
+    return [taught(dataset, taught_runs.MLP, labels[what]) for dataset in taught_runs.NAMES]
 
 
 def fraud(
