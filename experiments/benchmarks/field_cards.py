@@ -11,7 +11,7 @@ from typing import Any
 
 from agnncert_peers.card_making import About, make_cards
 from agnncert_peers.cards import read_card
-from experiments.benchmarks.field import ALL_PROTOCOLS, FILE, KEPT, SIZES, THREATS
+from experiments.benchmarks.field import ALL_PROTOCOLS, FILE, KEPT, SELF_TAUGHT, SIZES, THREATS
 
 ROOT = Path(__file__).parents[2]
 CARDS = ROOT / "experiments" / "cards"
@@ -23,13 +23,14 @@ CITATIONS = {
     "Bi-RS": "Lai et al., Node-aware bi-smoothing, IEEE S&P 2024",
     "GNNCert-E": "Xia et al., GNNCert, ICLR 2024", "GNNCert-N": "Xia et al., GNNCert, ICLR 2024",
     "GNNCert-EN": "Xia et al., GNNCert, ICLR 2024",
+    "GNNCert-N, class weights": "Xia et al., GNNCert, ICLR 2024",
     "sparse RS": "Bojchevski et al., Sparsity-aware smoothing, ICML 2020",
     "RS": "Wang et al., Certified robustness of graph neural networks, KDD 2021",
     "interception": "Scholten et al., Message-interception smoothing, NeurIPS 2022",
     "interception, skip connection": "Scholten et al., Message-interception smoothing, NeurIPS 2022",
 }  # fmt: skip
 # What these rows say about their settings is not what their certificates call them.
-NAMED_BY_CERTIFICATES = ("graph-free MLP ensemble", "stacked votes", "per neighbour")
+NAMED_BY_CERTIFICATES = ("graph-free MLP ensemble", SELF_TAUGHT, "stacked votes", "per neighbour")
 UNITS = {
     "features": "other features for this many nodes, the target not among them",
     "added edges": "this many added edges",

@@ -3,7 +3,7 @@
 from agnncert_peers.card_check import Known, check_card
 from agnncert_peers.cards import read_card
 from experiments.benchmarks import field_cards
-from experiments.benchmarks.field import CONTROLS, SIZES, TAUGHT, THREATS, UNTAUGHT
+from experiments.benchmarks.field import CONTROLS, SELF_TAUGHT, SIZES, TAUGHT, THREATS, UNTAUGHT
 
 
 def test_every_row_that_proves_something_has_its_cards():
@@ -35,3 +35,10 @@ def test_taught_models_have_cards_on_the_splits_of_untaught_ones():
             seeds[row["protocol"]].add((row["dataset"], row["seed"]))
     assert seeds[UNTAUGHT] <= seeds[TAUGHT]
     assert not {seed for _, seed in seeds[TAUGHT]} & {0, 1, 2, *range(10, 15), *range(30, 33)}
+
+
+def test_models_without_edges_taught_by_others_without_edges_are_a_control_with_cards():
+    cards = [read_card(file) for file in sorted(field_cards.CARDS.glob("*taught-by-mlps*.json"))]
+    assert {card.threat for card in cards} == set(THREATS)
+    assert all(card.control and card.protocol == TAUGHT and card.defence == SELF_TAUGHT for card in cards)
+    assert {"cora-ml", "citeseer"} <= {card.dataset for card in cards}
