@@ -105,7 +105,7 @@ def demo(
 
 @app.command()
 def datasets(root: options.Root = None, json: options.Json = False) -> None:
-    """List the datasets, and which of them are on this machine.
+    """List the datasets and whether their files are present.
 
     Missing files are downloaded when a dataset is first used. Without a network, put them where the error message of
     that first use says; digits-knn, digits-grid and accounts-generated need none.
@@ -154,7 +154,7 @@ def train(
     """Train a model on the graph and its subgraphs, so that their votes agree.
 
     Writes a run folder with the weights; certify it with agnncert certify FOLDER. An interrupted command continues
-    where it stopped when it is given again.
+    where it stopped when you run it again.
     """
     wanted = read_settings(
         TrainSettings, "train", settings, set_ or (), data=data, model=model, division=division, groups=groups,
@@ -209,7 +209,7 @@ def certify(
     """Prove how much of the graph an attacker may change without changing the voted labels.
 
     Takes the run folder of agnncert train, or any model on any graph. Writes the certificate and its report to a run
-    folder. An interrupted command continues where it stopped when it is given again.
+    folder. An interrupted command continues where it stopped when you run it again.
     """
     wanted = read_settings(
         CertifySettings, "certify", settings, set_ or (), data=data, model=model, weights=weights, division=division,
@@ -265,12 +265,12 @@ def verify(
     settings: options.SettingsFile = None,
     json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Check a certificate: a file alone, or with the data and the model that it speaks about.
+    """Check a certificate: the file alone, or together with its data and model.
 
-    From a file alone only its arithmetic can be checked. The folder of a run brings data and model; others are named
-    with --data, --model and --weights, and with --weights the weights in the folder are not read. Code that a folder
-    names is not run unless --model names it. Exit status: 0 nothing is wrong, 1 something is wrong, 3 nothing is wrong
-    in what was checked, but what --require names was not.
+    From a file alone, only the arithmetic can be checked. A run folder has data and model; otherwise pass --data,
+    --model and --weights, which override those of a folder. Code that a folder names is run only if you pass it as
+    --model. Exit status: 0 nothing is wrong, 1 something is wrong, 3 nothing is wrong in what was checked, but what
+    --require names was not checked.
     """
     from agnncert.verdict import verify as check
 
@@ -375,11 +375,11 @@ def issue(
     ] = None,
     json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Verify a certificate, and write what to hand over: the file, a statement to sign, and a redacted form.
+    """Verify a certificate and prepare it for others: the file, a statement to sign, and a redacted form.
 
     The file states who issued it, when, for which system and until when. The statement is an in-toto test result about
-    it, to be signed with a tool of yours. The redacted form has curves and digests, but names no target. A run folder
-    brings data and model, so that both are verified; from a file alone only the arithmetic is.
+    it, which you sign with your own tool. The redacted form has curves and digests, but names no target. With a run
+    folder, data and model are verified too; with a file alone, only the arithmetic.
     """
     from agnncert.cli.handover import issue_files, result_in_words
 
@@ -440,7 +440,7 @@ def attack(
         list[str] | None,
         typer.Option(
             metavar="NAME", show_default="greedy",
-            help="greedy, random, gradient or exhaustive. May be repeated: the best counts.",
+            help="greedy, random, gradient or exhaustive. May be repeated: the strongest counts.",
         ),
     ] = None,
     sizes: Annotated[
@@ -466,8 +466,8 @@ def attack(
 ) -> None:  # fmt: skip
     """Try to break a certificate, within what it proves and beyond.
 
-    The attacks know model and division. The share of labels that survive is an upper bound beside the certified lower
-    one; both go into the report. Exit status: 0 no certified label changed, 1 one did.
+    The attacks know model and division. The share of labels that survive bounds robustness from above, as the
+    certificate does from below; the report shows both. Exit status: 0 no certified label changed, 1 one did.
     """
     from agnncert.cli.attack_step import AttackSettings, attack_run
     from agnncert.cli.settings import pairs
@@ -499,11 +499,11 @@ def explain(
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
-    """Show which votes decided one label.
+    """Show which votes decided a label.
 
     The table names the neighbours or subgraphs that voted, what each gave to the label and to the runner-up, and the
-    edges with their own values. Below it stands what would have to go or come to change the label. The numbers add up
-    to those of the certificate.
+    edges with their values. Below it are removals and additions that would change the label. The numbers add up to
+    those of the certificate.
     """
     from agnncert.cli.explain_step import explain_target
 
@@ -531,7 +531,7 @@ def report(
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
-    """Show a certificate as one HTML page that opens anywhere.
+    """Show a certificate as a self-contained HTML page.
 
     The page of a run folder also has the models to compare with, the attacks and the environment. --explain needs the
     run folder, with --root and --model as for certify.
@@ -571,7 +571,7 @@ def score(
     settings: options.SettingsFile = None,
     json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Label new data as a run does: with its model, threshold, voting rule and encoding of columns.
+    """Label new data with the model, threshold, voting rule and column encoding of a run.
 
     Writes one row per target, with its score, margin and radius, as agnncert export does.
     """
@@ -612,7 +612,7 @@ def diff(
     page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page too.")] = None,
     json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Say what changed between two runs: labels, certificates at a budget, new and gone targets, and why.
+    """Show what changed between two runs: labels, certificates at a budget, new and removed targets, and why.
 
     Exit status: 0 no change that --fail-on names, 1 there is one.
     """

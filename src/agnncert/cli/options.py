@@ -11,7 +11,7 @@ from agnncert.errors import SettingsError
 Json = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
 SettingsFile = Annotated[
     Path | None,
-    typer.Option("--settings", metavar="FILE", help="TOML file with a table for this command; options come first."),
+    typer.Option("--settings", metavar="FILE", help="TOML file with a table for this command; options override it."),
 ]
 Set = Annotated[
     list[str] | None,
@@ -40,7 +40,7 @@ Scores = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Scores of your own as one more control: a CSV table with a column id, and a column of scores.",
+        help="Your own scores as a further control: a CSV table with a column id and a column of scores.",
     ),
 ]
 ModelOfRun = Annotated[
@@ -80,7 +80,7 @@ Prior = Annotated[
     str | None,
     typer.Option(
         metavar="N | N,N,… | CLASS=N,…", show_default="none",
-        help="Votes given in advance: a number, for the prediction without edges; one per class, as in 0,12; or for "
+        help="Votes that classes start with: a number, for the prediction without edges; one per class, as in 0,12; or "
         "some classes by name, as in toxic=12.",
     ),
 ]  # fmt: skip

@@ -59,10 +59,10 @@ def serve(
     root: Root = None,
     model: ModelOfRun = None,
 ) -> None:  # fmt: skip
-    """Keep decisions and their proofs current while the graph changes, as a service.
+    """Serve certified decisions over HTTP while the graph changes.
 
-    Takes events over HTTP and from a Kafka topic, answers what is proved now, and shows the decisions that are closest
-    to falling. Everything acknowledged is in the journal: started again, it goes on.
+    Takes events over HTTP and from a Kafka topic, answers what is certified now, and shows the decisions with the
+    smallest radius. Every acknowledged event is in the journal, so the service continues after a restart.
     """
     if rate <= 0 or body < 1:
         raise SettingsError(f"--rate {rate:g} --body {body}: expected numbers above 0.")
@@ -107,10 +107,10 @@ def journal(
         bool, typer.Option("--replace", help="restore: replace a journal that is there; it is kept as NAME.before.")
     ] = False,
 ) -> None:
-    """Check, copy or put back the journal of a live graph.
+    """Check, copy or restore the journal of a live graph.
 
-    Everything in a journal is compared with its digests. A journal that a service has open cannot be read by others:
-    ask the service for a copy, GET /journal.
+    A journal is compared with its digests. While a service has it open, no other process can read it: request a copy
+    from the service with GET /journal.
     """
     try:
         from agnncert_live.backup import backup_journal, check_journal, journal_of, restore_journal

@@ -28,7 +28,7 @@ def card(
     seed: Annotated[int | None, typer.Option(help="Seed, where the folder does not say it.")] = None,
     sizes: Annotated[str, typer.Option(metavar="N,N,…", help="Sizes of the attack.")] = "0,1,2,3,5,10",
 ) -> None:
-    """Write the result of a run or a comparison as cards: one JSON file per threat, with its certificate beside it.
+    """Write the result of a run or a comparison as cards: one JSON file per threat, with its certificate.
 
     A second run with another seed is added to the same cards.
     """
@@ -57,10 +57,10 @@ def cards(
         bool, typer.Option("--partial", help="Accept cards whose certificate is not in the folder (status 0, not 3).")
     ] = False,
 ) -> None:
-    """Derive every number of a folder of cards again from its certificates, or write all cards as one page.
+    """Recompute every number in a folder of cards from the certificates, or show all cards on one page.
 
     With --root, targets and true classes are compared with the datasets too. Status 1: a number is wrong. Status 3: a
-    certificate is missing, so that a number could not be derived again.
+    certificate is missing, so a number could not be recomputed.
     """
     if action == "page":
         from agnncert_peers.card_page import write_page

@@ -45,7 +45,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Scores of your own as one more control: a CSV table with a column id, and a column of scores.",
+            help="Your own scores as a further control: a CSV table with a column id and a column of scores.",
         ),
     ] = None,
     seed: options.Seed = None,
