@@ -38,12 +38,12 @@ def _fraud(folder: str) -> str:
     votes = _fraud_rows("stacked votes", times=True)
     accused = np.mean([row["clean"]["false@0.1"] for row in votes])
     text = (
-        "**For a fraud team: phishing on Ethereum.** Addresses hide by adding payment partners. The threshold was set on validation "
-        f"addresses to flag 10% of the honest ones; on test addresses it flags {100 * accused:.0f}%. This share of phishing addresses "
-        "provably stays flagged, whichever partners they add:"
+        "**For a fraud team: phishing on Ethereum, stacked votes.** Addresses hide by adding payment partners. The threshold was set on validation "
+        f"addresses to flag 10% of the honest ones; on test addresses it flags {100 * accused:.0f}%. This share of phishing addresses, "
+        "in %, provably stays flagged, whichever partners they add:"
     )
     table = [
-        _line("% flagged, by number of partners added", ["none", *map(str, ADDED)]),
+        _line("partners added", ["none", *map(str, ADDED)]),
         "|---" + "|---:" * (len(ADDED) + 1) + "|",
         _line("agnncert, with time stamps", _recalls(votes)),
         _line("agnncert, without time stamps", _recalls(_fraud_rows("stacked votes", times=False))),
@@ -70,11 +70,11 @@ def _paper(folder: str) -> str:
     if published is None:
         raise LookupError("the paper's accuracy on Cora-ML is not in experiments/paper/tables.py")
     text = (
-        f"**For a reader of the paper: Cora-ML, GCN, node-centric, T = {setting.num_groups}.** Certified accuracy under any mix of "
+        f"**For a reader of the paper: Cora-ML, GCN, node-centric, T = {setting.num_groups}.** Certified accuracy in %, under any mix of "
         "changes to edges and to other nodes:"
     )
     table = [
-        _line("% certified, by number of changes", ["none", *map(str, CHANGED)]),
+        _line("changes", ["none", *map(str, CHANGED)]),
         "|---" + "|---:" * (len(CHANGED) + 1) + "|",
         _line("agnncert", [percent(value) for value in votes]),
         _line("the paper", [f"{100 * published:.0f}", *["curve only"] * len(CHANGED)]),
