@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from experiments.documentation import sources
 from experiments.documentation.facts import table
 from experiments.documentation.sources import PROJECT, Row, mean, some
+from experiments.documentation.tables import LABEL_SIZES, PAIR_SIZES
 from experiments.paper.rows import NAMES, share
 
 PAGES = [
@@ -105,14 +106,12 @@ def _by_dataset(titles: Sequence[str], lines: list[list[str]]) -> str:
 
 # ---- Pairs ----
 
-PAIR_SIZES = (0, 1, 2, 3, 5)
 PAIR_FEATURES = "features alone"
 PAIR_VOTES = "features + common neighbours, come or go"
 PAIR_METHODS = {
     PAIR_FEATURES: "own features alone",
     "common neighbours alone, come or go": "number of common neighbours alone",
     PAIR_VOTES: "**`PairVotes`**",
-    "the same models, additions only": "the same models, additions only",
     "undefended": "undefended trees, no attack",
 }
 NEGATIVES = {"uniform": "uniform", "degree": "by degree"}
@@ -126,20 +125,15 @@ RATINGS = {
 
 
 def pair_links() -> str:
-    """Certified accuracy of links, by dataset, way of drawing pairs that are no links, and method."""
-    found = sources.rows("pair_votes_links")
+    """Certified accuracy of links by dataset and method, where pairs that are not links are drawn uniformly."""
+    found = some(sources.rows("pair_votes_links"), negatives="uniform")
     lines = []
-    for dataset, methods in _methods_of(found, PAIR_METHODS).items():
-        for method, words in methods.items():
-            cells = [dataset, words]
-            for negatives in NEGATIVES:
-                rows = some(found, dataset=dataset, negatives=negatives, method=method)
-                known = _curve(rows, PAIR_SIZES, PAIR_SIZES[: len(rows[0]["certified"])])
-                cells += [*known, *["–"] * (len(PAIR_SIZES) - len(known))]
-            lines.append(cells)
-    first, *others = PAIR_SIZES
-    titles = ["", "", *(str(t) for words in NEGATIVES.values() for t in (f"{words}, {first}", *others))]
-    return _by_dataset(titles, lines)
+    for dataset in dict.fromkeys(row["dataset"] for row in found):
+        for method, words in PAIR_METHODS.items():
+            rows = some(found, dataset=dataset, method=method)
+            known = _curve(rows, PAIR_SIZES, PAIR_SIZES[: len(rows[0]["certified"])])
+            lines.append([dataset, words, *known, *["–"] * (len(PAIR_SIZES) - len(known))])
+    return _by_dataset(["", "", *map(str, PAIR_SIZES)], lines)
 
 
 def _methods_of(found: list[Row], words: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -216,7 +210,6 @@ def pair_costs() -> str:
 
 # ---- Poisoned labels ----
 
-LABEL_SIZES = (0, 1, 2, 5, 10, 20, 40)
 LABEL_COLUMNS = (0, 1, 5, 20)
 CHOSEN_PARTS = {"30": "DPA, same vectors, T=50", "20": "DPA, same vectors, T=10"}
 LABEL_METHODS = {
@@ -224,7 +217,6 @@ LABEL_METHODS = {
     "LabelVotes many": '`preset="many"`',
     CHOSEN_PARTS["30"]: "partition ensemble (DPA)",
     "single ridge, same vectors, no cap": "undefended ridge",
-    "single ridge, two hops, one cap for all": "one cap for all nodes",
 }
 
 

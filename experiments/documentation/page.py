@@ -28,6 +28,8 @@ FILES = {
     "speed": "votes in forward passes",
     "large": "the synthetic graph of Amazon2M's size",
     "estimates": "estimates for larger graphs and more machines",
+    "pairs": "decisions about links and ratings",
+    "poisoned-labels": "flipped training labels, all settings",
 }
 
 

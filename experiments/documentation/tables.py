@@ -17,6 +17,8 @@ from experiments.paper.rows import MODELS, certified_at, spread_of
 
 FRAUD_MEASURES = ("auc", "recall@0.1", "recall@0.01")
 STACKED_SIZES = (0, 1, 2, 3, 5, 10)
+LABEL_SIZES = (0, 1, 2, 5, 10, 20, 40)
+PAIR_SIZES = (0, 1, 2, 3, 5)
 PAPER_SIZES = (1, 2, 5, 10, 14, 50, 100, 140, 190, 200)
 Table = list[list[Any]]
 
@@ -250,9 +252,31 @@ def estimates_table() -> Table:
     return scale.estimates(document("large")["rows"])
 
 
+def pairs_table() -> Table:
+    """Certified accuracy of links, and balanced accuracy of ratings, against changed edges."""
+    table: Table = [["task", "dataset", "pairs that are not links", "method", "splits", *map(str, PAIR_SIZES)]]
+    for name, task in (("pair_votes_links", "links"), ("pair_votes_ratings", "ratings")):
+        measured = [row for row in rows(name) if "certified" in row]
+        for (dataset, negatives, method), found in grouped(measured, "dataset", "negatives", "method"):
+            curve = [float(value) for value in mean(found, lambda row: row["certified"])]
+            known = [*curve, *[None] * (len(PAIR_SIZES) - len(curve))]
+            table.append([task, dataset or "bitcoin-otc", negatives, method, len(found), *known])
+    return table
+
+
+def labels_table() -> Table:
+    """Certified accuracy against flipped training labels, with 20 labels per class or 30 % of the nodes labelled."""
+    protocols = {"20": "20 per class", "30": "30 %"}
+    table: Table = [["dataset", "labels", "method", "splits", *map(str, LABEL_SIZES)]]
+    for (dataset, protocol, method), found in grouped(rows("label_votes"), "dataset", "protocol", "method"):
+        curve = [float(value) for value in mean(found, lambda row: row["certified"])]
+        table.append([dataset, protocols[protocol], method, len(found), *curve])
+    return table
+
+
 TABLES: dict[str, Callable[[], Table]] = {
     "paper": paper_table, "chosen-rules": chosen_table, "stacked-votes": stacked_table, "few-labels": few_labels_table,
     "fraud": fraud_table, "trusted-history": trusted_table, "field": field_table, "other-defences": defences_table,
     "ceilings": ceilings_table, "code": code_table, "speed": speed_table, "large": large_table,
-    "estimates": estimates_table,
+    "estimates": estimates_table, "pairs": pairs_table, "poisoned-labels": labels_table,
 }  # fmt: skip
