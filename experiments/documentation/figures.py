@@ -85,6 +85,9 @@ SETTINGS = [
     Setting("docs/installation.md", "Python 3.11, 3.12 or 3.13", "pyproject.toml", "Python :: 3.13"),
     Setting("docs/commands/datasets.md", "86,622 addresses", "src/agnncert/datasets/catalog.py", '"ethereum-phishing", "node", 86622,'),
     Setting("docs/commands/datasets.md", "5,881 users", "src/agnncert/datasets/catalog.py", '"bitcoin-otc", "node", 5881,'),
+    Setting("docs/commands/datasets.md", "30/10/60 % of the nodes", "src/agnncert/datasets/splits.py", "NODE_FRACTIONS = (0.3, 0.1, 0.6)"),
+    Setting("docs/commands/datasets.md", "50/20/30 % of the graphs", "src/agnncert/datasets/splits.py", "GRAPH_FRACTIONS = (0.5, 0.2, 0.3)"),
+    Setting("docs/guides/own-graph.md", "30/10/60 %", "src/agnncert/datasets/splits.py", "NODE_FRACTIONS = (0.3, 0.1, 0.6)"),
     Setting("docs/commands/demo.md", "5,000 accounts", "src/agnncert/datasets/generated.py", "size: int = 5000"),
     Setting("docs/commands/demo.md", "3 % of them are fraud", "src/agnncert/datasets/generated.py", "< 0.03"),
     Setting("docs/commands/index.md", "50 MB", "src/agnncert/cli/data.py", "LARGEST_COPY = 50_000_000"),
@@ -147,7 +150,6 @@ EXAMPLES = [
     Example("docs/proofs.md", "the price of 65 nodes", "the next number after the 64 of the sentence"),
     Example("docs/rounding.md", "*Accuracy and Stability*, 3.1", "a section of a book"),
     *(Example("docs/standards.md", section, "a section of ISO/IEC 24029-2") for section in ("5.2 Domain", "5.3 Stability", "5.4 Sensitivity, 5.5 Relevance", "5.6 Reachability")),
-    Example("docs/trust.md", "for at most 200 targets", "a limit"),
     Example("docs/tutorials/few-labels.md", "1,200 accounts, 30 %", "the code block below generates them"),
     Example("docs/tutorials/payments.md", "at most 5 % of the honest ones", "the command above asks for it"),
 ]  # fmt: skip

@@ -24,7 +24,7 @@ _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _UNITS = "%|percent|points|[mµn]?s|seconds?|minutes?|min|hours?|h|days?|[kKMGT]i?B|bytes|million|billion"
 _COUNTED = "attacks?|attempts|mutants|mutations|events per second|requests per second|lines|times as|targets|nodes|certificates"
 _FIGURE = re.compile(
-    rf"(?<![\w.,/^-])(?:"
+    rf"(?<![\w.,^-])(?:"
     rf"(?:{_NUMBER}){_SPACE}?(?:{_UNITS})(?!\w)"  # 12 %, 3.5 points, 8 MB
     rf"|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?"  # 97,739
     rf"|\d*\.\d+(?![\w.]*\d)"  # .931, 0.8

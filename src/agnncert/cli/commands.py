@@ -55,7 +55,7 @@ def demo(
     ),
     json: options.Json = False,
 ) -> None:
-    """Find fraud among generated accounts, and prove how much of it stays detected, in half a minute.
+    """Find fraud among generated accounts, and prove how much of it stays detected, in about a minute.
 
     Trains, certifies, attacks, verifies and reports. Needs no network. Ends with a page to open in a browser.
     """
