@@ -251,7 +251,7 @@ def attacks(root, number=50_000):
         within = changed = beyond = flipped = 0
         for i in range(len(targets)):
             weights = evidence._weights(slice(i, i + 1))[0].astype(np.int64)
-            first = int(evidence._fewest[i].argmin())
+            first = int(evidence.fewest[i].argmin())
             for _ in range(number // len(targets)):
                 if candidates == "labelled":
                     poisoned = np.maximum(

@@ -399,6 +399,11 @@ class Defence(ABC):
         return
 
     @property
+    def kind_of_evidence(self) -> str:
+        """Kind of evidence that ``certify`` gives with these settings: ``kind``, unless a defence has several."""
+        return self.kind
+
+    @property
     def chooses_voting_rule(self) -> bool:
         """Whether :meth:`choose_voting_rule` can choose a voting rule."""
         return False

@@ -34,7 +34,7 @@ def check_against_graph(
         named = as_defence(defence) if defence is not None else defence_of_file(contents, model)
     except SettingsError as error:
         return _without_defence(contents, canonical_data, model, error)
-    if named.kind != contents.kind:
+    if named.kind_of_evidence != contents.kind:
         return Findings([f"{named} does not make certificates with evidence of the kind {contents.kind}"])
     notes = tuple(note for note in contents.claim.notes if not is_teaching_note(note))
     plain = replace(contents, claim=replace(contents.claim, notes=notes))

@@ -15,7 +15,9 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
+from agnncert.auditing.degree_features import inspect_features
 from agnncert.auditing.findings import Finding
+from agnncert.errors import DatasetError
 
 MOST_EDGES = 50_000_000  # a larger graph is not looked at
 MOST_COLUMNS = 16384
@@ -71,6 +73,22 @@ def inspect_edge_features(data: object) -> Iterator[Finding]:
         yield _finding(columns, name, _INSIDE)
     for name, columns in nearby.positions():
         yield _finding(columns, name, _OUT)
+
+
+def require_no_edges_in(data: object, asked: str) -> None:
+    """Refuses features that were computed from the edges, as far as that can be seen.
+
+    Args:
+        data: The graph.
+        asked: The setting for which no edge may be read, as in ``"edge_blind=True"``.
+
+    Raises:
+        DatasetError: Names the columns.
+    """
+    found = [*inspect_features(data), *inspect_edge_features(data)]
+    if found:
+        listed = "; ".join(f"{each.what}: {each.why}" for each in found[:SHOWN])
+        raise DatasetError(f"{asked}, but features were computed from the edges. {listed}. Leave them out.")
 
 
 def _finding(columns: list[int], what: str, remedy: str) -> Finding:

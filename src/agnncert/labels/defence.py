@@ -10,7 +10,9 @@ import numpy as np
 import torch
 
 from agnncert.agreement import other_model, wrong_targets
+from agnncert.auditing.edge_features import require_no_edges_in
 from agnncert.auditing.model_audit import AuditReport
+from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
@@ -19,11 +21,14 @@ from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.labels.claim import make_label_claim
 from agnncert.labels.evidence import LabelEvidence
-from agnncert.labels.model import LabelModel, label_model
-from agnncert.labels.record import LabelRecord
+from agnncert.labels.joint_claim import make_joint_claim
+from agnncert.labels.joint_evidence import JointEvidence
+from agnncert.labels.joint_record import KIND, JointRecord
+from agnncert.labels.model import LabelModel, label_model, neighbours_of
+from agnncert.labels.record import STEPS, LabelRecord
 from agnncert.labels.settings import LabelSettings
-from agnncert.labels.vectors import node_spectrum
-from agnncert.labels.weights import Weighting, make_weights
+from agnncert.labels.vectors import Spectrum, node_spectrum, own_spectrum
+from agnncert.labels.weights import Rows, Weighting, make_weights
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate
 
@@ -36,7 +41,8 @@ class LabelVotes(LabelSettings, Defence):
     """Each training label votes for its class, with a weight that no label enters; settings as in the base class.
 
     ``fit(None, data, LabelVotes())`` takes the labels of ``data.train_mask``, and ``certify`` says how many of them an
-    attacker could have changed without changing the label of a target. Edges and features are trusted.
+    attacker could have changed without changing the label of a target. Edges and features are trusted; with
+    ``neighbour_votes`` edges are not, and labels and edges may be changed together.
     """
 
     kind: ClassVar[str] = "labels"
@@ -50,13 +56,18 @@ class LabelVotes(LabelSettings, Defence):
             "subgraphs": "it divides no graph: the training labels vote",
             "threshold": "it would be chosen by validation labels, which may be poisoned like all others",
             "live": "its weights follow from the whole graph, so that every change of the graph means to fit again",
-            "explain": "a label follows from all training labels, and from no edge that could be named",
-            "attack": "its certificates are about training labels, and it trusts the graph",
+            "explain": "a label follows from all training labels, and not from a few edges that could be named",
+            "attack": "its certificates are about training labels, and the search changes the graph alone",
         }
     )
 
     def __str__(self) -> str:
         return LabelSettings.__str__(self)
+
+    @property
+    def kind_of_evidence(self) -> str:
+        """Name of the kind of evidence: about labels, or about labels and edges together."""
+        return self.kind if self.neighbour_votes is None else KIND
 
     def fit(self, model: Any, data: Any, options: FitOptions) -> LabelModel:
         """Takes the training labels. Nothing is trained by gradients, so the settings of training do not matter."""
@@ -70,6 +81,8 @@ class LabelVotes(LabelSettings, Defence):
             raise self.refusal("voting_rule")
         begin = time.perf_counter()
         _require_no_labels_in(data)
+        if self.neighbour_votes is not None:
+            require_no_edges_in(data, f"LabelVotes(neighbour_votes={self.neighbour_votes:g})")
         made = label_model(data, self)
         made.defence = LabelVotes(**{name: getattr(made.defence, name) for name in self.setting_names("labels")})
         made.training_record = {  # type: ignore[assignment]
@@ -96,7 +109,7 @@ class LabelVotes(LabelSettings, Defence):
         chosen = canonical_data.targets(targets)
         evidence = _evidence(model, chosen)
         digests = {**chosen.digests, "model": model_digest(model)}
-        claim = make_label_claim(evidence, digests=digests, notes=(str(self),))
+        claim = _claim_of(evidence, digests, notes=(str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
@@ -107,14 +120,20 @@ class LabelVotes(LabelSettings, Defence):
     def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
         """Computes all weights again from the graph, without a label, and compares the labels with those of a model."""
         findings = Findings()
-        stored = LabelRecord.load(contents.evidence, contents.settings)
+        stored, joint = _stored(contents)
         chosen = data.targets(contents.arrays["row"])
         findings.wrong += wrong_targets(contents, chosen)
         if findings.wrong:
             return findings
         findings.checked.append("the graph, and the targets with their ids")
-        findings.wrong += _wrong_weights(stored, chosen)
-        findings.checked.append(f"the weights of {stored.num_candidates:,} labels, computed again without any label")
+        if joint is None:
+            findings.wrong += _wrong_weights(stored, chosen)
+            without = "any label"
+        else:
+            findings.wrong += _wrong_neighbours(joint, chosen) or _wrong_weights_of_voters(joint, chosen)
+            findings.checked.append(f"the {len(joint.neighbour):,} neighbours of the targets")
+            without = "any label or edge"
+        findings.checked.append(f"the weights of {stored.num_candidates:,} labels, computed again without {without}")
         findings.compared.append("data")
         if model is None:
             findings.not_checked.append("that these are the training labels of the model: give the model")
@@ -139,9 +158,10 @@ class LabelVotes(LabelSettings, Defence):
         defence = getattr(model, "defence", None)
         if isinstance(defence, cls):
             return defence
-        stored = LabelRecord.load(contents.evidence, contents.settings)
+        stored, joint = _stored(contents)
         same = {"candidates": stored.candidates, "df": stored.df, "rank": stored.rank, "box": stored.box}
-        return cls(**same, num_classes=stored.num_classes)  # type: ignore[arg-type]
+        neighbour_votes = None if joint is None else joint.neighbour_steps / STEPS
+        return cls(**same, num_classes=stored.num_classes, neighbour_votes=neighbour_votes)  # type: ignore[arg-type]
 
     @classmethod
     def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
@@ -158,20 +178,59 @@ class LabelVotes(LabelSettings, Defence):
         return self.fit(None, data, FitOptions())
 
 
-def _evidence(model: LabelModel, chosen: Targets) -> LabelEvidence:
+def _evidence(model: LabelModel, chosen: Targets) -> LabelEvidence | JointEvidence:
     with torch.no_grad():
         return model.evidence(chosen.graph.x, chosen.graph.edge_index, chosen.positions, chosen.id_kind)
 
 
+def _claim_of(evidence: LabelEvidence | JointEvidence, digests: Mapping[str, str], notes: tuple[str, ...]) -> Claim:
+    if isinstance(evidence, JointEvidence):
+        return make_joint_claim(evidence, digests=digests, notes=notes)
+    return make_label_claim(evidence, digests=digests, notes=notes)
+
+
+def _stored(contents: Contents) -> tuple[LabelRecord, JointRecord | None]:
+    """Returns the label votes of a file, and the votes of neighbours if there are any."""
+    if contents.kind != KIND:
+        return LabelRecord.load(contents.evidence, contents.settings), None
+    joint = JointRecord.load(contents.evidence, contents.settings)
+    return joint.voters, joint
+
+
+def _wrong_neighbours(stored: JointRecord, chosen: Targets) -> list[str]:
+    """Returns what is wrong if the neighbours of a file are not those of the graph."""
+    here = neighbours_of(chosen.graph.edge_index, chosen.positions, chosen.graph.num_nodes)
+    same = {
+        "voters": np.array_equal(here.voter, stored.voter),
+        "numbers of neighbours": np.array_equal(here.indptr, stored.indptr),
+        "neighbours": np.array_equal(here.neighbour, stored.neighbour),
+    }
+    return [f"the {name} of the targets are not those of the graph" for name, is_same in same.items() if not is_same]
+
+
+def _wrong_weights_of_voters(stored: JointRecord, chosen: Targets) -> list[str]:
+    return _wrong_weights_of(stored.voters, own_spectrum(chosen.graph.x), stored.voter)
+
+
 def _wrong_weights(stored: LabelRecord, chosen: Targets) -> list[str]:
-    """Returns what is wrong if the weights of a file do not follow from the graph."""
-    weighting = Weighting(stored.candidate, stored.candidates == "all", stored.df, stored.rank, stored.box)
-    if stored.num_candidates and int(stored.candidate[-1]) >= chosen.graph.num_nodes:
-        return ["a training label belongs to a row that the graph does not have"]
-    if stored.candidates == "all" and stored.num_candidates != chosen.graph.num_nodes:
-        return ["not all nodes of the graph are candidates"]
     spectrum = node_spectrum(chosen.graph.x, chosen.graph.edge_index)
-    arrays: Any = make_weights(spectrum, chosen.positions, weighting)
+    return _wrong_weights_of(stored, spectrum, chosen.positions)
+
+
+def _wrong_weights_of(stored: LabelRecord, spectrum: Spectrum, rows: Rows) -> list[str]:
+    """Returns what is wrong if the weights of a file do not follow from node vectors.
+
+    Args:
+        stored: The label votes of the file.
+        spectrum: Node vectors of the graph.
+        rows: Rows of those whose label votes they are.
+    """
+    weighting = Weighting(stored.candidate, stored.candidates == "all", stored.df, stored.rank, stored.box)
+    if stored.num_candidates and int(stored.candidate[-1]) >= len(spectrum.vectors):
+        return ["a training label belongs to a row that the graph does not have"]
+    if stored.candidates == "all" and stored.num_candidates != len(spectrum.vectors):
+        return ["not all nodes of the graph are candidates"]
+    arrays: Any = make_weights(spectrum, rows, weighting)
     fields = {**stored.tensors(), **stored.settings(), **arrays, "advance": stored.advance}
     here = LabelEvidence(**fields)
     there = LabelEvidence(**{**stored.tensors(), **stored.settings(), "advance": stored.advance})

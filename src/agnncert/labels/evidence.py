@@ -21,8 +21,8 @@ from agnncert.proving.prices import priced_budgets
 
 ENTRIES_AT_ONCE = 2**23  # targets times candidates in one block
 NEVER = np.iinfo(np.int64).max  # no number of changed labels is enough
-_OF_LABELS = ("flip_labels", "add_labels", "remove_labels")
-_VALUES = 2 * STEPS + 1  # of a weight, and of a cost
+OF_LABELS: tuple[str, ...] = ("flip_labels", "add_labels", "remove_labels")
+VALUES = 2 * STEPS + 1  # of a weight, and of a cost
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,13 +30,13 @@ class LabelEvidence(LabelRecord, Evidence):
     """Votes of training labels, and the answers that Theorem 14 gives. Fields are as in :class:`LabelRecord`."""
 
     kind: ClassVar[str] = "labels"
-    training_fields: ClassVar[tuple[str, ...]] = _OF_LABELS
+    training_fields: ClassVar[tuple[str, ...]] = OF_LABELS
 
     def __repr__(self) -> str:
         return f"LabelEvidence({self.num_targets:,} targets, {self.num_candidates:,} candidates)"
 
-    def require_budget(self, budget: Budget) -> None:
-        """Refuses attacks on training data that are not covered, and attacks on labels and graph together.
+    def require_labels(self, budget: Budget) -> None:
+        """Refuses attacks on training data that are not covered.
 
         Raises:
             BudgetError: Says which field is refused, and why.
@@ -46,11 +46,20 @@ class LabelEvidence(LabelRecord, Evidence):
                 f"{budget}: these weights follow from which nodes are labelled, so that a label that is added or "
                 'removed changes all of them. Use LabelVotes(candidates="all"), or ask about flip_labels alone.'
             )
-        budget.require_trusted_training(_OF_LABELS)
+        budget.require_trusted_training(OF_LABELS)
+
+    def require_budget(self, budget: Budget) -> None:
+        """Refuses attacks on training data that are not covered, and attacks on labels and graph together.
+
+        Raises:
+            BudgetError: Says which field is refused, and why.
+        """
+        self.require_labels(budget)
         if budget.training_fields and _changes_graph(budget):
             raise BudgetError(
                 f"{budget}: nothing is proved about labels and graph together. These weights follow from edges and "
-                "features, so that both have to be trusted: ask about labels alone."
+                "features, so that both have to be trusted: ask about labels alone, or use "
+                "LabelVotes(neighbour_votes=…), whose weights read no edge."
             )
 
     @property
@@ -59,7 +68,8 @@ class LabelEvidence(LabelRecord, Evidence):
         return self._scores_and_costs[0]
 
     @property
-    def _fewest(self) -> IntArray:
+    def fewest(self) -> IntArray:
+        """Fewest changed labels with which each class gets past the label; ``NEVER`` if none do, shape ``[n, C]``."""
         return self._scores_and_costs[1]
 
     @cached_property
@@ -70,7 +80,7 @@ class LabelEvidence(LabelRecord, Evidence):
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Returns the label and the largest number of changed labels that cannot change it, shape ``[n]`` each."""
         label = self.counts.argmax(axis=1)
-        fewest = self._fewest.min(axis=1)
+        fewest = self.fewest.min(axis=1)
         return label, np.minimum(fewest - 1, self.num_candidates)
 
     def holds(self, budget: Budget) -> BoolArray:
@@ -78,7 +88,7 @@ class LabelEvidence(LabelRecord, Evidence):
         self.require_budget(budget)
         if _changes_graph(budget):
             return np.zeros(self.num_targets, dtype=bool)
-        return np.asarray(self._fewest.min(axis=1) > self._changed_labels(budget))
+        return np.asarray(self.fewest.min(axis=1) > self.changed_labels(budget))
 
     def covers(self, budget: Budget) -> bool:
         """Returns whether anything is proved about such attacks: nothing about a graph that changes."""
@@ -91,13 +101,13 @@ class LabelEvidence(LabelRecord, Evidence):
         """
         own = np.arange(self.num_classes) == self.counts.argmax(axis=1)[:, None]
         if not isinstance(at, Budget):
-            return np.asarray((self._fewest <= at) | own)
+            return np.asarray((self.fewest <= at) | own)
         self.require_budget(at)
         if _changes_graph(at):
             return np.ones_like(own)
-        return np.asarray((self._fewest <= self._changed_labels(at)) | own)
+        return np.asarray((self.fewest <= self.changed_labels(at)) | own)
 
-    def _changed_labels(self, budget: Budget) -> float:
+    def changed_labels(self, budget: Budget) -> float:
         """Returns how many labels an attack changes: no more than there are candidates."""
         return min(budget.flip_labels + budget.add_labels + budget.remove_labels, self.num_candidates)
 
@@ -110,7 +120,7 @@ class LabelEvidence(LabelRecord, Evidence):
             prices: What each kind of change costs. A label costs its own price times that.
             label: Restricts the question to attacks that give targets this label.
         """
-        price = self._price_of_entries(prices)
+        price = self.price_of_entries(prices)
         uncovered = min((each for budget, each in priced_budgets(prices) if each < math.inf), default=math.inf)
         finite = price[np.isfinite(price)]
         if len(finite) and (finite == finite[0]).all() and finite[0] > 0:
@@ -125,7 +135,7 @@ class LabelEvidence(LabelRecord, Evidence):
             return np.asarray(cost.min(axis=1))
         return np.where(own == label, 0.0, cost[:, label])
 
-    def _price_of_entries(self, prices: Prices) -> FloatArray:
+    def price_of_entries(self, prices: Prices) -> FloatArray:
         """Returns what changing each entry costs; infinite if it cannot be changed, shape ``[m]``."""
         removed = prices.remove_labels if self.candidates == "all" else math.inf
         if self.candidates == "labelled" and min(prices.add_labels, prices.remove_labels) < math.inf:
@@ -186,7 +196,7 @@ class LabelEvidence(LabelRecord, Evidence):
         for start in range(0, self.num_targets, step):
             yield slice(start, min(start + step, self.num_targets))
 
-    def _weights(self, part: slice) -> npt.NDArray[np.int16]:
+    def _weights(self, part: slice | IntArray) -> npt.NDArray[np.int16]:
         """Returns the weight of each candidate for some targets, shape ``[b, m]``."""
         if self.weights.shape[1]:
             weights = self.weights[part].astype(np.int16)
@@ -234,14 +244,24 @@ class LabelEvidence(LabelRecord, Evidence):
                 fewest[part.start + others, k] = _fewest_above(costs, leads[others, k])
         return scores, fewest
 
+    def costs_by_value(self, rows: IntArray, label: IntArray) -> IntArray:
+        """Returns how many labels that can be changed have each cost against each class, shape ``[b, C, 255]``.
+
+        Args:
+            rows: Numbers of some targets, shape ``[b]``.
+            label: The class that each of them is to keep, shape ``[b]``; what is returned about it means nothing.
+        """
+        numbers = self._numbers(self._weights(rows), ~self.audited)
+        return np.stack([_costs_by_value(numbers, label, k) for k in range(self.num_classes)], axis=1)
+
     def _numbers(self, weights: npt.NDArray[np.int16], movable: BoolArray) -> IntArray:
         """Returns how many movable entries have each label and weight, shape ``[b, C + 1, 255]``; label -1 first."""
-        length = (self.num_classes + 1) * _VALUES
-        offset = (self.label_of[movable].astype(np.int64) + 1) * _VALUES + STEPS
+        length = (self.num_classes + 1) * VALUES
+        offset = (self.label_of[movable].astype(np.int64) + 1) * VALUES + STEPS
         place = weights[:, movable].astype(np.int64) + offset
         place += np.arange(len(weights))[:, None] * length
         numbers = np.bincount(place.ravel(), minlength=len(weights) * length)
-        return numbers.reshape(len(weights), self.num_classes + 1, _VALUES)
+        return numbers.reshape(len(weights), self.num_classes + 1, VALUES)
 
 
 def _changes_graph(budget: Budget) -> bool:
@@ -264,7 +284,7 @@ def _costs_by_value(numbers: IntArray, label: IntArray, k: int) -> IntArray:
     own_above = above[rows, label + 1]
     either = above + below
     others = either.sum(axis=1) - either[rows, label + 1] - either[:, k + 1]
-    costs = np.zeros((len(label), _VALUES), dtype=np.int64)
+    costs = np.zeros((len(label), VALUES), dtype=np.int64)
     costs[:, 1 : STEPS + 1] += others
     costs[:, 2::2] += own_above + below[:, k + 1]
     return costs
@@ -277,14 +297,14 @@ def _fewest_above(costs: IntArray, lead: IntArray) -> IntArray:
         costs: How many entries have each cost, shape ``[b, 255]``.
         lead: The lead, shape ``[b]``.
     """
-    value = np.arange(_VALUES)
+    value = np.arange(VALUES)
     number = costs[:, ::-1].cumsum(axis=1)[:, ::-1]  # entries that cost at least so much
     total = (costs * value)[:, ::-1].cumsum(axis=1)[:, ::-1]
     is_enough = total > lead[:, None]
-    at = _VALUES - 1 - is_enough[:, ::-1].argmax(axis=1)  # the largest cost down to which all of them are enough
+    at = VALUES - 1 - is_enough[:, ::-1].argmax(axis=1)  # the largest cost down to which all of them are enough
     rows = np.arange(len(lead))
-    dearer = np.minimum(at + 1, _VALUES - 1)
-    is_last = at == _VALUES - 1
+    dearer = np.minimum(at + 1, VALUES - 1)
+    is_last = at == VALUES - 1
     number_before = np.where(is_last, 0, number[rows, dearer])
     total_before = np.where(is_last, 0, total[rows, dearer])
     more = (lead - total_before) // np.maximum(at, 1) + 1

@@ -1,7 +1,7 @@
 """``LabelModel``: training labels, and the rule by which they vote."""
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -9,12 +9,36 @@ from torch import Tensor, nn
 
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.labels.evidence import LabelEvidence
+from agnncert.labels.joint_evidence import JointEvidence
 from agnncert.labels.record import STEPS
 from agnncert.labels.settings import LabelSettings
-from agnncert.labels.vectors import node_spectrum
+from agnncert.labels.vectors import Spectrum, node_spectrum, own_spectrum
 from agnncert.labels.weights import Rows, Weighting, make_weights
+from agnncert.stacked.model import pairs_of
 
 NAME = "label-votes"
+
+
+class Neighbours(NamedTuple):
+    """Targets with their neighbours, as a ``JointRecord`` holds them."""
+
+    voter: Rows
+    indptr: Rows
+    neighbour: Rows
+
+
+def neighbours_of(edge_index: Tensor, targets: Rows, num_nodes: int) -> Neighbours:
+    """Returns the targets and their neighbours, in either direction and without self-loops.
+
+    Args:
+        edge_index: All edges, shape ``[2, num_edges]``.
+        targets: Rows of the targets.
+        num_nodes: Number of nodes.
+    """
+    pairs = pairs_of(edge_index, torch.from_numpy(targets), num_nodes)
+    rows = pairs.neighbour.numpy()
+    voter = np.union1d(targets, rows)
+    return Neighbours(voter, pairs.indptr.numpy(), np.searchsorted(voter, rows))
 
 
 class LabelModel(nn.Module):
@@ -46,7 +70,9 @@ class LabelModel(nn.Module):
         """Number of classes."""
         return int(self.defence.num_classes or 0)
 
-    def evidence(self, x: Tensor, edge_index: Tensor, targets: Rows, ids: str = "node_id") -> LabelEvidence:
+    def evidence(
+        self, x: Tensor, edge_index: Tensor, targets: Rows, ids: str = "node_id"
+    ) -> LabelEvidence | JointEvidence:
         """Computes weights from the graph, and joins them with the training labels.
 
         Args:
@@ -63,11 +89,29 @@ class LabelModel(nn.Module):
             raise DatasetError(
                 f"the labels are those of a graph with {len(candidate)} nodes, this one has {len(x)}: fit again."
             )
+        least_lead = int(np.ceil(settings.abstain * STEPS))
+        if settings.neighbour_votes is None:
+            return self._label_evidence(node_spectrum(x, edge_index), targets, ids, least_lead)
+        near = neighbours_of(edge_index, targets, len(x))
+        return JointEvidence(
+            voters=self._label_evidence(own_spectrum(x), near.voter, ids, least_lead=0),
+            voter=near.voter,
+            target=np.searchsorted(near.voter, targets),
+            indptr=near.indptr,
+            neighbour=near.neighbour,
+            neighbour_steps=round(settings.neighbour_votes * STEPS),
+            least_lead=least_lead,
+        )
+
+    def _label_evidence(self, spectrum: Spectrum, targets: Rows, ids: str, least_lead: int) -> LabelEvidence:
+        """Returns the label votes of some nodes."""
+        settings = self.defence
+        candidate = self.candidate.numpy()
         assert settings.df is not None
         assert settings.rank is not None
         is_all = settings.candidates == "all"
         weighting = Weighting(candidate, is_all, settings.df, settings.rank, settings.box)
-        arrays: Any = make_weights(node_spectrum(x, edge_index), targets, weighting)
+        arrays: Any = make_weights(spectrum, targets, weighting)
         advance = settings.advance or (0.0,) * self.num_classes
         return LabelEvidence(
             **arrays,
@@ -77,7 +121,7 @@ class LabelModel(nn.Module):
             price=self.price.numpy().astype(np.int32),
             classes=self.num_classes,
             advance=tuple(round(votes * STEPS) for votes in advance),
-            least_lead=int(np.ceil(settings.abstain * STEPS)),
+            least_lead=least_lead,
             candidates=settings.candidates,
             df=settings.df,
             rank=settings.rank,

@@ -11,6 +11,7 @@ from agnncert.errors import SettingsError, did_you_mean
 
 PRESETS = ("few", "many")
 CANDIDATES = ("labelled", "all")
+MOST_NEIGHBOUR_VOTES = 2**13
 CHOSEN_BY_LABELS = ("auto", "validation", "best", "cv")
 
 
@@ -33,6 +34,9 @@ class LabelSettings:
             all weights. Defaults to False.
         abstain: Lead, in votes, below which a target abstains. Defaults to 0.
         advance: Votes that each class has in advance. Defaults to none.
+        neighbour_votes: How many votes each neighbour casts for the class that its own labels elect. Weights then read
+            own features and no edge, so that labels and edges may be attacked together; 0 ignores all edges. Defaults
+            to None: weights read edges, which are trusted.
         audited: Rows whose training labels no attacker can change, or the name of a mask in the data. None by default.
         prices: What changing the label of each node costs, in units of ``Prices(flip_labels=…)``: whole numbers from
             1 on, or the name of such a tensor in the data. Defaults to 1 for all.
@@ -47,6 +51,7 @@ class LabelSettings:
     box: bool = False
     abstain: float = 0
     advance: tuple[float, ...] = ()
+    neighbour_votes: float | None = None
     audited: str | tuple[int, ...] | None = None
     prices: str | tuple[int, ...] | None = None
 
@@ -55,7 +60,7 @@ class LabelSettings:
             if getattr(self, name) not in known:
                 value = str(getattr(self, name))
                 raise SettingsError(f'LabelVotes has no {name} "{value:.60}": {did_you_mean(value, known)}')
-        for name in ("df", "rank"):
+        for name in ("df", "rank", "neighbour_votes"):
             if getattr(self, name) in CHOSEN_BY_LABELS:
                 raise SettingsError(
                     f"LabelVotes({name}={getattr(self, name)!r}): a value that is chosen by labels, validation labels "
@@ -66,6 +71,7 @@ class LabelSettings:
             _require_number(name, getattr(self, name), 1)
         _require_number("num_classes", self.num_classes, 2)
         _require_number("abstain", self.abstain, 0, whole=False)
+        _require_number("neighbour_votes", self.neighbour_votes, 0, whole=False)
         if type(self.box) is not bool:
             raise SettingsError(f"LabelVotes(box={self.box!r:.60}): expected true or false.")
         object.__setattr__(self, "advance", tuple(float(votes) for votes in self.advance))
@@ -73,6 +79,25 @@ class LabelSettings:
             raise SettingsError(f"LabelVotes(advance={self.advance!r:.60}): expected a finite number for each class.")
         for name in ("audited", "prices"):
             object.__setattr__(self, name, _whole_numbers(name, getattr(self, name)))
+        self._check_neighbour_votes()
+
+    def _check_neighbour_votes(self) -> None:
+        if self.neighbour_votes is None:
+            return
+        if self.neighbour_votes > MOST_NEIGHBOUR_VOTES:
+            raise SettingsError(
+                f"LabelVotes(neighbour_votes={self.neighbour_votes!r:.60}): expected at most {MOST_NEIGHBOUR_VOTES:,}."
+            )
+        if self.box:
+            raise SettingsError(
+                "LabelVotes(box=True, neighbour_votes=…): weights within a box are fitted for many nodes at once, so "
+                "that one may differ by a step where other nodes are neighbours. Leave box out."
+            )
+        if self.prices is not None:
+            raise SettingsError(
+                "LabelVotes(prices=…, neighbour_votes=…): where neighbours vote, nothing is proved about labels of "
+                "different prices. Leave one of them out."
+            )
 
     def resolved(self, num_labels: int, num_nodes: int, num_classes: int) -> Self:
         """Returns the settings with df, rank and number of classes filled in.
@@ -108,6 +133,7 @@ class LabelSettings:
         words: list[str] = [self.candidates]
         words += [self.preset] if self.df is None or self.rank is None else [f"df={self.df:g}", f"rank={self.rank}"]
         words += ["box"] if self.box else []
+        words += [] if self.neighbour_votes is None else [f"neighbour_votes={self.neighbour_votes:g}"]
         words += [f"abstain={self.abstain:g}"] if self.abstain else []
         words += ["advance=" + "/".join(f"{votes:g}" for votes in self.advance)] if self.advance else []
         for name, what in (("audited", self.audited), ("prices", self.prices)):

@@ -1,4 +1,6 @@
-"""Node vectors for label votes: own features, two hops and PageRank. No label is an argument of anything here.
+"""Node vectors for label votes: own features, two hops and PageRank, or own features alone.
+
+No label is an argument of anything here, and no edge one of :func:`own_spectrum`.
 
 Three blocks, each reduced to 256 columns, centred, with rows of length 1: the features, the features after two steps of
 the normalised adjacency, and after ten steps of personalised PageRank. The last one is there once more, not centred.
@@ -19,6 +21,7 @@ WIDTH = 256  # columns of each block
 ALPHA = 0.1  # share of a node's own features in each step of PageRank
 STEPS_OF_PAGERANK = 10
 WEIGHTS = {"own": 0.5, "two hops": 0.7, "pagerank": 1.0, "pagerank, not centred": 0.3}
+OWN_NOT_CENTRED = 0.3  # weight of own features that are not centred, beside 1 for those that are
 POWER_STEPS = 3  # of the search for the leading columns
 SPARE = 16  # columns more in that search
 
@@ -74,7 +77,22 @@ def node_spectrum(x: torch.Tensor, edge_index: torch.Tensor) -> Spectrum:
         "pagerank": _centred(long_walk),
         "pagerank, not centred": _unit_rows(long_walk),
     }
-    joined = np.hstack([WEIGHTS[name] * block for name, block in blocks.items()])
+    return _spectrum([WEIGHTS[name] * block for name, block in blocks.items()])
+
+
+def own_spectrum(x: torch.Tensor) -> Spectrum:
+    """Returns vectors of all nodes that read no edge: their own features, centred, and once more not centred.
+
+    Args:
+        x: Features, shape ``[num_nodes, num_features]``.
+    """
+    features = _reduced(_unit_rows(x.to(torch.float64).numpy()))
+    return _spectrum([_centred(features), OWN_NOT_CENTRED * _unit_rows(features)])
+
+
+def _spectrum(blocks: list[Table]) -> Spectrum:
+    """Returns the columns of several tables in the directions in which they vary most."""
+    joined = np.hstack(blocks)
     spread, directions = np.linalg.eigh(joined.T @ joined)
     order = np.argsort(-spread, kind="stable")
     return Spectrum(joined @ directions[:, order], np.maximum(spread[order], 0.0))

@@ -13,8 +13,7 @@ import torch
 
 from agnncert.addons import addon
 from agnncert.agreement import other_model, wrong_targets
-from agnncert.auditing.degree_features import inspect_features
-from agnncert.auditing.edge_features import inspect_edge_features
+from agnncert.auditing.edge_features import require_no_edges_in
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited
 from agnncert.certificates.file import Contents
@@ -96,7 +95,7 @@ class StackedVotes(StackedSettings, Defence):
                 f'measure="{measure}" needs a threshold, and stacked votes have none: choose "balanced".'
             )
         if self.edge_blind:
-            _require_own_features(data)
+            require_no_edges_in(data, "edge_blind=True")
         begin = time.perf_counter()
         trained = fit_stacked(
             model,
@@ -288,18 +287,6 @@ class StackedVotes(StackedSettings, Defence):
 def _require_parts(data: Any) -> None:
     if data.y is None or getattr(data, "train_mask", None) is None or getattr(data, "val_mask", None) is None:
         raise DatasetError("stacked votes are trained on y, train_mask and val_mask: the data lacks one of them.")
-
-
-def _require_own_features(data: Any) -> None:
-    """Refuses features that were computed from the edges: training would read edges through them.
-
-    Raises:
-        DatasetError: Names the columns.
-    """
-    found = [*inspect_features(data), *inspect_edge_features(data)]
-    if found:
-        listed = "; ".join(f"{each.what}: {each.why}" for each in found[:3])
-        raise DatasetError(f"edge_blind=True, but features were computed from the edges. {listed}. Leave them out.")
 
 
 def _training_of_one(options: FitOptions) -> Callable[[torch.nn.Module, Any, int], torch.nn.Module]:

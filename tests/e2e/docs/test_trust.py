@@ -58,6 +58,7 @@ def test_the_page_names_every_file_of_prover_and_verifier_once():
         names
         | {"stacked/record", "stacked/claim", "stacked/evidence"}
         | {"labels/record", "labels/claim", "labels/evidence"}
+        | {"labels/joint_record", "labels/joint_claim", "labels/joint_evidence"}
         | {"pairs/record", "pairs/claim", "pairs/evidence"}
         | {"isolated/record", "isolated/claim", "isolated/evidence"}
         | {"addons", "storage", "errors", "verdict", "agnncert_peers/recount_samples", "agnncert_peers/sample_claim"}

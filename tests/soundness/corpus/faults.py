@@ -35,7 +35,7 @@ EVERY = ("edge-centric/node", "node-centric/node", "gated/node", "edge-centric/g
 OF_NODES = ("edge-centric/node", "node-centric/node", "gated/node", "per-neighbour/node", "per-pair/node")
 PER = ("per-neighbour/node", "per-pair/node", "per-neighbour/graph", "per-pair/graph")
 APART = ("isolated-node-views", "isolated-edge-views")
-OF_LABELS = ("labels-flips", "labels-any")
+OF_LABELS = ("labels-flips", "labels-any", "joint-flips", "joint-any")
 _FOLLOWS = "does not follow from the votes"
 _WORDS = "is not what its evidence allows it to say"
 

@@ -3,6 +3,7 @@
 Graphs and models are written out by formulas, so that they are the same everywhere and files can be checked with them.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -211,6 +212,13 @@ OWN = Budget(target_features=True, delete_nodes=1, change_features=1)
 FEATURES = (Budget(change_features=1), Budget(target_features=True))
 FLIPS = (Budget(delete_edges=1), Budget(add_edges=1), Budget(delete_edges=1, change_features=1))
 FLIPPED = tuple(Budget(flip_labels=number) for number in (0, 1, 2, 3))
+JOINT = (
+    Budget(flip_labels=1),
+    Budget(add_edges=1),
+    Budget(add_edges=1, delete_edges=1, flip_labels=1),
+    Budget(delete_edges=math.inf, flip_labels=1),
+    Budget(add_edges=2, change_edges=math.inf),
+)
 POISONED = (
     Budget(poison_graphs=1),
     Budget(poison_graphs=2, delete_edges=1),
@@ -252,6 +260,15 @@ EXAMPLES = {
         ),
         {"targets": [3, 6, 0, 9, 13]},
         (*FLIPPED, Budget(flip_labels=1, add_labels=1, remove_labels=1), Budget(add_labels=2), Budget(add_edges=1)),
+    ),
+    "joint-flips": Example(labelled, ac.LabelVotes(df=4, rank=4, num_classes=3, neighbour_votes=0.5), {}, JOINT),
+    "joint-any": Example(
+        lambda: labelled("names"),
+        ac.LabelVotes(
+            candidates="all", df=2, rank=5, num_classes=3, neighbour_votes=0.25, abstain=0.1, audited=(2, 3, 6)
+        ),
+        {"targets": [3, 6, 0, 9, 13]},
+        (*JOINT, Budget(add_labels=1, remove_labels=1, add_edges=1), Budget(inject_nodes=1)),
     ),
     "labels-box": Example(labelled, ac.LabelVotes(df=4, rank=4, num_classes=3, box=True), {}, FLIPPED),
     "pairs-common": Example(lambda: paired(graph(14, ids="names")), ac.PairVotes()),

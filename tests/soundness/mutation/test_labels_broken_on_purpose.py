@@ -156,7 +156,7 @@ PROVER = [
     ("what a class has in advance is forgotten", any_change, evidence, " + np.array(self.advance)", ""),
     ("removed labels are free of charge", lambda: removed(), evidence, "budget.flip_labels + budget.add_labels + budget.remove_labels", "budget.flip_labels + budget.add_labels"),
     ("added labels are free of charge", lambda: added(), evidence, "budget.flip_labels + budget.add_labels + budget.remove_labels", "budget.flip_labels + budget.remove_labels"),
-    ("possible classes are counted one label too late", possible, evidence, "(self._fewest <= self._changed_labels(at)) | own", "(self._fewest < self._changed_labels(at)) | own"),
+    ("possible classes are counted one label too late", possible, evidence, "(self.fewest <= self.changed_labels(at)) | own", "(self.fewest < self.changed_labels(at)) | own"),
     ("the dearest labels are bought first", priced, evidence, "np.argsort(-gain / price,", "np.argsort(gain / price,"),
     ("single prices are forgotten", priced, evidence, "np.where(self.audited, np.inf, each * self.price)", "np.where(self.audited, np.inf, each * 9)"),
     ("weights are rounded up", whole_weights, evidence, "np.floor_divide(products.astype(np.int64) * STEPS, self.cap[part, None])", "-np.floor_divide(-products.astype(np.int64) * STEPS, self.cap[part, None])"),

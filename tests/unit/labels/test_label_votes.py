@@ -318,7 +318,7 @@ def test_features_that_were_computed_from_labels_are_refused(data):
 
 def test_what_it_cannot_do_it_says(data, made):
     model = made[0]
-    with pytest.raises(SettingsError, match="it trusts the graph"):
+    with pytest.raises(SettingsError, match="the search changes the graph alone"):
         ac.attack(model, data, model.defence, budget=ac.Budget(add_edges=1), targets=[0])
     for ask in (
         lambda: ac.explain(model, data, model.defence, 3),

@@ -1,0 +1,107 @@
+"""Checks certificate files about labels and edges together: the functions that ``verifier.kinds`` asks for."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import BoolArray
+from agnncert.errors import BudgetError
+from agnncert.labels.joint_claim import make_joint_claim
+from agnncert.labels.joint_record import JointRecord
+from agnncert.verifier import recount_joint
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow
+
+TRAINING_FIELDS = ("flip_labels", "add_labels", "remove_labels")
+
+
+def check(contents: Contents) -> list[str]:
+    """Returns what is wrong with the statements of a file.
+
+    Raises:
+        CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
+    """
+    record = JointRecord.load(contents.evidence, contents.settings)
+    expected = make_joint_claim(record, digests=contents.claim.digests)
+    wrong = [
+        *check_targets(contents, record.num_targets, record.num_classes),
+        *check_claim(contents.claim, expected, {"graph", "model", "encoding"}),
+        *_wrong_budgets(contents, record),
+    ]
+    wrong += [] if wrong else _wrong_positions(contents, record)
+    return wrong or _check_statements(contents, record)
+
+
+def _wrong_budgets(contents: Contents, record: JointRecord) -> Iterator[str]:
+    """Yields which stated budgets such a file proves nothing about."""
+    for budget in contents.budgets:
+        try:
+            recount_joint.attack_of(record, budget)
+        except BudgetError as error:
+            yield str(error)
+
+
+def _wrong_positions(contents: Contents, record: JointRecord) -> Iterator[str]:
+    """Yields that a voter counts its own label, or leaves out another one, or that a target is another node."""
+    position = {row: place for place, row in enumerate(record.voters.candidate.tolist())}
+    own = [position.get(row, -1) for row in record.voter.tolist()]
+    if own != record.voters.own.tolist():
+        yield "a voter is not at its position among the candidates"
+    if contents.arrays["row"].tolist() != record.voter[record.target].tolist():
+        yield "a target is not at its position among the voters"
+
+
+def _check_statements(contents: Contents, record: JointRecord) -> list[str]:
+    """Derives every statement again. Returns what is wrong."""
+    stated = contents.arrays
+    elected = recount_joint.elect(record)
+    needed = recount_joint.needed_changes(record, elected).min(axis=1, initial=np.inf)
+    most = np.inf if record.neighbour_steps else record.voters.num_candidates
+    is_wrong = {
+        "label": stated["label"] != elected.label,
+        "radius": stated["radius"] != np.minimum(needed - 1, most),
+        "number of new neighbours": stated["new_neighbours"] != -1,
+    }
+    if "structure_radius" in stated:
+        is_wrong["structure radius"] = np.ones(record.num_targets, dtype=bool)
+    attacks = [recount_joint.attack_of(record, budget) for budget in contents.budgets]
+    ahead = recount_joint.stays_ahead(record, elected, attacks)
+    for i, budget in enumerate(contents.budgets):
+        is_wrong[f"answer for {budget}"] = stated["holds"][i] != ahead[i].all(axis=1)
+    wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
+    for i, budget in enumerate(contents.budgets):
+        if contents.broken_at_most[i] != int((~stated["holds"][i]).sum()):
+            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
+    return wrong
+
+
+def possible(contents: Contents, budget: Budget) -> BoolArray:
+    """Returns which classes each target may get under an attack, shape ``[n, num_classes]``."""
+    record = JointRecord.load(contents.evidence, contents.settings)
+    elected = recount_joint.elect(record)
+    ahead = recount_joint.stays_ahead(record, elected, [recount_joint.attack_of(record, budget)])[0]
+    own = np.arange(record.num_classes) == elected.label[:, None]
+    return np.asarray(~ahead | own)
+
+
+def breaks(contents: Contents) -> Callable[[Budget], BoolArray]:
+    """Returns a function from a budget to the targets whose label may change, shape ``[n]``."""
+    record = JointRecord.load(contents.evidence, contents.settings)
+    elected = recount_joint.elect(record)
+
+    def of_budget(budget: Budget) -> BoolArray:
+        attack = recount_joint.attack_of(record, budget)
+        return np.asarray(~recount_joint.stays_ahead(record, elected, [attack])[0].all(axis=1))
+
+    return of_budget
+
+
+def not_checked(contents: Contents) -> tuple[str, ...]:
+    """Returns what the file alone cannot show, and what to pass to have it checked."""
+    return (
+        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+        "whether the weights follow from the features, so that no label and no edge is in them: pass data",
+        "whether these are the neighbours of the targets: pass data",
+        "whether these are the training labels of a model: pass data and model",
+    )
