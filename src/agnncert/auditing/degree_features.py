@@ -28,7 +28,7 @@ def inspect_features(data: object) -> Iterator[Finding]:
         return
     reported: set[int] = set()
     for what, value in _values_to_sum(data, edge_index.size(1)):
-        for column in _following_columns(x, _totals(edge_index, value, len(x))):
+        for column in _following_columns(x, _totals(edge_index.cpu(), value, len(x))):
             if column in reported:
                 continue
             reported.add(column)
@@ -63,9 +63,9 @@ def _one_hot_columns(x: Tensor, edge_index: Tensor) -> Iterator[int]:
                     return
 
 
-def _values_to_sum(data: object, num_edges: int) -> Iterator[tuple[str, Tensor]]:
-    """Yields what a sum over the edges of a node is called, and the number that each edge adds to it."""
-    yield "number of edges", torch.ones(num_edges)
+def _values_to_sum(data: object, num_edges: int) -> Iterator[tuple[str, Tensor | None]]:
+    """Yields what a sum over the edges of a node is called, and what each edge adds to it; ``None`` stands for 1."""
+    yield "number of edges", None
     for name in EDGE_VALUES:
         values = getattr(data, name, None)
         if isinstance(values, Tensor) and values.is_floating_point() and len(values) == num_edges:
@@ -73,12 +73,17 @@ def _values_to_sum(data: object, num_edges: int) -> Iterator[tuple[str, Tensor]]
                 yield "sum of the values of edges", column
 
 
-def _totals(edge_index: Tensor, value: Tensor, num_nodes: int) -> list[Tensor]:
+def _totals(edge_index: Tensor, value: Tensor | None, num_nodes: int) -> list[Tensor]:
     """Returns, for each node, the sums over its outgoing edges, its incoming edges, and both."""
-    outgoing, incoming = (
-        torch.zeros(num_nodes, dtype=torch.float64).index_add(0, end, value.double()) for end in edge_index.cpu()
-    )
+    outgoing, incoming = (_total(end, value, num_nodes) for end in edge_index)
     return [outgoing, incoming, outgoing + incoming]
+
+
+def _total(end: Tensor, value: Tensor | None, num_nodes: int) -> Tensor:
+    """Returns the sum over the edges at each node, given one end of every edge, float64."""
+    if value is None:
+        return torch.bincount(end, minlength=num_nodes).double()
+    return torch.zeros(num_nodes, dtype=torch.float64).index_add(0, end, value.double())
 
 
 def _following_columns(x: Tensor, totals: list[Tensor]) -> Iterator[int]:

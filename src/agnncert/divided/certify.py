@@ -23,9 +23,9 @@ from agnncert.engine.checkpoint import StoredRanges
 from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.exact_votes import rounding_of
 from agnncert.engine.reach import ReachTable
-from agnncert.engine.spot_check import spot_check
+from agnncert.engine.spot_check import Sample, draw_sample, spot_check
 from agnncert.engine.structure import pair_facts
-from agnncert.engine.votes import Execution, compute_votes
+from agnncert.engine.votes import EngineName, Execution, compute_votes
 from agnncert.engine.workers import versions
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
@@ -69,26 +69,15 @@ def certify_division(
     bound_model = bind_audited(model, chosen, report, audited_model)
     theorem = division.theorem(chosen.task)
     complete_rule = (voting_rule or VotingRule()).under(theorem, bound_model.num_classes)
-    edges_by_group = EdgesByGroup(chosen.graph, division, chosen.positions) if division.has_disjoint_union else None
     stored = None
     if options.checkpoint is not None:
         stored = StoredRanges(Path(options.checkpoint), _identity(chosen, division, bound_model, tolerance))
     report_progress = _progress(options, chosen, division)
     execution = Execution(memory_limit, report_progress, options.workers, stored, canonical_data.entries)
     log.info("computing the votes of %d targets with %s", len(chosen.positions), division)
-    votes, reach = compute_votes(
-        bound_model,
-        chosen.graph,
-        division,
-        chosen.positions,
-        engine,
-        tolerance,
-        edges_by_group=edges_by_group,
-        execution=execution,
-    )
-    if engine == "fast":
-        _spot_check(votes, bound_model, chosen, division, edges_by_group)
-    del edges_by_group  # as large as a quarter of the edges
+    votes, reach, sample = _votes_and_sample(bound_model, chosen, division, engine, tolerance, execution=execution)
+    if sample is not None:
+        spot_check(votes, sample, bound_model, chosen.graph, division, rows=chosen.positions, ids=chosen.ids)
     computed = ComputedVotes(
         votes,
         reach,
@@ -134,20 +123,35 @@ def _progress(options: CertifyOptions, chosen: Targets, division: Division) -> R
     return follow(options.progress, "computing votes", division.num_groups_in(chosen.graph))
 
 
-def _spot_check(
-    votes: Votes, bound_model: ModelAdapter, chosen: Targets, division: Division, edges_by_group: EdgesByGroup | None
-) -> None:
-    """Computes some votes again, one subgraph at a time, with a seed that is nobody's choice."""
-    spot_check(
-        votes,
+def _votes_and_sample(
+    bound_model: ModelAdapter,
+    chosen: Targets,
+    division: Division,
+    engine: EngineName,
+    tolerance: float,
+    *,
+    execution: Execution,
+) -> tuple[Votes, ReachTable, Sample | None]:
+    """Computes all votes, and chooses some that are to be computed again, one subgraph at a time.
+
+    The sample is ``None`` if that is how all votes were computed. Its seed is nobody's choice. The edges by group, as
+    large as a quarter of the edges, are gone when this function returns.
+    """
+    edges_by_group = EdgesByGroup(chosen.graph, division, chosen.positions) if division.has_disjoint_union else None
+    votes, reach = compute_votes(
         bound_model,
         chosen.graph,
         division,
         chosen.positions,
-        chosen.ids,
+        engine,
+        tolerance,
         edges_by_group=edges_by_group,
-        random=np.random.default_rng(int(chosen.digest[:16], 16)),
+        execution=execution,
     )
+    if engine != "fast":
+        return votes, reach, None
+    random = np.random.default_rng(int(chosen.digest[:16], 16))
+    return votes, reach, draw_sample(votes, chosen.graph, division, edges_by_group, random)
 
 
 @dataclass(frozen=True)

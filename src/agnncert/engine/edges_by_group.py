@@ -69,6 +69,8 @@ class EdgesByGroup:
         self._groups: Tensor | None = None
         if whole_union is None and sorted_edges is None:
             self._groups = division.groups(graph)
+            if graph.num_edges > EDGES_AT_ONCE:
+                self.sorted_edges()  # before anything else is computed: meanwhile the groups take memory
 
     def ranges(self, memory_limit: int | None = None) -> list[range]:
         """Returns all groups in ranges whose union fits a memory limit in bytes; a range has at least one group.
@@ -106,7 +108,8 @@ class EdgesByGroup:
         if self._groups is not None:
             return self._groups
         edges, start = self.sorted_edges()
-        groups = torch.full((self.graph.edge_index.size(1),), -1, dtype=torch.int32)
+        fits_int16 = self.num_groups <= torch.iinfo(torch.int16).max
+        groups = torch.full((self.graph.num_edges,), -1, dtype=torch.int16 if fits_int16 else torch.int32)
         for index in wanted:
             groups[edges[start[index] : start[index + 1]].long()] = index
         return groups

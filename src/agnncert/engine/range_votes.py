@@ -6,6 +6,7 @@ The votes do not depend on how groups are cut into ranges. ``merge_ranges`` refu
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from agnncert.engine import fast
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.features import Features
+from agnncert.engine.kept_arrays import KeptArrays
 from agnncert.engine.reach import ReachTable, SmallComponents, reach_of_graphs, reach_of_nodes, small_components
 from agnncert.engine.rounding import Predictions
 from agnncert.engine.union import SubgraphUnion
@@ -46,6 +48,15 @@ class RangeVotes:
     stable: BoolArray | None = None
     small: SmallComponents | None = None
     reach: npt.NDArray[np.int32] | None = None
+
+    def kept_in(self, kept: KeptArrays) -> "RangeVotes":
+        """Returns the same votes, copied into blocks of memory that hold nothing else."""
+        arrays = {name: getattr(self, name) for name in ("size", "owner", "reached", "vote", "stable", "reach")}
+        small = self.small
+        if small is not None:
+            small = SmallComponents(kept.copy(small.size), kept.copy(small.node))
+        copies: dict[str, Any] = {name: kept.copy(array) for name, array in arrays.items() if array is not None}
+        return replace(self, **copies, small=small)
 
 
 def compute_range_votes(

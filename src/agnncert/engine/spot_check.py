@@ -3,7 +3,9 @@
 Some votes are checked so before a certificate is made, and more when it is verified.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,34 +43,71 @@ class SpotCheck(NamedTuple):
     vote: npt.NDArray[np.int16]
 
 
+class Sample(NamedTuple):
+    """Votes that are to be computed again.
+
+    Attributes:
+        pairs: Their targets and groups, shape ``[k, 2]``.
+        subgraphs: Node task: the subgraphs of these groups, by group. None in the graph task.
+    """
+
+    pairs: IntArray
+    subgraphs: Mapping[int, CanonicalGraph]
+
+
+def draw_sample(
+    votes: Votes,
+    graph: CanonicalGraph,
+    division: Division,
+    edges_by_group: EdgesByGroup | None,
+    random: np.random.Generator,
+) -> Sample:
+    """Chooses some votes, and lays out the few subgraphs that they are cast in.
+
+    The edges by group are not needed any more then, and take much memory.
+
+    Args:
+        votes: The votes.
+        graph: The canonical graph.
+        division: How it is divided.
+        edges_by_group: The graph's edges by group, if they have been found before.
+        random: Source of randomness.
+    """
+    on_graphs = graph.task == "graph"
+    pairs = choose_few_subgraphs(votes, on_graphs, random, division.is_per_neighbour, len(graph.x))
+    if on_graphs:
+        return Sample(pairs, {})
+    indices = np.unique(pairs[:, 1]).tolist()
+    groups = division.groups(graph) if edges_by_group is None else edges_by_group.groups_of(indices)
+    return Sample(pairs, {index: division.subgraph(graph, groups, index) for index in indices})
+
+
 def spot_check(
     votes: Votes,
+    sample: Sample,
     bound_model: ModelAdapter,
     graph: CanonicalGraph,
     division: Division,
+    *,
     rows: IntArray,
     ids: npt.NDArray[Any],
-    *,
-    edges_by_group: EdgesByGroup | None,
-    random: np.random.Generator,
 ) -> None:
     """Computes some votes again, on the very graph that is certified.
 
     Args:
         votes: The votes.
+        sample: Which of them.
         bound_model: The model, bound to the graph.
         graph: The canonical graph.
         division: How it is divided.
         rows: Rows of the targets.
         ids: Ids of the targets.
-        edges_by_group: The graph's edges by group, if they have been found before.
-        random: Source of randomness.
 
     Raises:
         ModelContractError: A vote differs; the message names the target by its id.
     """
-    pairs = choose_few_subgraphs(votes, graph.task == "graph", random, division.is_per_neighbour, len(graph.x))
-    checked = spot_check_pairs(votes, pairs, bound_model, graph, division, rows, edges_by_group=edges_by_group)
+    pairs, subgraphs = sample
+    checked = spot_check_pairs(votes, pairs, bound_model, graph, division, rows, subgraphs=subgraphs)
     if checked.differing.size:
         first = checked.differing[0]
         target, group = pairs[first]
@@ -88,7 +127,7 @@ def spot_check_pairs(
     division: Division,
     rows: IntArray,
     *,
-    edges_by_group: EdgesByGroup | None = None,
+    subgraphs: Mapping[int, CanonicalGraph] | None = None,
 ) -> SpotCheck:
     """Computes the votes of some pairs (target, group) again.
 
@@ -99,17 +138,17 @@ def spot_check_pairs(
         graph: The canonical graph.
         division: How it is divided.
         rows: Rows of the targets.
-        edges_by_group: The graph's edges by group, if they have been found before.
+        subgraphs: Node task: the subgraphs of these groups, by group, if they have been laid out before.
     """
     before = _votes_of_pairs(votes, pairs)
     # Votes of known models are evaluated in a way of our own. Here the module itself is called.
     module = replace(bound_model, rounding="watched")
-    again = _votes_again(module, graph, division, rows, pairs, edges_by_group, tolerance=None)
+    again = _votes_again(module, graph, division, rows, pairs, subgraphs, tolerance=None)
     differs = (before.vote != again.vote) & before.stable
     if bound_model.rounding != "watched" and differs.any():
         # Where the sums of the module are close to a tie or long, it may vote otherwise than exact arithmetic does.
         tolerance = UNITS_OF_ROUNDING * torch.finfo(bound_model.dtype).eps
-        again = _votes_again(module, graph, division, rows, pairs, edges_by_group, tolerance=tolerance)
+        again = _votes_again(module, graph, division, rows, pairs, subgraphs, tolerance=tolerance)
         differs &= again.stable
     return SpotCheck(np.flatnonzero(differs), again.vote)
 
@@ -120,14 +159,14 @@ def _votes_again(
     division: Division,
     rows: IntArray,
     pairs: IntArray,
-    edges_by_group: EdgesByGroup | None,
+    subgraphs: Mapping[int, CanonicalGraph] | None,
     *,
     tolerance: float | None,
 ) -> Predictions:
     """Computes the votes of pairs, one subgraph at a time; the arguments are those of :func:`spot_check_pairs`."""
     if graph.task == "graph":
         return _votes_of_graphs(bound_model, graph, division, pairs, tolerance)
-    return _votes_of_nodes(bound_model, graph, division, rows, pairs, edges_by_group, tolerance=tolerance)
+    return _votes_of_nodes(bound_model, graph, division, rows, pairs, subgraphs, tolerance=tolerance)
 
 
 def choose_votes(votes: Votes, number: float, random: np.random.Generator, per_neighbour: bool = False) -> IntArray:
@@ -277,17 +316,21 @@ def _votes_of_nodes(
     division: Division,
     rows: IntArray,
     pairs: IntArray,
-    edges_by_group: EdgesByGroup | None,
+    subgraphs: Mapping[int, CanonicalGraph] | None,
     *,
     tolerance: float | None,
 ) -> Predictions:
     """Computes the votes of pairs of the node task, subgraph by subgraph."""
     indices = np.unique(pairs[:, 1]).tolist()
-    groups = division.groups(graph) if edges_by_group is None else edges_by_group.groups_of(indices)
+    subgraph_of: Callable[[int], CanonicalGraph]
+    if subgraphs is None:
+        subgraph_of = partial(division.subgraph, graph, division.groups(graph))
+    else:
+        subgraph_of = subgraphs.__getitem__
     again = Predictions(np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool))
     for index in indices:
         is_its = pairs[:, 1] == index
-        subgraph = division.subgraph(graph, groups, index)
+        subgraph = subgraph_of(index)
         targets = torch.from_numpy(rows[pairs[is_its, 0]])
         if division.has_disjoint_union:
             votes = _votes_near(bound_model, subgraph, targets, tolerance)

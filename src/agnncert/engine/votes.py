@@ -15,6 +15,7 @@ from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.checkpoint import StoredRanges
 from agnncert.engine.edges_by_group import EdgesByGroup
 from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.kept_arrays import KeptArrays
 from agnncert.engine.range_votes import (
     RangeVotes,
     abstaining,
@@ -235,10 +236,11 @@ def _compute_ranges(
     else:
         job = VoteJob.of(bound_model, edges_by_group, tolerance, execution.memory_limit)
         results = workers.run(job, VoteJob.prepare, compute_part, ranges)
+    kept = KeptArrays()
     for groups, part in results:
         if stored is not None:
             stored.save(part)
-        finished.append(part)
+        finished.append(part.kept_in(kept))
         done += len(groups)
         if execution.report_progress is not None:
             execution.report_progress(done / num_groups)

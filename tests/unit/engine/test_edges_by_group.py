@@ -28,6 +28,16 @@ def test_edges_are_sorted_by_group_and_keep_their_order_within(monkeypatch, bloc
     assert len(start) == num_groups + 1
 
 
+@pytest.mark.parametrize("num_groups", [7, 40_000])
+def test_groups_that_were_sorted_are_found_again(monkeypatch, num_groups):
+    graph, division = canonical(random_data(3, smallest=12, largest=12, density=0.6)), EdgeCentric(num_groups)
+    expected = division.groups(graph)
+    few = np.unique(expected)[-3:].tolist()
+    monkeypatch.setattr(sorting, "EDGES_AT_ONCE", 10)
+    found = EdgesByGroup(graph, division, np.arange(12)).groups_of(few)
+    assert torch.equal(found.long(), torch.where(torch.isin(expected, torch.tensor(few)), expected, -1))
+
+
 def test_ranges_hold_as_many_edges_as_fit_and_one_group_at_least():
     graph = canonical(random_data(3, smallest=12, largest=12, density=0.6))
     edges_by_group = EdgesByGroup(graph, EdgeCentric(7), np.arange(12))

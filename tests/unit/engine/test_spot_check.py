@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.adapter import bind
-from agnncert.engine.spot_check import choose_few_subgraphs, choose_votes, spot_check_pairs
+from agnncert.engine.edges_by_group import EdgesByGroup
+from agnncert.engine.spot_check import choose_few_subgraphs, choose_votes, draw_sample, spot_check_pairs
 from agnncert.engine.votes import compute_votes
 from agnncert.graphs.canonical import canonical, canonical_set
 from tests.support.graphs import random_data
@@ -42,6 +44,23 @@ def test_a_few_votes_are_some_dozens_at_the_price_of_few_passes(voted):
     assert len(np.unique(pairs[:, 1])) <= 3 or graph.task == "graph"
     assert len(pairs) >= min(24, len(rows))
     assert len(np.unique(pairs, axis=0)) == len(pairs)
+
+
+@pytest.mark.parametrize("division", [EdgeCentric(4), NodeCentric(4), PerEdge()], ids=str)
+def test_a_sample_holds_the_subgraphs_that_its_votes_are_cast_in(division):
+    graph, rows = canonical(random_data(3, smallest=8, density=0.4)), np.arange(4)
+    call = bind(build("sage", "node"), graph, "node")
+    votes, _ = compute_votes(call, graph, division, rows)
+    edges_by_group = EdgesByGroup(graph, division, rows)
+    edges_by_group.sorted_edges()  # from here on, groups are found in the sorted edges
+    pairs, subgraphs = draw_sample(votes, graph, division, edges_by_group, np.random.default_rng(0))
+    assert sorted(subgraphs) == np.unique(pairs[:, 1]).tolist()
+    for index, subgraph in subgraphs.items():
+        expected = division.subgraph(graph, division.groups(graph), index)
+        assert torch.equal(subgraph.edge_index, expected.edge_index)
+    assert not spot_check_pairs(votes, pairs, call, graph, division, rows, subgraphs=subgraphs)[0].size
+    wrong = replace(votes, vote=(votes.vote + 1) % votes.num_classes)
+    assert spot_check_pairs(wrong, pairs, call, graph, division, rows, subgraphs=subgraphs)[0].size
 
 
 def test_votes_without_any_edge_can_be_cast_again():
