@@ -221,6 +221,7 @@ class Defence(ABC):
         model_is_optional: Whether ``fit`` may be given ``None`` instead of a model.
         base_model: Name of the built-in model that commands and comparisons train for it unless they are told another
             one; ``None`` for the usual one.
+        decides_pairs: Whether its targets are pairs of nodes. All other kinds are about nodes or graphs.
         makes_model: Whether ``fit`` returns a model of its own kind, which carries the defence as ``model.defence``.
             Only such models can be certified with it.
         voting_rule: How votes are added up; ``None`` if that is not said, or if this kind of defence adds up no votes.
@@ -231,6 +232,7 @@ class Defence(ABC):
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType({})
     model_is_optional: ClassVar[bool] = False
     base_model: ClassVar[str | None] = None
+    decides_pairs: ClassVar[bool] = False
     makes_model: ClassVar[bool] = False
     voting_rule: VotingRule | None = None
 

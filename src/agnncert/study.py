@@ -24,6 +24,7 @@ from agnncert.fitting import fit
 from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import CanonicalData, Targets, target_rows
 from agnncert.models.build import build_model
+from agnncert.pairs.targets import asks_about_pairs, choose_pairs
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
@@ -96,11 +97,24 @@ class Study:
         return self.ready.targets(self.targets)
 
     @property
+    def is_about_pairs(self) -> bool:
+        """Whether the targets are pairs of nodes. Their rows are then places in ``edge_label_index``."""
+        return asks_about_pairs(self.data)
+
+    @property
+    def known_truth(self) -> IntArray | None:
+        """True classes of the targets, negative where one is unknown; None if the data has no classes."""
+        if self.is_about_pairs:
+            return choose_pairs(self.ready, self.targets).truth
+        return self.chosen.truth
+
+    @property
     def truth(self) -> IntArray:
         """True classes of the targets."""
-        if self.chosen.truth is None:
+        truth = self.known_truth
+        if truth is None:
             raise SettingsError("the data has no labels y: correct labels cannot be counted.")
-        return self.chosen.truth
+        return truth
 
     @property
     def majority(self) -> int | None:
@@ -117,7 +131,7 @@ class Study:
     def _training_classes(self) -> IntArray:
         """How many training targets each class has; empty without a training part or labels."""
         rows = part_rows(self.ready, "train")
-        y = getattr(self.data, "y", None)
+        y = getattr(self.data, "edge_label" if self.is_about_pairs else "y", None)
         if rows is None or y is None:
             return np.zeros(0, dtype=np.int64)
         labels = np.asarray(y).reshape(-1)[rows]
@@ -166,7 +180,12 @@ class Study:
 def part_rows(ready: CanonicalData, part: str) -> IntArray | None:
     """Rows of the ``"train"``, ``"val"`` or ``"test"`` part of the data; None if it has no such part."""
     rows = getattr(ready.data, part if ready.task == "graph" else f"{part}_mask", None)
-    return None if rows is None else target_rows(rows, ready.total)
+    return None if rows is None else target_rows(rows, num_targets(ready))
+
+
+def num_targets(ready: CanonicalData) -> int:
+    """Returns how many nodes, graphs or listed pairs the data has."""
+    return int(ready.data.edge_label_index.size(1)) if asks_about_pairs(ready.data) else ready.total
 
 
 class Prediction(NamedTuple):
@@ -245,9 +264,16 @@ def certify_model(
     return certificate, time.perf_counter() - begin, last - started
 
 
+def labels_on_whole_graph(study: Study, model: Any) -> IntArray:
+    """Labels of the targets by one look at the whole graph; those of pairs are what their defence decides."""
+    if study.is_about_pairs:
+        return study.seeded_defence.labels(model, study.ready, study.targets)
+    return predict(study, model).label
+
+
 def accuracy(study: Study, label: Any) -> float | None:
     """Accuracy of labels (or of one label for all) on the targets with a true class; None if there are none."""
-    truth = study.chosen.truth
+    truth = study.known_truth
     if label is None or truth is None or not (truth >= 0).any():
         return None
     return float((truth == label)[truth >= 0].mean())

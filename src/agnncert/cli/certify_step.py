@@ -24,14 +24,14 @@ from agnncert.errors import SettingsError
 from agnncert.models.io import save_model
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
-from agnncert.study import Study, accuracy, certify_model, predict
+from agnncert.study import Study, accuracy, certify_model, labels_on_whole_graph
 
 log = logging.getLogger(__name__)
 
 MOST_EXCLUDED = 50_000  # targets of files that state who cannot get which label; more would take long to verify
 SIZES = (*range(11), 15, 20, 25, 30, 40, 50, 75, 100, 125, 150, 200, 300, 400, 500)
 # Where data came from stays on record, though it is read from copies.
-_PLACES = ("data", "nodes", "edges", "graphs", "name")
+_PLACES = ("data", "nodes", "edges", "graphs", "pairs", "name")
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def _measured(certificate: Certificate, study: Study, seconds: float) -> list[Ro
         word = "certified accuracy"
         rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         rows += _rows_of_references(study)
-        rows += _rows_of_controls(certificate, study)
+        rows += [] if study.is_about_pairs else _rows_of_controls(certificate, study)
     rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
     radii: dict[str, Any] = {word: certificate.radius}
     if certificate.structure_radius is not certificate.radius:
@@ -247,7 +247,7 @@ def _measured(certificate: Certificate, study: Study, seconds: float) -> list[Ro
 def _rows_of_references(study: Study) -> list[Row]:
     """Returns the accuracies of the model without a defence, and of the most frequent class."""
     values = {
-        "accuracy on the whole graph": accuracy(study, predict(study, study.new_model()).label),
+        "accuracy on the whole graph": accuracy(study, labels_on_whole_graph(study, study.new_model())),
         "accuracy, majority class": accuracy(study, study.majority),
     }
     return [{"measure": name, "value": value} for name, value in values.items() if value is not None]

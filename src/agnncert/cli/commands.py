@@ -494,7 +494,9 @@ def attack(
 @app.command()
 def explain(
     run: Annotated[Path, typer.Argument(help="The folder of a certified run.", metavar="RUN")],
-    target: Annotated[str, typer.Argument(help="Id of the node, or number of the graph.", metavar="ID")],
+    target: Annotated[
+        str, typer.Argument(help="Id of the node, number of the graph, or u,v for a pair.", metavar="ID")
+    ],
     model: options.ModelOfRun = None,
     root: options.Root = None,
     json: options.Json = False,

@@ -24,9 +24,10 @@ from agnncert.datasets.tables import load_tables
 from agnncert.datasets.tu import tu_files
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
 from agnncert.graphs.targets import CanonicalData, target_rows
+from agnncert.pairs.targets import asks_about_pairs
 from agnncert.stacked.training import mark_trusted
 from agnncert.storage import write_atomic
-from agnncert.study import part_rows
+from agnncert.study import num_targets, part_rows
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -47,7 +48,7 @@ def load_data(settings: DataSettings) -> Any:
     """
     if has_events(settings):
         return _load_events(settings, cut_off=None, encode=settings.encode)
-    if settings.nodes or settings.edges or settings.graphs:
+    if settings.nodes or settings.edges or settings.graphs or settings.pairs:
         return _load_tables(settings)
     if settings.data in DATASETS:
         return _load_dataset(settings)
@@ -57,8 +58,8 @@ def load_data(settings: DataSettings) -> Any:
     if not folder.is_dir():
         raise DatasetError(
             f'no dataset and no folder is called "{settings.data}": {did_you_mean(settings.data, DATASETS)} '
-            "Your own graph: a folder with nodes.csv and edges.csv, or with events.csv, of write_graph, or with a TU "
-            "dataset's files."
+            "Your own graph: a folder with nodes.csv and edges.csv (and pairs.csv, for decisions about pairs), or with "
+            "events.csv, of write_graph, or with a TU dataset's files."
         )
     if (folder / ON_DISK).is_file():
         return _open_graph(settings)
@@ -123,7 +124,12 @@ def load_training(settings: DataSettings) -> tuple[Any, Any]:
 
 def _load_events(settings: DataSettings, cut_off: str | None, encode: Encode) -> Any:
     """Loads a table of events, and with a cut-off what training may see of it."""
-    foreign = [name for name in ("graphs", "repeated", "edge_feature") if getattr(settings, name)]
+    if settings.pairs or (settings.data and any(_is_table(settings.data, f"pairs{suffix}") for suffix in FORMATS)):
+        raise SettingsError(
+            "pairs are read beside a table of edges, and here is a table of events, which has a time: write the edges "
+            "that were there when the decision is made to edges.csv, and name it with --set edges=FILE."
+        )
+    foreign = [name for name in ("graphs", "repeated", "edge_feature", "pair_feature") if getattr(settings, name)]
     if foreign:
         raise SettingsError(
             f'"{foreign[0]}" is for tables of edges: what edges say about events is set by edge_value, as in '
@@ -173,6 +179,7 @@ def _load_tables(settings: DataSettings) -> Any:
         nodes=settings.nodes,
         edges=settings.edges,
         graphs=settings.graphs,
+        pairs=settings.pairs,
         directed=bool(settings.directed),
         features=settings.feature or None,
         seed=settings.seed,
@@ -181,6 +188,7 @@ def _load_tables(settings: DataSettings) -> Any:
         encode=settings.encode,
         repeated=settings.repeated,
         trusted=settings.trusted,
+        pair_features=_listed(settings.pair_feature),
         **columns,
     )
 
@@ -204,11 +212,12 @@ def describe(canonical_data: CanonicalData, settings: DataSettings) -> dict[str,
     encoding = encoding_of(data)
     return {
         "name": getattr(data, "name", None) or settings.data,
-        "task": canonical_data.task,
+        "task": "pair" if asks_about_pairs(data) else canonical_data.task,
         "digest": dataset_digest(canonical_data),
         "graphs": len(graphs),
         "nodes": sum(int(graph.num_nodes) for graph in graphs),
         "edges": _num_pairs(graphs),
+        "pairs": num_targets(canonical_data) if asks_about_pairs(data) else None,
         "features": int(graphs[0].num_features),
         "classes": None if classes is None else int(classes),
         "class_names": class_names(data),
@@ -276,7 +285,7 @@ def copy_tables(settings: DataSettings, folder: RunFolder, data: Any) -> None:
 
 def _table_files(settings: DataSettings) -> dict[str, Path]:
     """Returns the files that the data was read from, by the name of their copy."""
-    named = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs, "events": settings.events}
+    named = {name: getattr(settings, name) for name in ("nodes", "edges", "graphs", "pairs", "events")}
     files = {}
     if settings.data:
         beside = [Path(settings.data, f"{kind}{suffix}") for kind, suffix in product(named, FORMATS)]
@@ -298,7 +307,7 @@ def targets_of(canonical_data: CanonicalData, part: str | None) -> IntArray:
         return rows
     if part not in (None, "all"):
         raise SettingsError(f"the data has no {part} part: use --set targets=all.")
-    return target_rows(None, canonical_data.total)
+    return target_rows(None, num_targets(canonical_data))
 
 
 def file_name(text: str) -> str:

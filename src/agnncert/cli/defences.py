@@ -12,6 +12,7 @@ from agnncert.defence import Defence, Task
 from agnncert.divided.defence import Divided
 from agnncert.divisions.named import DIVISIONS, defence_names
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.pairs.targets import asks_about_pairs
 from agnncert.stacked.settings import StackedSettings
 
 SomeSettings = TypeVar("SomeSettings", bound=DefenceSettings)
@@ -21,6 +22,7 @@ NO_MODEL = "none"  # in place of the name of a model, for defences that need non
 USUAL_MODEL = "gcn"  # the model, if neither the settings nor the defence name one
 
 
+USUAL_FOR_PAIRS = "pairs"  # the defence of data whose targets are pairs, if settings name none
 USUAL_FOR_EVENTS = "stacked"  # the defence of graphs whose edges stand for events, if settings name none
 
 
@@ -44,6 +46,35 @@ def with_usual_for_events(settings: SomeSettings, data: Any) -> SomeSettings:
     if model is None and encoding is not None and not encoding.nodes:
         model = NO_MODEL
     return replace(settings, division=USUAL_FOR_EVENTS, defence={**usual, **settings.defence}, model=model)
+
+
+def with_usual_for_pairs(settings: SomeSettings, data: Any) -> SomeSettings:
+    """Returns the settings with the usual defence of pairs, where they leave it open and the targets are pairs.
+
+    Raises:
+        SettingsError: The targets are pairs and the named defence is about nodes or graphs, or the other way round.
+    """
+    if data is None:
+        return settings
+    has_pairs = asks_about_pairs(data)
+    if has_pairs and settings.division is None:
+        settings = replace(settings, division=USUAL_FOR_PAIRS)
+    decides_pairs = defence_class(settings.division).decides_pairs
+    if has_pairs and not decides_pairs:
+        raise SettingsError(
+            f"the targets are pairs of nodes, because there is a table of pairs, and --division {settings.division} "
+            f"classifies nodes or graphs: leave it out (--division {USUAL_FOR_PAIRS} is for pairs), or leave out the "
+            "table of pairs."
+        )
+    if decides_pairs and not has_pairs:
+        raise SettingsError(
+            f"--division {settings.division} classifies pairs of nodes, and the data lists none: put a table pairs.csv "
+            "beside nodes.csv and edges.csv, with the columns source, target and label (another file: --set "
+            "pairs=FILE)."
+        )
+    if decides_pairs and settings.directed and "directed" not in settings.defence:
+        settings = replace(settings, defence={"directed": True, **settings.defence})
+    return settings
 
 
 def defence_class(name: str | None) -> type[Defence]:
@@ -82,6 +113,7 @@ def make_defence(
     Raises:
         SettingsError: No defence has this name, it has no such setting, or the model was trained for another one.
     """
+    settings = with_usual_for_pairs(settings, data)
     trained_for = getattr(model, "defence", None)
     if isinstance(trained_for, Defence):
         name = settings.division or _name_of(trained_for)

@@ -11,6 +11,7 @@ from agnncert.cli.studies import certified_model, study_of_run
 from agnncert.errors import SettingsError
 from agnncert.explanation import VoteExplanation
 from agnncert.models.digest import model_digest
+from agnncert.pairs.targets import BETWEEN
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.recompute import defence_of_file
 
@@ -22,7 +23,7 @@ def explain_target(
 
     Args:
         source: The folder of the run.
-        target: Id of the node, or number of the graph, as text.
+        target: Id of the node, number of the graph, or both ids of a pair with a comma between them, as text.
         root: Where datasets are.
         model: The model, if it is code of the user.
 
@@ -51,6 +52,9 @@ def _id_of(certificate: Certificate, text: str) -> Any:
     """
     if text in certificate:
         return text
+    if certificate.claim.task == "pair":
+        first, _, second = text.partition(",")
+        return certificate[f"{first.strip()}{BETWEEN}{second.strip()}" if second else text].target
     if text.removeprefix("-").isdecimal() and int(text) in certificate:
         return int(text)
     return certificate[text].target  # raises, and says which ids are similar

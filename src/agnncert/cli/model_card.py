@@ -117,6 +117,7 @@ _DATA_ROWS = (
     "graphs",
     "nodes",
     "edges",
+    "pairs",
     "features",
     "classes",
     "class_names",

@@ -130,6 +130,11 @@ def trained_model(settings: DefenceSettings, data: Any) -> Any:
                 f"a {name} without weights has learned nothing: pass --weights, or train it first "
                 f"(agnncert train {settings.data} --model {name}) and certify the folder which that leaves."
             )
+        if name == NO_MODEL:
+            raise SettingsError(
+                f"nothing has been trained yet: agnncert train {settings.data} --division {settings.division} makes a "
+                "folder, which agnncert certify takes."
+            )
         log.warning("no --weights were given: %s is taken as it comes", name)
         return fresh_model(settings, data, kind).eval()
     if not is_code and Path(weights).with_suffix(".json").is_file():

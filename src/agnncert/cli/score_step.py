@@ -17,6 +17,7 @@ from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.models.digest import model_digest
 from agnncert.models.io import load_description, load_model
+from agnncert.pairs.targets import asks_about_pairs
 from agnncert.proving.certificate import Certificate
 from agnncert.recompute import defence_of_file
 
@@ -77,8 +78,10 @@ def score_data(
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
     data = _data_like(folder, named, contents.class_names)
     canonical_data = CanonicalData.of(data)
-    if canonical_data.task != contents.claim.task:
-        raise SettingsError(f"{folder} classifies {contents.claim.task}s, {named.data} is for the other task.")
+    task = "pair" if asks_about_pairs(data) else canonical_data.task
+    if task != contents.claim.task:
+        table = " List the pairs to label in pairs.csv beside them." if contents.claim.task == "pair" else ""
+        raise SettingsError(f"{folder} classifies {contents.claim.task}s, {named.data} has {task}s as targets.{table}")
     rows = _chosen_rows(canonical_data, folder, named, ids, only_new)
     defence = defence_of_file(contents, model)
     certificate = replace(certify(model, canonical_data, defence, rows), truth=None)
@@ -107,6 +110,7 @@ def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str
         nodes=named.nodes,
         edges=named.edges,
         graphs=named.graphs,
+        pairs=named.pairs,
         events=named.events,
         as_of=named.as_of,
         name=None,
@@ -114,20 +118,27 @@ def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str
     )
     if (folder.path / ENCODING).is_file():
         settings = replace(settings, encode=str(folder.path / ENCODING))
-    data = load_data(_without_missing_label(settings))
+    data = load_data(_without_missing_label(settings, "pairs" if folder.data.get("task") == "pair" else "nodes"))
     if getattr(data, "y", None) is not None and not isinstance(data, list | tuple):
         data.y = None
+    if asks_about_pairs(data):
+        data.edge_label = None
     data.class_names = list(class_names) if class_names else None
     return data
 
 
-def _without_missing_label(settings: DataSettings) -> Any:
-    """Returns the settings without the column of true classes, if the table does not have it, or if it is not used."""
+def _without_missing_label(settings: DataSettings, kind: str) -> Any:
+    """Returns the settings without the column of true classes, if the table does not have it, or if it is not used.
+
+    Args:
+        settings: The settings.
+        kind: Which table has the true classes: "nodes" or "pairs".
+    """
     if has_events(settings):
         unused = ("label_time", "time")
         columns = {name: title for name, title in settings.column.items() if name not in unused}
         return replace(settings, column={**columns, "label": "none"})
-    table = Path(settings.nodes or Path(settings.data or "", "nodes.csv"))
+    table = Path(getattr(settings, kind) or Path(settings.data or "", f"{kind}.csv"))
     label = settings.column.get("label")
     if label is None or not table.is_file() or table.suffix != ".csv":
         return settings
@@ -144,6 +155,10 @@ def _chosen_rows(
     """Returns the rows of the nodes to label, ``None`` for all."""
     if ids is None and not only_new:
         return None
+    if asks_about_pairs(data.data):
+        raise SettingsError(
+            "--ids and --new choose nodes: this run classifies pairs. List those to label in pairs.csv."
+        )
     if data.task != "node":
         raise SettingsError("--ids and --new choose nodes: this run classifies graphs.")
     row_of = {str(name): row for row, name in enumerate(data.targets(None).ids.tolist())}

@@ -48,10 +48,12 @@ class DataSettings:
     nodes: str | None = None  # files with the tables
     edges: str | None = None
     graphs: str | None = None
+    pairs: str | None = None  # a table of pairs of nodes that are to be classified, such as payments
     events: str | None = None  # a table of events, such as payments, instead of edges
     column: Mapping[str, str] = field(default_factory=dict)  # names of columns, by what they hold: one of COLUMNS
     feature: tuple[str, ...] = ()  # columns of features; all other columns by default
     edge_feature: tuple[str, ...] = ()  # columns of edges that are kept as edge_attr; ("none",) leaves them out
+    pair_feature: tuple[str, ...] = ()  # columns of pairs that are their own values; ("none",) leaves them out
     encode: str | None = None  # how columns become features: "auto", "zip=category", or the file of an encoding
     repeated: str | None = None  # values of repeated edges: "sum" or "mean"
     trusted: str | None = None  # edges that no attacker can change: a column that marks them, or "time<2018-03-17"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agnncert.cli.data import class_names, file_name, load_data, targets_of
-from agnncert.cli.defences import defence_class, make_defence
+from agnncert.cli.defences import defence_class, make_defence, with_usual_for_pairs
 from agnncert.cli.folder import ENCODING, RunFolder
 from agnncert.cli.models import (
     PRETRAINED,
@@ -77,6 +77,7 @@ def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study
     elif settings.weights is not None:
         require_threshold(settings.weights, settings.sets_rule or settings.chooses)
     canonical_data = CanonicalData.of(load_data(settings))
+    settings = with_usual_for_pairs(settings, canonical_data.data)
     model = trained_model(settings, canonical_data.data)
     settings, defence = make_defence(settings, canonical_data.task, canonical_data.data, model)
     return settings, _study(canonical_data, settings, defence, model)
@@ -215,7 +216,7 @@ def _data_of_folder(folder: RunFolder, settings: SomeData, root: str | None = No
     """Does the same for callers that use the data of a run but not its model."""
     if folder.tables.is_dir():  # the copies lie in a folder called "data", and keep the name that the data had
         name = settings.name or folder.data.get("name")
-        settings = replace(settings, nodes=None, edges=None, graphs=None, events=None)
+        settings = replace(settings, nodes=None, edges=None, graphs=None, pairs=None, events=None)
         settings = replace(settings, data=str(folder.tables), name=name)
     if (folder.path / ENCODING).is_file():  # it stays as it was fitted
         settings = replace(settings, encode=str(folder.path / ENCODING))
@@ -225,7 +226,7 @@ def _data_of_folder(folder: RunFolder, settings: SomeData, root: str | None = No
 
 def _require_inside(folder: RunFolder, settings: DataSettings, root: str | None) -> None:
     """Refuses a folder that names files outside of it and of ``root``, or that holds links, for reading or writing."""
-    places = [settings.nodes, settings.edges, settings.graphs, settings.events]
+    places = [settings.nodes, settings.edges, settings.graphs, settings.pairs, settings.events]
     if settings.data not in DATASETS:
         places.append(settings.data)
     if settings.encode is not None and settings.encode != "auto" and "=" not in settings.encode:

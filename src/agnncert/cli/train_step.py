@@ -19,17 +19,28 @@ from agnncert.cli.report_step import FALSE_POSITIVES, RECALL
 from agnncert.cli.settings import FIT, TrainSettings
 from agnncert.cli.studies import row_origin, run_name
 from agnncert.cli.user_code import is_module_spec
+from agnncert.controls.pair_controls import pair_controls
 from agnncert.controls.table import Control
 from agnncert.controls.trees import tree_controls
 from agnncert.datasets.events import made_of_events
 from agnncert.defence import Defence
-from agnncert.errors import MissingPackage
+from agnncert.errors import MissingPackage, SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import save_model
+from agnncert.pairs.targets import asks_about_pairs, choose_pairs
 from agnncert.progress import OnProgress
 from agnncert.proving.measures import measured, own_or_any
 from agnncert.recipes import usual_arguments
-from agnncert.study import UNDEFENDED, Prediction, Study, accuracy, advice_if_worse, fit_model, predict
+from agnncert.study import (
+    UNDEFENDED,
+    Prediction,
+    Study,
+    accuracy,
+    advice_if_worse,
+    fit_model,
+    labels_on_whole_graph,
+    predict,
+)
 from agnncert.teaching import teach
 from agnncert.training.settings import SETTINGS, usual_objective
 
@@ -91,6 +102,8 @@ def train_run(
     canonical_data = CanonicalData.of(whole)
     training_data = canonical_data if seen is whole else CanonicalData.of(seen)
     about = describe(canonical_data, settings)
+    if asks_about_pairs(canonical_data.data):
+        settings = _for_pairs(settings)
     settings = with_usual_for_events(settings, training_data.data)
     if made_of_events(whole):  # what is sought in events is rarely half of them, and has a threshold of its own
         settings = replace(settings, fit={"balance_classes": True, **settings.fit})
@@ -141,12 +154,17 @@ def _train(run: _Run, defence: Defence | None, voting_rule: VotingRule | None) -
     training_data = run.training if settings.teach is None else _taught(run)
     training = replace(_study(settings, training_data, defence), voting_rule=voting_rule)
     study = training if run.training is run.data else replace(training, ready=run.data, targets=_targets(run))
-    log.info("training %s for at most %d epochs", settings.model, settings.fit["epochs"])
+    if study.is_about_pairs:
+        log.info("training a model of pairs")
+    else:
+        log.info("training %s for at most %d epochs", settings.model, settings.fit["epochs"])
     model, record = _fit(run, training, "model", "training")
     _log_outcome(record)
     save_model(model, run.folder.weights, {"data": run.about, "settings": settings.table(), "training": record})
     values = _values(study, model, record)
-    if settings.references:
+    if settings.references and study.is_about_pairs:
+        values |= _compare_pairs(run, study, model)
+    elif settings.references:
         references = _train_references(run, study, training_data, model)
         values |= _values_of_references(references)
         _store_controls(run, study, references)
@@ -158,8 +176,33 @@ def _train(run: _Run, defence: Defence | None, voting_rule: VotingRule | None) -
     return known
 
 
+def _for_pairs(settings: TrainSettings) -> TrainSettings:
+    """Returns the settings as a model of pairs is trained by them: epochs are those of its prior.
+
+    Raises:
+        SettingsError: A setting is for models of nodes or graphs.
+    """
+    fit = dict(settings.fit)
+    epochs = {"epochs": fit.pop("epochs")} if "epochs" in fit else {}
+    foreign = [*fit, *(name for name in ("teach", "teachers", "class_shares") if getattr(settings, name) is not None)]
+    if foreign:
+        raise SettingsError(
+            f"{foreign[0]} is for models of nodes and graphs, and the targets are pairs of nodes, because there is a "
+            "table of pairs. Their model has --epochs, --size, and --set defence.hidden, defence.weight_decay and "
+            "defence.balanced."
+        )
+    if settings.model not in (None, NO_MODEL) and not is_module_spec(settings.model):
+        raise SettingsError(
+            f"--model {settings.model} classifies nodes or graphs, and the targets are pairs of nodes, because "
+            "there is a table of pairs: leave it out. A model of your own is called as model(x_u, x_v, values)."
+        )
+    return replace(settings, fit={}, defence={**epochs, **settings.defence})
+
+
 def _resolved(settings: TrainSettings, canonical_data: CanonicalData) -> TrainSettings:
     """Returns the settings with what is usual for the data where they leave something open."""
+    if asks_about_pairs(canonical_data.data):
+        return replace(settings, model=settings.model or NO_MODEL)
     name = settings.model or usual_model(defence_class(settings.division))
     objective = settings.fit.get("objective")
     model_args, fit_args = usual_arguments(settings.data, canonical_data.data, name, objective, settings.division)
@@ -196,9 +239,11 @@ def _taught(run: _Run) -> CanonicalData:
 
 def _study(settings: TrainSettings, canonical_data: CanonicalData, defence: Defence | None) -> Study:
     """Returns a study that trains a model for a defence, or (``None``) a plain model."""
-    arguments = settings.fit_arguments()
     name = settings.division or ""
-    if defence is None or "size" in defence.setting_names(name):  # the defence knows the size already
+    arguments = settings.fit_arguments()
+    if defence is not None and defence.decides_pairs:
+        arguments = {"seed": settings.seed}
+    elif defence is None or "size" in defence.setting_names(name):  # the defence knows the size already
         arguments["size"] = 0
     kind = None if defence is None else type(defence)
     return Study(
@@ -240,10 +285,21 @@ def _values(study: Study, model: Any, record: dict[str, Any]) -> dict[str, float
     return {
         "validation accuracy of the teacher": record.get("teaching", {}).get("accuracy"),
         score_name: record.get("score"),
-        "accuracy on the whole graph": accuracy(study, predict(study, model).label),
+        "accuracy on the whole graph": accuracy(study, labels_on_whole_graph(study, model)),
         "epochs": record.get("epochs_run"),
         "seconds of training": round(record["seconds"], 2),
     }
+
+
+def _compare_pairs(run: _Run, study: Study, model: Any) -> dict[str, float | None]:
+    """Stores what controls say about pairs, and returns their accuracies: own features alone, and trees on all."""
+    try:
+        found = pair_controls(model, run.data, study.targets, run.settings.seed)
+    except MissingPackage as error:
+        log.info("controls are left out: %s", error)
+        return {}
+    store_controls(run.folder, found.controls, choose_pairs(run.data, study.targets).ids.tolist())
+    return {"accuracy, no edges": accuracy(study, found.own), "accuracy, undefended": accuracy(study, found.trees)}
 
 
 def _train_references(run: _Run, study: Study, training_data: CanonicalData, trained: Any) -> list[_Reference]:

@@ -11,6 +11,7 @@ from agnncert.errors import SettingsError
 from agnncert.proving.certificate import Certificate
 
 WITHOUT_EDGES = "the same model without edges"  # a control that some certificates bring along
+PAIR_TREES = "boosted trees on own features, common neighbours and degrees"  # the control of pairs that reads the graph
 SAME = ("false_positive_rate", "alerts")
 
 

@@ -31,17 +31,19 @@ SECONDS_OF_DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table of nodes, and of a table of edges, become features.
+    """How the columns of a table of nodes, of a table of edges, and of a table of pairs, become features.
 
     Attributes:
         nodes: The columns of the table of nodes, in the order of the features.
         edges: Those of the table of edges, in the order of ``edge_attr``, or those of a table of events.
         events: How events become values of edges. None if edges were read from a table of edges.
+        pairs: The columns of a table of pairs, in the order of ``edge_label_attr``.
     """
 
     nodes: tuple[Column, ...]
     edges: tuple[Column, ...] = ()
     events: EventSummary | None = None
+    pairs: tuple[Column, ...] = ()
 
     @property
     def features(self) -> list[str]:
@@ -58,6 +60,8 @@ class Encoding:
         content: dict[str, Any] = {"format": FORMAT, "nodes": _plain(self.nodes), "edges": _plain(self.edges)}
         if self.events is not None:
             content["events"] = self.events.to_json()
+        if self.pairs:
+            content["pairs"] = _plain(self.pairs)
         return json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
     @classmethod
@@ -65,14 +69,15 @@ class Encoding:
         """Returns the encoding that ``to_json`` wrote, or raises DatasetError if the text is none."""
         try:
             stored = parse_json(text)
-            if stored.pop("format") != FORMAT or set(stored) - {"events"} != {"nodes", "edges"}:
+            if stored.pop("format") != FORMAT or set(stored) - {"events", "pairs"} != {"nodes", "edges"}:
                 raise ValueError("it is of another format")
             nodes = tuple(_column(column) for column in stored["nodes"])
             edges = tuple(_column(column) for column in stored["edges"])
             events = EventSummary.from_json(stored["events"], edges) if "events" in stored else None
+            pairs = tuple(_column(column) for column in stored.get("pairs", ()))
         except (DatasetError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise DatasetError(f"this is no encoding of a table: {error}.") from error
-        return cls(nodes, edges, events)
+        return cls(nodes, edges, events, pairs)
 
 
 def encoding_of(data: object) -> Encoding | None:

@@ -99,6 +99,7 @@ def _positions(part: Sequence[int] | Tensor, total: int) -> Tensor:
 
 
 MASKS = ("train_mask", "val_mask", "test_mask")
+PAIRS = ("edge_label_index", "edge_label", "edge_label_attr")  # what data has whose targets are pairs of nodes
 NODE_FRACTIONS = (0.3, 0.1, 0.6)
 GRAPH_FRACTIONS = (0.5, 0.2, 0.3)
 
@@ -345,17 +346,19 @@ def inductive_view(data: Data, validation: bool = True) -> Data:
 
 
 def dataset_digest(data: Data | GraphSet | CanonicalData) -> str:
-    """Returns the sha256 of ids, features, edges, labels and split."""
+    """Returns the sha256 of ids, features, edges, labels, pairs to be classified, and split."""
     dataset = data.data if isinstance(data, CanonicalData) else data
     if isinstance(dataset, GraphSet):
         labels_and_split = {"y": dataset.y, "train": dataset.train, "val": dataset.val, "test": dataset.test}
     else:
-        labels_and_split = {name: dataset[name] for name in ("y", *MASKS) if name in dataset}
+        labels_and_split = {name: dataset[name] for name in ("y", *PAIRS, *MASKS) if name in dataset}
     graph = prepared(data, compact=True).targets().graph
     digests = [digest_by_keys(graph), *digests_beyond_keys(graph)]
     digest = hashlib.sha256("".join(digests).encode())
     for name, given in labels_and_split.items():
         value = torch.as_tensor(given)
-        content = value.detach().cpu().long().numpy().astype("<i8").tobytes()
+        is_float = value.is_floating_point() and name in PAIRS
+        plain = value.detach().cpu().double() if is_float else value.detach().cpu().long()
+        content = plain.numpy().astype("<f8" if is_float else "<i8").tobytes()
         digest.update(f"{name}:{tuple(value.shape)};".encode() + content)
     return digest.hexdigest()

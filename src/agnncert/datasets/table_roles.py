@@ -49,6 +49,7 @@ class Columns:
     encode: Encode = None
     repeated: str | None = None
     trusted: str | None = None
+    pair_features: Sequence[str] | None = None
 
     @property
     def of_text(self) -> list[str]:
@@ -202,8 +203,13 @@ class NodeRows:
     def _texts(self) -> Index:
         return self._index.map(str)
 
-    def ends(self, table: Table, columns: Columns) -> Rows:
+    def ends(self, table: Table, columns: Columns, what: str = "edges") -> Rows:
         """Returns the rows of the two ends of every edge in a table, shape ``[2, num_edges]``.
+
+        Args:
+            table: The table of edges, or of pairs.
+            columns: Names of its columns.
+            what: What messages call its rows. Defaults to "edges".
 
         Raises:
             DatasetError: An end is unknown or missing.
@@ -218,8 +224,8 @@ class NodeRows:
             where = "the table of nodes" if self.owner is None else "that graph in the table of nodes"
             shown = [f'"{names[end][row]}" (row {table.start + row + 1})' for row, end in unknown]
             raise table.error(
-                f"{len(unknown)} end(s) of edges are ids that are not in {where}: {shortlist(shown)}. Add the nodes, "
-                "or remove the edges."
+                f"{len(unknown)} end(s) of {what} are ids that are not in {where}: {shortlist(shown)}. Add the nodes, "
+                f"or remove the {what}."
             )
         return rows
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -17,6 +17,7 @@ from agnncert.datasets.encoding import Encode, Encoding, encoding_named, trusted
 from agnncert.datasets.encoding_columns import encoded, fit_columns
 from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
 from agnncert.datasets.table_edges import REPEATED, EdgeRows, Values, joined_edges, without_repeated_trusted
+from agnncert.datasets.table_pairs import fit_values, read_pairs, values_of_pairs
 from agnncert.datasets.table_roles import (
     Columns,
     NodeRows,
@@ -61,6 +62,7 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
     nodes: PathLike | None = None,
     edges: PathLike | None = None,
     graphs: PathLike | None = None,
+    pairs: PathLike | None = None,
     id: str = "id",
     label: str | None = "label",
     split: str = "split",
@@ -77,25 +79,30 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
     encode: Encode = None,
     repeated: str | None = None,
     trusted: str | None = None,
+    pair_features: Sequence[str] | None = None,
 ) -> Data | GraphSet:
     """Reads a graph, or many, from tables.
 
     The table of nodes has an id and features per row, and for node classification a label and a part of the split. The
     table of edges has two ids per row. With a table of graphs the task is graph classification: that table has a graph
-    id, a label and a part per row, and the other two have a column with the graph of each row.
+    id, a label and a part per row, and the other two have a column with the graph of each row. With a table of pairs
+    the targets are pairs of nodes, such as payments: that table has two ids, a label, a part and values per row.
 
     Args:
-        folder: Holds ``nodes``, ``edges`` and, for graph classification, ``graphs``, each as .csv or .parquet. Or a set
-            of graphs in the format of the TU collection, ``NAME_A.txt`` and so on.
+        folder: Holds ``nodes``, ``edges`` and, for graph classification, ``graphs``, or for decisions about pairs
+            ``pairs``, each as .csv or .parquet. Or a set of graphs in the format of the TU collection, ``NAME_A.txt``
+            and so on.
         nodes: Table of nodes, instead of the one in ``folder``.
         edges: Table of edges, instead of the one in ``folder``.
         graphs: Table of graphs, instead of the one in ``folder``.
+        pairs: Table of pairs, instead of the one in ``folder``. Each pair has one row. The edges of the graph are those
+            of the table of edges alone: a pair need not be one.
         id: Column of node ids: whole numbers or text, unique (in the graph task, within a graph). Certificates name
             nodes by their ids, so ids should stay the same when the graph changes. ``007`` is not ``7``. Floats that
             may have been rounded are refused.
         label: Column of classes, numbers or text. An empty entry is an unlabelled row. ``None`` for no labels.
         split: Column with ``train``, ``val``, ``test`` or nothing. Without such a column the split is drawn:
-            30/10/60 % of the nodes or 50/20/30 % of the graphs, stratified.
+            30/10/60 % of the nodes or 50/20/30 % of the graphs or pairs, stratified.
         graph: Column of graph ids.
         source: Column of the id an edge starts from.
         target: Column of the id an edge ends at.
@@ -116,17 +123,23 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
             ``"mean"``. Needed only if they differ. Without values, repeated edges count once.
         trusted: Edges that no attacker can change, for stacked votes: a column of the table of edges that is positive
             for them, or everything before a number or date, as in ``"paid<2018-03-17"``. A mark becomes the last column
-            of ``edge_attr``. Rows that join a trusted pair again, and are not trusted, are left out.
+            of ``edge_attr``. Rows that join a trusted pair again, and are not trusted, are left out. For decisions
+            about pairs these edges make their second node a contact of their first one, edges are directed, and no row
+            is left out.
+        pair_features: Columns of the table of pairs that are the pair's own values, ``edge_label_attr``. Defaults to
+            all remaining ones.
 
     Returns:
         A ``Data`` or ``GraphSet`` like those of ``load_dataset``, with ``class_names`` in the order of the
-        classes. Without labels a ``Data`` has neither ``y`` nor masks. ``repeated_edges`` counts the rows of the table
-        of edges that join a pair again. With ``repeated``, ``edge_count`` says how many rows each edge stands for.
+        classes. With pairs, a ``Data`` with ``edge_label_index``, ``edge_label`` and ``edge_label_attr``, whose masks
+        have an entry for each pair. Without labels a ``Data`` has neither ``y`` nor masks. ``repeated_edges`` counts
+        the rows of the table of edges that join a pair again. With ``repeated``, ``edge_count`` says how many rows each
+        edge stands for.
 
     Raises:
         DatasetError: Something is missing, duplicate, unknown or not a number. The message names all of it.
     """
-    if folder is not None and not (nodes or edges or graphs):
+    if folder is not None and not (nodes or edges or graphs or pairs):
         files = tu_files(folder)
         if files:
             if features is not None or directed:
@@ -152,11 +165,13 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
         encode=encode,
         repeated=repeated,
         trusted=trusted,
+        pair_features=pair_features,
     )
     paths = {
         "nodes": locate(folder, "nodes", nodes),
         "edges": locate(folder, "edges", edges),
         "graphs": locate(folder, "graphs", graphs, is_required=False),
+        "pairs": locate(folder, "pairs", pairs, is_required=False),
     }
     tables = {kind: read_table(path, columns.of_text) for kind, path in paths.items() if path is not None}
     absent = [kind for kind in ("nodes", "edges") if kind not in tables]
@@ -167,8 +182,14 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
         )
     title = name or Path(folder or tables["nodes"].path.parent).resolve().name
     reader = _GraphReader(tables["nodes"], tables["edges"], columns)
+    if "graphs" in tables and "pairs" in tables:
+        raise DatasetError(
+            "there are a table of graphs and one of pairs: pairs are of nodes of one graph. Leave one of the two out."
+        )
     if "graphs" in tables:
         return reader.graph_task(tables["graphs"], title)
+    if "pairs" in tables:
+        return reader.pair_task(tables["pairs"], title)
     return reader.node_task(title)
 
 
@@ -255,6 +276,36 @@ class _GraphReader:
             set_masks(data, parts)
         return data
 
+    def pair_task(self, table: Table, title: str) -> Data:
+        """Returns a graph with the pairs of a table, which are to be classified."""
+        columns = self.columns
+        if columns.trusted is not None and not columns.directed:
+            error = self.edges.error(
+                f'trusted="{columns.trusted}": what a node does itself is trusted, so edges must have a direction. '
+                "Pass directed=True (--set directed=true)."
+            )
+            self.problems.append(str(error))
+        rows = self.problems.attempt(NodeRows, self.nodes, columns.id)
+        pairs = None if rows is None else self.problems.attempt(read_pairs, table, columns, rows)
+        encoding = self.problems.attempt(encoding_named, columns.encode)
+        values = value_columns = training = None
+        if pairs is not None:
+            if pairs.parts is not None and len(pairs.parts[0]):
+                training = np.unique(pairs.ends[:, pairs.parts[0].numpy()])
+            if isinstance(encoding, Encoding):
+                value_columns = encoding.pairs
+            elif encoding is not None:
+                value_columns = self.problems.attempt(fit_values, table, pairs, encoding)
+            values = self.problems.attempt(values_of_pairs, table, pairs, value_columns)
+        data = self._whole(rows, training, is_for_pairs=True)
+        assert rows is not None
+        assert pairs is not None
+        data.name = title
+        data.node_id = node_ids(rows.names)
+        if value_columns:
+            data.encoding = replace(data.encoding, pairs=value_columns)
+        return pairs.attach(data, values)
+
     def graph_task(self, graphs: Table, title: str) -> GraphSet:
         """Returns graphs for graph classification, one for each row of the table of graphs."""
         columns = self.columns
@@ -295,18 +346,20 @@ class _GraphReader:
                     return labels
         return torch.full((len(graphs),), -1), None
 
-    def _whole(self, rows: NodeRows | None, training: Rows | None) -> Data:
+    def _whole(self, rows: NodeRows | None, training: Rows | None, is_for_pairs: bool = False) -> Data:
         """Returns all nodes and edges in one graph.
 
         Args:
             rows: Row of every node. None if that failed.
             training: Rows of the training part, which encodings are fitted on. None if there is none.
+            is_for_pairs: Whether pairs of nodes are classified: then nodes have no labels, and each trusted edge is
+                trusted by itself. Defaults to False.
 
         Raises:
             DatasetError: With all problems.
         """
         columns = self.columns
-        has_node_labels = rows is None or rows.owner is None
+        has_node_labels = not is_for_pairs and (rows is None or rows.owner is None)
         features = self.problems.attempt(feature_columns, self.nodes, columns, labelled=has_node_labels)
         attributes = self.problems.attempt(columns.attributes_in, self.edges) or []
         weight = self.problems.attempt(columns.weight_in, self.edges)
@@ -323,7 +376,9 @@ class _GraphReader:
         assert ends is not None
         assert columns_read.x is not None
         edges = EdgeRows(ends, weights, columns_read.attributes)
-        if trusted is not None:
+        if trusted is not None and is_for_pairs:
+            edges = edges.with_marks(trusted)
+        elif trusted is not None:
             edges = without_repeated_trusted(self.edges, edges, trusted, len(self.nodes))
         data = self._with_edges(edges)
         if trusted is not None:

@@ -20,11 +20,13 @@ from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
 from agnncert.errors import ModelContractError, SettingsError
+from agnncert.explanation import VoteExplanation
 from agnncert.graphs.digest import graph_digest
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.models.digest import settings_of, unchanged_digest
 from agnncert.pairs.claim import make_pair_claim
 from agnncert.pairs.evidence import PairEvidence
+from agnncert.pairs.explain import explain_pair
 from agnncert.pairs.model import LOWEST, PairModel, PairPrior
 from agnncert.pairs.record import PairRecord
 from agnncert.pairs.settings import PairSettings
@@ -51,12 +53,13 @@ class PairVotes(PairSettings, Defence):
     """
 
     kind: ClassVar[str] = "pairs"
+    decides_pairs: ClassVar[bool] = True
     model_is_optional: ClassVar[bool] = True
+    base_model: ClassVar[str | None] = "none"
     makes_model: ClassVar[bool] = True
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "attack": NOT_WRITTEN,
-            "explain": NOT_WRITTEN,
             "live": NOT_WRITTEN,
             "threshold": "fit chooses it on the validation pairs",
             "voting_rule": "its votes are bounded numbers that are added to a score, and no subgraph is empty",
@@ -110,6 +113,11 @@ class PairVotes(PairSettings, Defence):
         digests = {**chosen.nodes.digests, "model": unchanged_digest(model, settings_before)}
         claim = make_pair_claim(evidence, digests=digests, locality=_locality(model), notes=(str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth)
+
+    def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
+        """Explains which common neighbours or contacts voted for which class of a pair, which is named "u – v"."""
+        require_pair_model(model, self)
+        return explain_pair(self, model, data, target)
 
     def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
         """Computes all scores and votes again, for the pairs that the file names."""

@@ -26,6 +26,7 @@ from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.pairs.record import PairRecord
 from agnncert.pairs.words import pair_words
+from agnncert.proving.evidence import PageRules
 from agnncert.proving.theorems import Amounts, largest_amount
 from agnncert.proving.words import Subject, Words
 from agnncert.stacked.evidence import MOST_STATED, Leads, StackedEvidence, Touched
@@ -69,6 +70,19 @@ class PairEvidence(PairRecord, StackedEvidence):
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """Returns the evidence of a file. It is not trusted."""
         return super().load(tensors, settings)
+
+    def page_rules(self) -> PageRules | None:
+        """Returns what a page counts again: stacked votes, with budgets translated into votes."""
+        rules = super().page_rules()
+        if rules is None:
+            return None
+        in_votes = {
+            "rule": self.rule,
+            "blind": self.blind,
+            "edge": VOTES_OF_EDGE[self.rule],
+            "node": VOTES_OF_NODE[self.rule],
+        }
+        return replace(rules, parameters={**rules.parameters, "pairs": in_votes})
 
     @property
     def _votes_of_change(self) -> int:

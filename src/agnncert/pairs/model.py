@@ -29,6 +29,7 @@ from agnncert.stacked.record import LARGEST_SCORE, STEPS
 from agnncert.stacked.rounding import whole_steps
 
 NAME = "pair-votes"
+SMALLEST_SPREAD = 1e-6  # of a column that varies
 LOWEST = -8.0  # smallest log-probability: how sure the prior can be
 PAIRS_AT_ONCE = 2**12
 SLACK = 1  # steps; the prior runs in float64, so that only a value at the edge of a step may be rounded differently
@@ -43,11 +44,20 @@ class PairPrior(nn.Module):
         num_classes: Number of classes.
         hidden: Width.
         directed: Whether the order of the two nodes matters.
+        scaled: Whether features and values are columns of different sizes, such as ages and amounts: then each has a
+            centre and a spread (:meth:`set_scale`). Otherwise rows of features have length 1, which suits bags of
+            words. Defaults to False.
     """
 
-    def __init__(self, num_features: int, num_values: int, num_classes: int, hidden: int, directed: bool) -> None:
+    center: Tensor
+    spread: Tensor
+
+    def __init__(
+        self, num_features: int, num_values: int, num_classes: int, hidden: int, directed: bool, scaled: bool = False
+    ) -> None:
         super().__init__()
         self.directed = directed
+        self.scaled = scaled
         self.encode = nn.Linear(num_features, hidden)
         self.compare = nn.Linear(hidden * (4 if directed else 2) + num_values, hidden)
         self.classify = nn.Linear(hidden, num_classes)
@@ -58,6 +68,25 @@ class PairPrior(nn.Module):
             "hidden": hidden,
             "directed": directed,
         }
+        if scaled:
+            self.config["scaled"] = True
+            self.register_buffer("center", torch.zeros(num_features + num_values))
+            self.register_buffer("spread", torch.ones(num_features + num_values))
+
+    def set_scale(self, x: Tensor, values: Tensor) -> None:
+        """Takes centre and spread of each column from training data; a column that does not vary keeps its size.
+
+        Args:
+            x: Features of the nodes of training pairs, shape ``[m, num_features]``.
+            values: Values of training pairs, shape ``[n, num_values]``.
+        """
+        for part, table in (
+            (slice(0, x.size(1)), x.double()),
+            (slice(x.size(1), x.size(1) + values.size(1)), values.double()),
+        ):
+            spread = table.std(dim=0, correction=0)
+            self.center[part] = table.mean(dim=0).to(self.center.dtype)
+            self.spread[part] = torch.where(spread > SMALLEST_SPREAD, spread, 1.0).to(self.spread.dtype)
 
     def forward(self, x_u: Tensor, x_v: Tensor, values: Tensor) -> Tensor:
         """Logits of each pair, shape ``[n, num_classes]``.
@@ -68,12 +97,17 @@ class PairPrior(nn.Module):
             values: Values of the pair itself, shape ``[n, num_values]``.
         """
         u, v = self._encoded(x_u), self._encoded(x_v)
+        if self.scaled:
+            values = (values - self.center[x_u.size(1) :]) / self.spread[x_u.size(1) :]
         compared = [u * v, (u - v).abs(), *([u, v] if self.directed else []), values]
         hidden = torch.relu(self.compare(F.dropout(torch.cat(compared, dim=1), 0.3, self.training)))
         logits: Tensor = self.classify(F.dropout(hidden, 0.3, self.training))
         return logits
 
     def _encoded(self, x: Tensor) -> Tensor:
+        if self.scaled:
+            rows = (x - self.center[: x.size(1)]) / self.spread[: x.size(1)]
+            return torch.relu(self.encode(F.dropout(rows, 0.3, self.training)))
         rows = F.dropout(F.normalize(x, dim=1), 0.3, self.training)
         encoded: Tensor = torch.relu(self.encode(rows)) * (x.size(1) ** 0.5 / 4)
         return encoded

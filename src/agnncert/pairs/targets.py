@@ -92,6 +92,11 @@ def listed_pairs(data: Any) -> Rows | None:
     return np.asarray(index.T.long().numpy())
 
 
+def asks_about_pairs(data: Any) -> bool:
+    """Tells whether the targets of some data are pairs: it lists some, and has no classes of nodes."""
+    return getattr(data, "edge_label_index", None) is not None and getattr(data, "y", None) is None
+
+
 def pair_classes(data: Any, number: int) -> Rows | None:
     """Returns the classes of ``edge_label``, shape ``[m]``; None if the data has none.
 

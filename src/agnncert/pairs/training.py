@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.errors import DatasetError
+from agnncert.models.wrappers import uneven_column
 from agnncert.pairs.evidence import VOTES_OF_NODE, PairEvidence
 from agnncert.pairs.model import PairModel, PairPrior
 from agnncert.pairs.settings import PairSettings
@@ -62,13 +63,28 @@ def untrained(model: nn.Module | None, examples: Examples, defence: PairSettings
     channels = 0 if defence.trusted is None or attr is None else attr.reshape(len(attr), -1).size(1)
     if model is None:
         num_values = examples.train.values.size(1) + (1 + 3 * channels if channels else 0)
-        model = PairPrior(graph.x.size(1), num_values, examples.num_classes, defence.hidden, defence.directed)
+        scaled = _has_columns_of_many_sizes(examples.train)
+        model = PairPrior(graph.x.size(1), num_values, examples.num_classes, defence.hidden, defence.directed, scaled)
     made = PairModel(model, examples.num_classes, channels, defence)
     if channels and attr is not None:
         table = attr.reshape(len(attr), -1).float()
         made.edge_center.copy_(table.mean(dim=0))
         made.edge_spread.copy_(table.std(dim=0).clamp(min=1e-6))
+    if isinstance(model, PairPrior) and model.scaled:
+        model.set_scale(_features_of(examples.train), _values(made, examples.train))
     return made
+
+
+def _has_columns_of_many_sizes(pairs: PairTargets) -> bool:
+    """Tells whether features and values must be scaled, as those of most tables; bags of words need not be."""
+    x = _features_of(pairs)
+    both = torch.cat([x[: len(pairs.ends)], x[len(pairs.ends) :], pairs.values.float()], dim=1)
+    return uneven_column(both) is not None or (x.size(1) == 1 and float(x.std()) > 0)
+
+
+def _features_of(pairs: PairTargets) -> Tensor:
+    """Returns the features of the first node of each pair, and then of the second, shape ``[2 * n, num_features]``."""
+    return pairs.graph.x[torch.from_numpy(pairs.ends.T.reshape(-1))].float()
 
 
 def train(model: PairModel, examples: Examples, report: Any) -> PairModel:

@@ -161,7 +161,7 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
             "total": counts.total,
         },
         "degree_title": "Degree" if claim.task == "node" else "Edges",
-        "target_title": "Node" if claim.task == "node" else "Graph",
+        "target_title": claim.task.capitalize(),
         "neighbours_title": text.added_title(summary),
         "radius_sentence": radius_sentence(summary),
         "nothing_proved": summary.words.nothing_proved,

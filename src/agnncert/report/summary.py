@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
-from agnncert.controls.api import WITHOUT_EDGES, controls_of_evidence, positive_class
+from agnncert.controls.api import PAIR_TREES, WITHOUT_EDGES, controls_of_evidence, positive_class
 from agnncert.controls.table import ComparedControls, Control, compare_with
 from agnncert.errors import SettingsError
 from agnncert.explanation import VoteExplanation
@@ -44,6 +44,9 @@ REFERENCES = {
     "majority": "majority class",
     "bag_of_nodes": "bag of nodes",
 }
+# The same, where the targets are pairs of nodes.
+AS_CONTROLS_OF_PAIRS = {"undefended": PAIR_TREES, "no_edge": WITHOUT_EDGES}
+REFERENCES_OF_PAIRS = {**REFERENCES, "undefended": "trees on features and graph", "mlp": "own features alone"}
 
 
 @dataclass(frozen=True)
@@ -317,9 +320,14 @@ class Summary:
         rows = {row.name: row for row in self.compared.controls if row.num_targets == self.num_judged}
         references = []
         for key, name, accuracy in self.recorded:
-            row = rows.get(AS_CONTROLS.get(key, ""))
+            row = rows.get(self.as_controls.get(key, ""))
             references.append((key, name, accuracy if row is None else row.accuracy))
         return tuple(references)
+
+    @property
+    def as_controls(self) -> dict[str, str]:
+        """Names of the controls that are references too, by the key of the reference."""
+        return AS_CONTROLS_OF_PAIRS if self.certificate.claim.task == "pair" else AS_CONTROLS
 
     @cached_property
     def compared(self) -> ComparedControls | None:
@@ -512,7 +520,8 @@ def _references(
         values["no_edge"] = float((no_edge == truth).sum() / (truth >= 0).sum())
     if values["majority"] is None and truth is not None:
         values["majority"] = float(np.bincount(truth[truth >= 0]).max() / (truth >= 0).sum())
-    return tuple((key, REFERENCES[key], float(value)) for key, value in values.items() if value is not None)
+    names = REFERENCES_OF_PAIRS if certificate.claim.task == "pair" else REFERENCES
+    return tuple((key, names[key], float(value)) for key, value in values.items() if value is not None)
 
 
 def _by_class(

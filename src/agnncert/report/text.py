@@ -13,7 +13,7 @@ from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.controls.api import WITHOUT_EDGES
 from agnncert.proving.measures import Measures
 from agnncert.proving.words import LOWER, UPPER, Deed, percent, whole
-from agnncert.report.summary import AS_CONTROLS, AT_MOST, REFERENCES, Shares, Summary
+from agnncert.report.summary import AT_MOST, REFERENCES, Shares, Summary
 
 # The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
 KEPT_MOST = 0.9
@@ -33,6 +33,11 @@ _BESIDE = {
     "no_edge": "the same model without edges for {}, which needs no proof",
     "bag_of_nodes": "a model that sees no edges for {}",  # which nodes there are can be attacked
     "majority": "the most frequent class alone for {}, which needs no proof",
+}
+_BESIDE_PAIRS = {
+    **_BESIDE,
+    "undefended": "boosted trees on features, common neighbours and degrees for {}, about which nothing is proved",
+    "mlp": "the pair’s own features alone, with a threshold of their own, for {}, which needs no proof",
 }
 _IDENTITY = {"node_id": "node ids, kept through every change", "row": "row numbers"}
 
@@ -236,12 +241,15 @@ def _comparison(summary: Summary, certified: float) -> str:
     point = ""
     if summary.compared is not None and summary.compared.positive is not None:
         point = f"with as many {summary.compared.same}, "
-    for key, words in _BESIDE.items():
+    beside = _BESIDE_PAIRS if summary.certificate.claim.task == "pair" else _BESIDE
+    for key, words in beside.items():
         if key not in accuracies:
             continue
         is_more = words.endswith("proof") and accuracies[key] > certified
         more = " and is more than is certified" if is_more else ""
-        at_point, point = (point, "") if key in AS_CONTROLS else ("", point)  # said once, before the first of them
+        at_point, point = (
+            (point, "") if key in summary.as_controls else ("", point)
+        )  # said once, before the first of them
         parts.append(at_point + words.format(percent(accuracies[key], LOWER)) + more)
     if summary.context.size_only:
         _, by_size = min(summary.context.size_only)
@@ -255,6 +263,11 @@ def uncovered(summary: Summary) -> list[str]:
     is_open = any("own features" in sentence or sentence == "Changed features." for sentence in claim.not_proved)
     if not is_open or claim.task == "graph":
         return []
+    if claim.task == "pair":
+        return [
+            "Not covered, though often the cheapest attack: the pair’s own features and values. "
+            "Whoever makes a payment writes its amount himself."
+        ]
     return [
         "Not covered, though often the cheapest attack: other features of the node itself. "
         "The gated division covers them."

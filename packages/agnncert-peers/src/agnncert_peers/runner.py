@@ -20,6 +20,7 @@ from agnncert.divided.choose_rule import prior_text
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.digest import model_digest
+from agnncert.pairs.targets import asks_about_pairs
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, target_weights
@@ -76,6 +77,12 @@ def make_study(
 ) -> Study:
     """A study with defaults: the test part as targets, and the recipe of the dataset."""
     ready = CanonicalData.of(data)
+    if asks_about_pairs(ready.data):
+        raise SettingsError(
+            "a comparison trains classifiers of nodes or graphs, and the targets of this data are pairs of nodes: run "
+            "agnncert train and agnncert certify, whose report shows controls for pairs. Folders of runs can be "
+            "compared."
+        )
     rows = part_rows(ready, "test") if targets is None else target_rows(targets, ready.total)
     if rows is None or not len(rows):
         raise SettingsError("there are no targets: a comparison needs at least one.")

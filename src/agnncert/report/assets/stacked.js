@@ -98,13 +98,28 @@ function withstandsSecond({ label, neighbours, rivals }, edges, nodes, { arrays,
   return true;
 }
 
+// What an attack on a pair amounts to as one on a node (votes_reached in pairs/evidence.py): votes that come and go.
+function inVotes(budget, { pairs }) {
+  if (!pairs) return budget;
+  if (pairs.rule === "trusted") return { ...budget, inject_nodes: 0, delete_nodes: 0, change_features: 0 };
+  const isEnough = pairs.rule !== "common" || budget.edges_per_injected >= 2; // a common neighbour has two edges
+  return {
+    ...budget,
+    add_edges: pairs.edge * budget.add_edges,
+    delete_edges: pairs.edge * budget.delete_edges,
+    inject_nodes: isEnough ? pairs.node * budget.inject_nodes : 0,
+    delete_nodes: pairs.node * budget.delete_nodes,
+    change_features: pairs.blind ? 0 : pairs.node * budget.change_features,
+  };
+}
+
 function makeStackedRules(report) {
   const { meta, arrays } = report;
   const n = meta.num_targets, parameters = meta.parameters, leadsOf = stackedLeads(report);
 
   function holdsOne(budget, v) {
     if (budget.target_features) return false;
-    const { joined, ...attack } = attackOf(budget);
+    const { joined, ...attack } = attackOf(inVotes(budget, parameters));
     if (parameters.second) {
       const nodes = joined + attack.delete_nodes + 2 * attack.change_features;
       return withstandsSecond(leadsOf(v), attack.add_edges + attack.delete_edges, nodes, report);
@@ -118,7 +133,7 @@ function makeStackedRules(report) {
   function brokenAtMost(budget) {
     const held = holds(budget), fails = [];
     for (let v = 0; v < n; v++) if (!held[v]) fails.push(v);
-    if (parameters.second || budget.target_features) return fails.length;
+    if (parameters.second || parameters.pairs || budget.target_features) return fails.length; // one edge may touch many pairs
     const changed = parameters.by_edge ? budget.change_edges : 0;
     const radius = budget.change_features || changed || !arrays.structure ? arrays.radius : arrays.structure;
     const nodes = Math.min(arrays.targets_per_node.length, budget.delete_nodes + budget.change_features);
