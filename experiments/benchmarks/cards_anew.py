@@ -13,6 +13,12 @@ from agnncert.certificates.claim import Claim, expected_claim
 from agnncert.certificates.file import Contents, read_contents, write_contents
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import CertificateError
+from agnncert.isolated.claim import make_isolated_claim
+from agnncert.isolated.record import IsolatedRecord
+from agnncert.labels.claim import make_label_claim
+from agnncert.labels.record import LabelRecord
+from agnncert.pairs.claim import make_pair_claim
+from agnncert.pairs.record import PairRecord
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import StackedRecord
 from agnncert.verdict import check_file
@@ -66,14 +72,28 @@ def rewrite(file: Path) -> str:
 def claim_of(contents: Contents) -> Claim:
     """Returns the claim that the evidence of a file allows, about the same model and with the same remarks."""
     claim, settings = contents.claim, contents.settings
-    if contents.kind == "votes":
-        expected = expected_claim(claim, VoteRecord.load(contents.evidence, settings))
-    elif contents.kind == "stacked":
-        record = StackedRecord.load(contents.evidence, settings)
-        expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality, rounding=claim.rounding)
-    else:
-        names = ("method", "noise", "task", "alpha", "scope")
-        expected = make_sample_claim(**{name: settings[name] for name in names}, ids=claim.ids, digests=claim.digests)
+    evidence = contents.evidence
+    match contents.kind:
+        case "votes":
+            expected = expected_claim(claim, VoteRecord.load(evidence, settings))
+        case "stacked":
+            stacked = StackedRecord.load(evidence, settings)
+            expected = make_stacked_claim(
+                stacked, digests=claim.digests, locality=claim.locality, rounding=claim.rounding
+            )
+        case "labels":
+            expected = make_label_claim(LabelRecord.load(evidence, settings), digests=claim.digests)
+        case "pairs":
+            pairs = PairRecord.load(evidence, settings)
+            expected = make_pair_claim(pairs, digests=claim.digests, locality=claim.locality)
+        case "isolated":
+            words = {name: getattr(claim, name) for name in ("tolerance", "digests", "locality", "rounding")}
+            expected = make_isolated_claim(IsolatedRecord.load(evidence, settings), claim.division, **words)
+        case _:
+            names = ("method", "noise", "task", "alpha", "scope")
+            expected = make_sample_claim(
+                **{name: settings[name] for name in names}, ids=claim.ids, digests=claim.digests
+            )
     return replace(expected, notes=claim.notes, library_version=claim.library_version)
 
 

@@ -150,15 +150,18 @@ def _by_count(data, counts):
 
 def _undefended(data, prior, counts):
     """Accuracy of trees on the prior's scores, the counts and the degrees, without an attack."""
-    degree = np.bincount(data.edge_index[0].numpy(), minlength=data.num_nodes)
-    table = {}
-    for part in ("val_mask", "test_mask"):
-        scores = prior.defence.scores(prior, data, data[part])
-        ends = data.edge_label_index[:, data[part]].numpy()
-        table[part] = np.column_stack([scores[:, 1] - scores[:, 0], counts[part], degree[ends[0]], degree[ends[1]]])
+    table = {part: _columns(data, prior, counts, part) for part in ("val_mask", "test_mask")}
     trees = HistGradientBoostingClassifier(max_iter=120, random_state=0)
     trees.fit(table["val_mask"], data.edge_label[data.val_mask].numpy())
     return float(trees.score(table["test_mask"], data.edge_label[data.test_mask].numpy()))
+
+
+def _columns(data, prior, counts, part):
+    """What an undefended model reads of the pairs of one part."""
+    degree = np.bincount(data.edge_index[0].numpy(), minlength=data.num_nodes)
+    scores = prior.defence.scores(prior, data, data[part])
+    ends = data.edge_label_index[:, data[part]].numpy()
+    return np.column_stack([scores[:, 1] - scores[:, 0], counts[part], degree[ends[0]], degree[ends[1]]])
 
 
 # ---- Ratings ----

@@ -10,7 +10,7 @@ import numpy as np
 from agnncert.certificates.votes import IntArray
 from agnncert.errors import AgnncertError, CertificateError, SettingsError
 from agnncert_peers.card_evidence import Evidence, read_evidence
-from agnncert_peers.cards import DIGITS, Card, Run, budgets_of, mean_of, read_card
+from agnncert_peers.cards import DIGITS, PAIRS, SOME_TARGETS, Card, Run, budgets_of, mean_of, read_card
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,15 @@ class CardVerdict:
         wrong: What is wrong; empty if nothing is.
         missing: Evidence that is not there, so that a number could not be derived again.
         derived: Numbers that were derived again and are as claimed.
+        not_compared: Why targets and true classes could not be compared with the dataset; empty if they were, or if
+            nobody asked for it.
     """
 
     file: Path
     wrong: tuple[str, ...]
     missing: tuple[str, ...]
     derived: int
+    not_compared: str = ""
 
     @property
     def status(self) -> str:
@@ -69,7 +72,7 @@ class TestPart:
     Attributes:
         data_digest: Digest of graph, labels and split.
         graph_digest: Digest of the graph.
-        ids: Ids of the test nodes.
+        ids: Ids of the test nodes, or rows of the test graphs.
         truth: Their true classes.
     """
 
@@ -116,6 +119,7 @@ def check_card(file: str | Path, root: str | Path | None = None, known: Known | 
     wrong: list[str] = []
     missing: list[str] = []
     derived = 0
+    not_compared = "" if root is None else _why_not_compared(card)
     for run in card.runs:
         try:
             evidence = _evidence(path, run, known)
@@ -123,7 +127,7 @@ def check_card(file: str | Path, root: str | Path | None = None, known: Known | 
                 missing.append(f"seed {run.seed}: {_words_for_missing(run)}")
                 continue
             reasons = list(_differences(card, run, evidence))
-            if root is not None and not reasons:
+            if root is not None and not reasons and not not_compared:
                 reasons = _against_dataset(card, run, evidence, root, known)
         except (AgnncertError, OSError, KeyError, TypeError, ValueError, ArithmeticError) as error:
             reasons = [str(error)]
@@ -131,7 +135,16 @@ def check_card(file: str | Path, root: str | Path | None = None, known: Known | 
         if not reasons:
             derived += len(card.sizes)
     wrong += _wrong_means(card)
-    return CardVerdict(path, tuple(wrong), tuple(missing), derived)
+    return CardVerdict(path, tuple(wrong), tuple(missing), derived, not_compared)
+
+
+def _why_not_compared(card: Card) -> str:
+    """Says why no dataset holds the targets of a card; empty if one does."""
+    if card.protocol in PAIRS:
+        return (
+            f'the protocol "{card.protocol}" is about pairs of nodes, and no dataset that is loaded by name lists them'
+        )
+    return ""
 
 
 def _words_for_missing(run: Run) -> str:
@@ -179,7 +192,7 @@ def _differences(card: Card, run: Run, evidence: Evidence) -> Iterator[str]:
     if len(evidence.target) != run.targets:
         yield f"there are {len(evidence.target)} targets, the card says {run.targets}"
     for size, claimed in zip(card.sizes, run.certified, strict=True):
-        share = evidence.share(card.threat, size)
+        share = evidence.share(card.threat, size, card.measure)
         if abs(share - claimed) > 0.5 * 10**-DIGITS + 1e-12:
             yield f"at size {size} the evidence proves {share:.5f}, the card claims {claimed}"
 
@@ -208,15 +221,32 @@ def _against_dataset(card: Card, run: Run, evidence: Evidence, root: str | Path,
 def _read_test_part(card: Card, run: Run, root: str | Path) -> TestPart:
     """Loads the dataset that a card names, with the seed of a run."""
     from agnncert.datasets.load import load_dataset
-    from agnncert.datasets.splits import dataset_digest
+    from agnncert.datasets.splits import GraphSet, dataset_digest
     from agnncert.graphs.canonical import canonical
     from agnncert.graphs.digest import graph_digest
+    from agnncert.graphs.targets import prepared
 
     data: Any = load_dataset(card.dataset, root=root, seed=run.seed, split=card.split or None)
-    rows = data.test_mask.nonzero().view(-1)
+    if isinstance(data, GraphSet):
+        tested = prepared(data, data.test, compact=True).targets(data.test)
+        return TestPart(
+            data_digest=dataset_digest(data),
+            graph_digest=tested.digests["graph"],
+            ids=tested.ids,
+            truth=data.y[data.test].numpy(),
+        )
+    rows = rows_of_targets(data.test_mask.nonzero().view(-1).numpy(), card.protocol)
     return TestPart(
         data_digest=dataset_digest(data),
         graph_digest=graph_digest(canonical(data)),
         ids=data.node_id[rows].numpy(),
         truth=data.y[rows].numpy(),
     )
+
+
+def rows_of_targets(rows: IntArray, protocol: str) -> IntArray:
+    """Returns the rows of the test nodes that are targets: all of them, or as many as the protocol says."""
+    number = SOME_TARGETS.get(protocol)
+    if number is None or number >= len(rows):
+        return rows
+    return np.asarray(rows[np.linspace(0, len(rows) - 1, number).astype(np.int64)])

@@ -73,15 +73,20 @@ def cards(
 
     counted = {"derived again": 0, "not derived again": 0, "wrong": 0}
     numbers = 0
+    not_compared: dict[str, int] = {}
     for verdict in check_folder(folder, root):
         counted[verdict.status] += 1
         numbers += verdict.derived
+        if verdict.not_compared:
+            not_compared[verdict.not_compared] = not_compared.get(verdict.not_compared, 0) + 1
         for reason in (*verdict.wrong, *verdict.missing):
             typer.echo(f"{verdict.file.name}: {verdict.status}: {reason}")
     words = ", ".join(f"{number:,} {status}" for status, number in counted.items() if number)
     typer.echo(f"{sum(counted.values()):,} cards: {words}. {numbers:,} numbers are as their certificates prove.")
     if root is None:
         typer.echo("Targets and true classes were not compared with the datasets: pass --root.")
+    for reason, number in not_compared.items():
+        typer.echo(f"Targets and true classes of {number:,} cards were not compared: {reason}.")
     if counted["wrong"]:
         raise typer.Exit(REFUTED)
     if counted["not derived again"] and not partial:

@@ -9,18 +9,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agnncert.certificates.budget import Budget
-from agnncert.errors import SettingsError
-from agnncert.proving.certificate import load_certificate
+from agnncert.errors import BudgetError, SettingsError
+from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.storage import parse_json
 from agnncert_peers.card_evidence import Evidence, pack, read_evidence
-from agnncert_peers.cards import DIGITS, FORMAT, THREATS, Card, Run, budgets_of, check_protocol, mean_of, read_card
+from agnncert_peers.cards import (
+    BEFORE_TRAINING,
+    DIGITS,
+    FORMAT,
+    MEASURES,
+    THREATS,
+    Card,
+    Run,
+    budgets_of,
+    check_protocol,
+    mean_of,
+    read_card,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from agnncert.cli.folder import RunFolder
 
 SIZES = (0, 1, 2, 3, 5, 10)
 FILES = "certificates"  # folder of the evidence, beside the cards
-LARGEST = 300_000  # bytes of packed evidence that are kept beside cards
+LARGEST = 4_000_000  # bytes of packed evidence that are kept beside cards
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,7 @@ class About:
         settings: Settings of the defence; those of the claim when empty.
         control: Whether it is a control.
         seconds: Seconds of training and of certifying.
+        measure: What the shares are averaged over. Defaults to all targets.
     """
 
     defence: str
@@ -50,13 +63,40 @@ class About:
     settings: str = ""
     control: bool = False
     seconds: Mapping[str, float] | None = None
+    measure: str = MEASURES[0]
+
+
+def threats_of(certificate: Certificate) -> tuple[str, ...]:
+    """Returns the threats that a certificate says something about."""
+    return tuple(threat for threat in THREATS if _answers(certificate, threat))
+
+
+def _answers(certificate: Certificate, threat: str) -> bool:
+    """Tells whether a certificate covers a threat: its budgets, and training if the threat is before it."""
+    if threat in BEFORE_TRAINING and not getattr(certificate.evidence, "edge_blind", False):
+        return False
+    return not _refuses(certificate, threat) and all(map(certificate.evidence.covers, budgets_of(threat, 1)))
+
+
+def _refuses(certificate: Certificate, threat: str) -> bool:
+    """Tells whether a certificate refuses to say anything about a threat, because it trusts its training data."""
+    try:
+        for budget in budgets_of(threat, 1):
+            certificate.evidence.require_budget(budget)
+    except BudgetError:
+        return True
+    return False
 
 
 def restated(file: Path, threats: Sequence[str], sizes: Sequence[int]) -> bytes:
-    """Returns the certificate with statements about all budgets of some threats, as the bytes of its file."""
+    """Returns the certificate with statements about all budgets of some threats, as the bytes of its file.
+
+    Threats that the certificate refuses to answer are left out.
+    """
     certificate = load_certificate(file)
     budgets: dict[Budget, None] = {}  # each once, in the order of threats and sizes
-    for threat in threats:
+    answered = [threat for threat in threats if not _refuses(certificate, threat)]
+    for threat in answered:
         for size in sizes:
             budgets.update(dict.fromkeys(budgets_of(threat, size)))
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +109,7 @@ def make_cards(
     content: bytes,
     about: About,
     folder: str | Path,
-    threats: Sequence[str] = tuple(THREATS),
+    threats: Sequence[str] | None = None,
     sizes: Sequence[int] = SIZES,
     *,
     kind: str = "certificate",
@@ -83,9 +123,9 @@ def make_cards(
         content: The evidence, as the bytes of its file.
         about: What it is about.
         folder: Folder of the cards.
-        threats: Threats to write cards for.
+        threats: Threats to write cards for. Defaults to all that the evidence says something about.
         sizes: Sizes of the attack.
-        kind: ``"certificate"`` or ``"labels"``.
+        kind: ``"certificate"``, ``"labels"`` or ``"parts"``.
         largest: Packed evidence of more bytes is not kept beside the cards: they name its digest only.
 
     Raises:
@@ -100,9 +140,11 @@ def make_cards(
     ending = "cert" if kind == "certificate" else "json"
     kept = pack(content, folder / FILES / f"{sha256[:24]}.{ending}.xz", largest)
     evidence = _read(content, sha256, kind)
+    if threats is None:
+        threats = [threat for threat in THREATS if evidence.speaks_of(threat, sizes)]
     written = []
     for threat in threats:
-        shares = tuple(round(evidence.share(threat, size), DIGITS) for size in sizes)
+        shares = tuple(round(evidence.share(threat, size, about.measure), DIGITS) for size in sizes)
         proves_nothing = any(sizes[1:]) and not any(shares[1:])
         if proves_nothing and not about.control:
             continue
@@ -129,6 +171,7 @@ def make_cards(
             claimed=shares,
             runs=(run,),
             citation=about.citation,
+            measure=about.measure,
         )
         written.append(_merged(card, folder).save(folder))
     return written
@@ -225,7 +268,7 @@ def cards_of(place: Path, out: Path, stated: Stated | None = None, sizes: Sequen
         if stated.defence and len(files) == 1:
             name = stated.defence
         about = replace(stated.about(name, stated.dataset, stated.seed), seconds=_seconds_of(outcome))
-        written += make_cards(restated(file, tuple(THREATS), sizes), about, out, sizes=sizes)
+        written += _cards_of_certificate(file, about, out, sizes)
     return written
 
 
@@ -239,7 +282,13 @@ def _cards_of_run(run: "RunFolder", out: Path, stated: Stated, sizes: Sequence[i
         seed=seed,
         data=str(run.data["digest"]),
     )
-    return make_cards(restated(run.certificate, tuple(THREATS), sizes), about, out, sizes=sizes)
+    return _cards_of_certificate(run.certificate, about, out, sizes)
+
+
+def _cards_of_certificate(file: Path, about: About, out: Path, sizes: Sequence[int]) -> list[Path]:
+    """Writes a card for each threat that a certificate says something about."""
+    threats = threats_of(load_certificate(file))
+    return make_cards(restated(file, threats, sizes), about, out, threats, sizes)
 
 
 def _stored_outcome(certificate: Path) -> Mapping[str, Any]:
@@ -262,7 +311,19 @@ def _plain(division: str) -> str:
     return division.replace(", hash=md5", "").replace(", key=u64le", "") or "defence"
 
 
-def labels_of(target: Sequence[int], label: Sequence[int], truth: Sequence[int]) -> bytes:
+def labels_of(target: Sequence[int | str], label: Sequence[int], truth: Sequence[int]) -> bytes:
     """Returns labels without a proof, as evidence of a control."""
     stored: dict[str, Any] = {"target": list(target), "label": list(label), "truth": list(truth)}
+    return (json.dumps(stored) + "\n").encode()
+
+
+def parts_of(target: Sequence[int | str], votes: Sequence[Sequence[int]], truth: Sequence[int]) -> bytes:
+    """Returns votes of which one changed training label or graph alters one, as evidence of a control.
+
+    Args:
+        target: Ids of the targets.
+        votes: How many parts vote for each class, one list for each target.
+        truth: True classes of the targets.
+    """
+    stored: dict[str, Any] = {"target": list(target), "votes": [list(row) for row in votes], "truth": list(truth)}
     return (json.dumps(stored) + "\n").encode()

@@ -19,7 +19,16 @@ function show() {
     if (fits) isControl(row) ? controls++ : shown++;
   }
   status.textContent = `${shown} results and ${controls} controls of ${rows.length} cards`;
+  hideEmptySizes();
   mark();
+}
+
+// A size about which no shown card says anything has no column.
+function hideEmptySizes() {
+  for (const k of sizes) {
+    const isStated = rows.some(row => !row.hidden && value(row, k) >= 0);
+    for (const row of [table.tHead.rows[0], ...rows]) row.cells[k].hidden = !isStated;
+  }
 }
 
 // Bold: the best of its dataset, protocol and threat. Coloured: a defence below a control with a proof.

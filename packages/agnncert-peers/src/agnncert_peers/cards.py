@@ -10,7 +10,7 @@ import json
 import math
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,23 +30,41 @@ HOW = (
     "agnncert cards check: the verifier derives every statement of the certificate again; the share of all targets "
     "with the true class as label that hold against the budgets of the threat is the number"
 )
+# What is averaged. Balanced accuracy is the mean of the shares of each true class, for classes of very different size.
+MEASURES = ("accuracy", "balanced accuracy")
 # What one unit of each threat is. A card can claim nothing about other budgets than these.
 THREATS = {
     "features": "existing nodes, other than the target, given any features",
     "added edges": "edges added between existing nodes",
     "edges": "edges added or deleted between existing nodes",
+    "edges and values": "edges between existing nodes added, deleted or given other values, in any mix",
     "injected nodes": "nodes injected with any features and up to 5 edges each",
+    "poisoned edges": "edges between existing nodes added or deleted, before training or after it",
+    "flipped labels": "training labels replaced by another class before training",
+    "changed labels": "training labels flipped, added or removed before training, in any mix",
+    "poisoned graphs": "training graphs inserted, deleted or altered before training",
 }
+# Threats whose budgets speak of the graph after training, so that the certificate itself must cover training, too.
+BEFORE_TRAINING = frozenset({"poisoned edges"})
 PROTOCOLS = {
     "20 per class": "20 training and 20 validation nodes of each class; validation and test nodes unseen in training",
     "30 %": "30 % of the nodes to train, 10 % to validate, 60 % to test; all nodes seen in training, without labels",
+    "30 %, 1,000 targets": "as 30 %; targets are 1,000 test nodes, evenly spaced in the order of rows",
+    "graphs": "50 % of the graphs to train, 20 % to validate, 30 % to test",
+    "links, uniform": "a tenth of the edges, at most 3,000, are tested, as many chosen on, and none of these is in the "
+    "graph; as many pairs are no edges, drawn uniformly",
+    "links, by degree": "as for links, uniform, but both ends of pairs that are no edges are drawn by degree",
+    "ratings in time": "the last 40 % of all ratings, in windows of 1 %, each on the graph before it; trained on the "
+    "fifth before them",
 }
 
 
 # The split of each protocol, as ``load_dataset`` names it. A protocol in other words may have any.
-_SPLITS = {"20 per class": "20-per-class", "30 %": ""}
+_SPLITS = {"20 per class": "20-per-class", "30 %": "", "30 %, 1,000 targets": "", "graphs": ""}
+SOME_TARGETS = {"30 %, 1,000 targets": 1000}  # protocols about a part of the test nodes, and how many
+PAIRS = ("links, uniform", "links, by degree", "ratings in time")  # protocols about pairs of nodes
 GUARANTEES = ("deterministic", "probabilistic", "none")
-EVIDENCE = ("certificate", "labels")
+EVIDENCE = ("certificate", "labels", "parts")
 LARGEST_SEED = 2**63 - 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -58,16 +76,35 @@ def budgets_of(threat: str, size: int) -> list[Budget]:
         >>> budgets_of("edges", 1)
         [Budget(add_edges=1), Budget(delete_edges=1)]
     """
-    match threat:
-        case "features":
-            return [Budget(change_features=size)]
-        case "added edges":
-            return [Budget(add_edges=size)]
-        case "edges":
-            return [Budget(add_edges=size - deleted, delete_edges=deleted) for deleted in range(size + 1)]
-        case "injected nodes":
-            return [Budget(inject_nodes=size, edges_per_injected=5)]
-    raise SettingsError(f'no threat is called "{threat}": {did_you_mean(threat, THREATS)}')
+    if threat not in _BUDGETS:
+        raise SettingsError(f'no threat is called "{threat}": {did_you_mean(threat, THREATS)}')
+    return _BUDGETS[threat](size)
+
+
+def _added_or_deleted(size: int) -> list[Budget]:
+    return [Budget(add_edges=size - deleted, delete_edges=deleted) for deleted in range(size + 1)]
+
+
+def _mixes(size: int) -> list[tuple[int, int, int]]:
+    """Lists all ways in which three numbers add up to a size."""
+    return [(size - a - b, a, b) for a in range(size + 1) for b in range(size + 1 - a)]
+
+
+_BUDGETS: dict[str, Callable[[int], list[Budget]]] = {
+    "features": lambda size: [Budget(change_features=size)],
+    "added edges": lambda size: [Budget(add_edges=size)],
+    "edges": _added_or_deleted,
+    "edges and values": lambda size: [
+        Budget(add_edges=added, delete_edges=deleted, change_edges=changed) for added, deleted, changed in _mixes(size)
+    ],
+    "injected nodes": lambda size: [Budget(inject_nodes=size, edges_per_injected=5)],
+    "poisoned edges": _added_or_deleted,
+    "flipped labels": lambda size: [Budget(flip_labels=size)],
+    "changed labels": lambda size: [
+        Budget(flip_labels=flipped, add_labels=added, remove_labels=removed) for flipped, added, removed in _mixes(size)
+    ],
+    "poisoned graphs": lambda size: [Budget(poison_graphs=size)],
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +117,8 @@ class Run:
             that of the graph.
         targets: Number of targets.
         certified: Share of correct and certified targets at each size.
-        evidence: ``"certificate"``, or ``"labels"`` for a control without a proof.
+        evidence: ``"certificate"``; for controls ``"labels"``, which prove nothing, or ``"parts"``: votes of which one
+            changed training label or graph alters one.
         sha256: Digest of the file with the evidence; ``None`` if nobody has that file any more.
         file: The file, relative to the card, packed if it ends in ``.xz``; ``None`` if it is kept elsewhere.
         seconds: Seconds of training and of certifying.
@@ -109,6 +147,7 @@ class Card:
         dataset: Name of the dataset.
         split: The split as ``load_dataset`` names it; empty for the usual one.
         protocol: One of ``PROTOCOLS``, or another one in words.
+        measure: One of ``MEASURES``: what the shares are averaged over.
         sizes: Sizes of the attack.
         claimed: Mean over the seeds of the certified share at each size.
         runs: The seeds.
@@ -128,6 +167,7 @@ class Card:
     claimed: tuple[float, ...]
     runs: tuple[Run, ...]
     citation: str
+    measure: str = MEASURES[0]
     rederived: str = HOW
 
     @property
@@ -144,6 +184,8 @@ class Card:
         """Returns the card as its file has it."""
         runs = [{**vars(run), "certified": list(run.certified), "seconds": dict(run.seconds)} for run in self.runs]
         own = {**vars(self), "sizes": list(self.sizes), "claimed": list(self.claimed), "runs": runs}
+        if self.measure == MEASURES[0]:  # cards did not state it at first, and are written as they were
+            del own["measure"]
         return {"format": FORMAT, "version": VERSION, **own}
 
     def save(self, folder: str | Path) -> Path:
@@ -167,6 +209,7 @@ _KINDS: dict[str, Any] = {
     "claimed": list,
     "runs": list,
     "citation": str,
+    "measure": str,
     "rederived": str,
 }
 _RUN_KINDS: dict[str, Any] = {
@@ -191,7 +234,8 @@ def read_card(file: str | Path) -> Card:
     stored = _read_json(path)
     if stored.get("format") != FORMAT or stored.get("version") != VERSION:
         raise CertificateError(f'{path} is no card: expected "format": "{FORMAT}" and "version": {VERSION}.')
-    fields = {name: value for name, value in stored.items() if name not in ("format", "version")}
+    named = {name: value for name, value in stored.items() if name not in ("format", "version")}
+    fields = {"measure": MEASURES[0], **named}
     _require_fields(path, "the card", fields, _KINDS)
     for run in fields["runs"]:
         if not isinstance(run, dict):
@@ -247,6 +291,8 @@ def _require_words(path: Path, fields: Mapping[str, Any]) -> None:
         raise CertificateError(
             f"{path}: the guarantee is {reprlib.repr(fields['guarantee'])}: expected one of {GUARANTEES}."
         )
+    if fields["measure"] not in MEASURES:
+        raise CertificateError(f"{path}: the measure is {reprlib.repr(fields['measure'])}: expected one of {MEASURES}.")
     if fields["rederived"] != HOW:
         raise CertificateError(f'{path}: "rederived" does not say how numbers are derived again: "{HOW}".')
     wrong_split = check_protocol(fields["protocol"], fields["split"])
