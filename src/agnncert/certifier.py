@@ -45,17 +45,17 @@ def certify(
             ``StackedVotes``, a smoothing defence such as ``ac.baselines.BiRS(samples=10_000)``, any other ``Defence``,
             or the result of ``choose_voting_rule`` or ``choose_threshold``.
         targets: Mask or row numbers of the nodes (graphs) to certify. Defaults to all.
-        voting_rule: What empty groups of a division vote for, and votes that are there from the start: a
+        voting_rule: What empty groups of a division vote for, and the prior: a
             ``VotingRule``, or the result of ``choose_voting_rule`` for the same division. Defaults to ``VotingRule()``.
         engine: "fast" or "naive". The votes are the same. Defaults to "fast".
-        tolerance: How far two computations of a logit may lie apart at least, relative to the largest. Defaults to the
-            tolerance of the audit, and must not be less.
+        tolerance: Bound on the difference between two computations of a logit, relative to the largest. Defaults to the
+            tolerance of the audit, and must not be smaller.
         memory_limit: About how many bytes one chunk of work may take: a number, or text such as "4GB".
-        checkpoint: What an interrupted run goes on from. Divisions keep votes in a folder, which is emptied when all
+        checkpoint: Where an interrupted run continues from. Divisions keep votes in a folder, which is emptied when all
             of them are computed. Smoothing defences keep counts in a file.
         workers: Who does the work, such as ``ac.Ray(address="auto")``. Defaults to this process. The certificate is
             the same.
-        progress: Is called while the work is done.
+        progress: Called as the work progresses.
 
     Returns:
         The certificate, with labels, radii and everything needed to answer other budgets. Classes have the names of

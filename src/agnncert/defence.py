@@ -73,7 +73,7 @@ class CertifyOptions:
         memory_limit: About how many bytes one chunk of work may take, as a number or as text such as "4GB".
         checkpoint: Where an interrupted run keeps what is finished.
         workers: Who does the work.
-        progress: Is called while the work is done.
+        progress: Called as the work progresses.
     """
 
     voting_rule: Any = None
@@ -114,7 +114,7 @@ class RecomputeOptions:
     Attributes:
         recheck: How many single votes are computed once more, one subgraph at a time; ``math.inf`` for all of them.
         seed: Seed of the choice of these votes.
-        progress: Is called while votes are computed again.
+        progress: Called while votes are recomputed.
     """
 
     recheck: float = 0
@@ -179,7 +179,7 @@ class OperatingPoint:
         return self.defence.voting_rule
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what was chosen, in JSON's terms, as run folders store it."""
+        """Returns what was chosen, as JSON values, as run folders store it."""
         chosen: dict[str, Any] = {"decides": "threshold", "division": str(self.defence), "prior": list(self.prior)}
         if self.voting_rule is not None:
             chosen |= self.voting_rule.to_json()

@@ -181,7 +181,7 @@ class VoteExplanation:
         return class_word(self.class_names, k)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns everything in JSON's terms. Ids, class numbers and votes are as here."""
+        """Returns everything as JSON values. Ids, class numbers and votes are as here."""
         return {
             "target": self.target,
             "defence": self.defence,

@@ -110,17 +110,18 @@ def verify(
 
     Args:
         file: The certificate file, or a certificate, which is then written to a temporary file for this check.
-        data: The graph (or list of graphs) that it speaks about: are targets, degrees and subgraphs those of this one?
-        model: The model: is it fit, and are these its votes? All of them are computed again.
-        recheck: How many votes are computed once more by the plain engine, chosen at random. ``math.inf`` stands for
+        data: The graph (or list of graphs) that it is about, to compare targets, degrees and subgraphs with.
+        model: The model, which is audited, and whose votes are all recomputed.
+        recheck: How many votes, chosen at random, the naive engine computes once more. ``math.inf`` stands for
             all. It needs data and model. Random samples are all drawn again if this is not 0.
         seed: Seed of that choice.
         defence: The defence, if it is your own division or defence. Built-in ones are read from the file.
-        progress: Is called while votes are computed again.
+        progress: Called while votes are recomputed.
 
     Returns:
-        A verdict, which says what was checked and what was not. From the file alone, only its arithmetic can be: anyone
-        can write consistent votes of no model. A damaged or altered file does not hold; that is not an error.
+        A verdict, which says what was checked and what was not. From the file alone, only its arithmetic can be
+        checked, because anyone can write consistent votes. A damaged or altered file does not hold; that is not an
+        error.
 
     Raises:
         CertificateError: There is no such file.

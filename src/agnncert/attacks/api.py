@@ -174,7 +174,7 @@ def attack(
         voting_rule: The voting rule. Defaults to the one of the defence, or of the certificate, or to ``VotingRule()``.
 
     Returns:
-        One result for each target: the attacked graph, what it cost, and the label on it.
+        One result for each target, with the attacked graph, its cost and the label on it.
 
     Raises:
         BudgetError: The budget allows something that this attack or graph cannot do.

@@ -87,7 +87,7 @@ class Claim:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this claim in JSON's terms. :meth:`from_json` is the way back."""
+        """Returns this claim as JSON values. :meth:`from_json` is the inverse."""
         stored = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         if not self.rounding:  # files did not state it at first, and are written as they were
             del stored["rounding"]

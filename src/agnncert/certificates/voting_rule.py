@@ -98,7 +98,7 @@ class VotingRule:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this voting rule in JSON's terms. :meth:`from_json` is the way back."""
+        """Returns this voting rule as JSON values. :meth:`from_json` is the inverse."""
         return {"empty": self.empty, "prior": self.prior if isinstance(self.prior, int) else list(self.prior)}
 
     @classmethod

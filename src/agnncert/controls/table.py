@@ -215,7 +215,7 @@ class ComparedControls:
         return titles, rows
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the comparison in JSON's terms: numbers that make no sense are None."""
+        """Returns the comparison as JSON values: numbers that make no sense are None."""
         models = []
         for row in (self.certified, *self.controls):
             numbers = {name: None if value != value else value for name, value in asdict(row).items()}

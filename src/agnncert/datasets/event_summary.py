@@ -288,7 +288,7 @@ class EventSummary:
         return np.concatenate(columns, axis=-1).astype(np.float32)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the summary in JSON's terms. The columns stand beside it, see ``Encoding``."""
+        """Returns the summary as JSON values. The columns stand beside it, see ``Encoding``."""
         return {"values": list(self.values), "time": self.time, "has_dates": self.has_dates, "directed": self.directed}
 
     @classmethod

@@ -24,8 +24,8 @@ def both_directions(edge_index: Tensor, values: Tensor, num_nodes: int, reduce: 
             ``"mean"``.
 
     Returns:
-        ``edge_index``, each pair once in both directions, and ``edge_attr``, shape ``[num_edges, 2 k]``: the values of
-        src → dst, then those of dst → src, zeros where there is no such edge.
+        ``edge_index``, each pair once in both directions, and ``edge_attr``, shape ``[num_edges, 2 k]``, with values
+        of src → dst, then those of dst → src, zeros where there is no such edge.
 
     Example:
         >>> edges, rating = torch.tensor([[0, 1, 1], [1, 0, 2]]), torch.tensor([[5.0], [-3.0], [1.0]])

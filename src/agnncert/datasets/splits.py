@@ -24,7 +24,9 @@ class GraphSet(list[Data]):
     """A list of ``Data``, one per graph, with a split into training, validation and test graphs.
 
     Attributes:
-        train, val, test: Positions of the graphs of each part, ascending, int64 tensors.
+        train: Positions of the training graphs, ascending, as an int64 tensor.
+        val: Those of the validation graphs.
+        test: Those of the test graphs.
         y: Class of every graph, shape ``[num_graphs]``, or ``-1`` where unknown.
         num_classes: Number of classes.
         class_names: Names of the classes, or None.

@@ -60,7 +60,7 @@ class Teaching:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this record in JSON's terms. :meth:`from_json` is the way back."""
+        """Returns this record as JSON values. :meth:`from_json` is the inverse."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod

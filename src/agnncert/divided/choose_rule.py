@@ -64,7 +64,7 @@ class RuleCandidate:
     Attributes:
         name: What decides: "constant", "no edges", "size only", "plain vote" or "with a prior".
         division: The division.
-        rule: The voting rule.
+        voting_rule: The voting rule.
         label: Which class every filled group votes for, if the size alone decides.
         accuracy: Share of targets that the vote gets right.
         certified_accuracy: Share of targets that it gets right and certifies at the design size.
@@ -133,7 +133,7 @@ class RuleChoice:
         return max(one.accuracy for one in self.candidates) - self.best.accuracy
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what was chosen and what else was tried, in JSON's terms, as run folders store it."""
+        """Returns what was chosen and what else was tried, as JSON values, as run folders store it."""
         candidates = [
             {
                 "decides": candidate.name,
@@ -209,7 +209,7 @@ def choose_voting_rule(
         protocol: "inductive" and "held-out" vote without the test nodes and their edges (node task).
 
     Raises:
-        SettingsError: A setting is senseless.
+        SettingsError: A setting is not valid.
         ModelContractError: The model cannot be certified.
         DatasetError: Labels or splits are missing.
 

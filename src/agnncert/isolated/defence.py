@@ -98,7 +98,7 @@ class IsolatedModels(Defence):
         return self.division.num_groups
 
     def to_json(self) -> dict[str, Any]:
-        """Returns its settings in JSON's terms."""
+        """Returns its settings as JSON values."""
         return {"division": str(self.division), "num_models": self.num_models, "hash": self.hash}
 
     def require_task(self, task: Task, num_classes: int | None = None) -> None:

@@ -162,7 +162,7 @@ class IsolatedEvidence(Evidence):
         return self.record.tensors()
 
     def settings(self) -> dict[str, Any]:
-        """Returns everything else that :meth:`load` needs, in JSON's terms."""
+        """Returns everything else that :meth:`load` needs, as JSON values."""
         return self.record.settings()
 
     @classmethod

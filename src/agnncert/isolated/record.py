@@ -129,7 +129,7 @@ class IsolatedRecord:
         return {name: getattr(self, name) for name in _ARRAYS}
 
     def settings(self) -> dict[str, Any]:
-        """Returns everything else that :meth:`load` needs, in JSON's terms."""
+        """Returns everything else that :meth:`load` needs, as JSON values."""
         return {name: getattr(self, name) for name in _SETTINGS}
 
     @classmethod

@@ -119,7 +119,7 @@ class JointRecord:
         return {**self.voters.tensors(), **{name: getattr(self, name) for name in ARRAYS}}
 
     def settings(self) -> dict[str, Any]:
-        """Returns everything else, in JSON's terms."""
+        """Returns everything else, as JSON values."""
         own = {"neighbour_steps": self.neighbour_steps, "least_lead": self.least_lead}
         return {**self.voters.settings(), **own}
 

@@ -198,7 +198,7 @@ class LabelRecord:
         return {name: getattr(self, name) for name in DTYPES}
 
     def settings(self) -> dict[str, Any]:
-        """Returns everything else, in JSON's terms."""
+        """Returns everything else, as JSON values."""
         settings = {name: getattr(self, name) for name in self._SETTINGS}
         return {**settings, "advance": list(self.advance)}
 

@@ -63,7 +63,7 @@ class PairEvidence(PairRecord, StackedEvidence):
         return PairRecord.tensors(self)
 
     def settings(self) -> dict[str, Any]:
-        """Everything else that :meth:`load` needs, in JSON's terms."""
+        """Everything else that :meth:`load` needs, as JSON values."""
         return PairRecord.settings(self)
 
     @classmethod

@@ -79,7 +79,7 @@ class PairRecord(StackedRecord):
         return {**super().tensors(), "pairs": self.pairs}
 
     def settings(self) -> dict[str, Any]:
-        """Everything else that :meth:`load` needs, in JSON's terms."""
+        """Everything else that :meth:`load` needs, as JSON values."""
         return {name: value for name, value in super().settings().items() if name != "pairs"}
 
     @classmethod

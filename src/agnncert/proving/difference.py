@@ -125,7 +125,7 @@ class Difference:
         return tuple(target for target in self.changed if target.change == change)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns all of it in JSON's terms."""
+        """Returns all of it as JSON values."""
         return {
             "at": str(self.at) if isinstance(self.at, Budget) else self.at,
             "counts": self.counts,

@@ -82,7 +82,7 @@ class PageRules:
     Attributes:
         name: The name of the rules in the scripts.
         arrays: Arrays of whole numbers, by name.
-        parameters: Settings, in JSON's terms.
+        parameters: Settings, as JSON values.
         presets: Budgets to start from: their names, the fields that are set, and those without a limit.
     """
 
@@ -294,7 +294,7 @@ class Evidence(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Returns everything else that :meth:`load` needs, in JSON's terms (numbers, strings, lists, dicts)."""
+        """Returns everything else that :meth:`load` needs, as JSON values (numbers, strings, lists, dicts)."""
 
     @classmethod
     @abstractmethod

@@ -99,8 +99,8 @@ def save_tables(
         context: As for :func:`~agnncert.report.page.build_report`.
 
     Returns:
-        The files written: ``certified_accuracy.csv`` and ``.tex``, ``targets.csv``, and ``classes.csv``, ``.json`` and
-        ``.tex`` if true classes are known.
+        The files written, which are ``certified_accuracy.csv`` and ``.tex``, ``targets.csv``, and ``classes.csv``,
+        ``.json`` and ``.tex`` if true classes are known.
 
     Raises:
         SettingsError: The context does not fit the certificate.

@@ -234,7 +234,7 @@ class StackedRecord:
         return {name: getattr(self, name) for name in DTYPES}
 
     def settings(self) -> dict[str, Any]:
-        """Everything else that :meth:`load` needs, in JSON's terms."""
+        """Everything else that :meth:`load` needs, as JSON values."""
         rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in DTYPES}
         if not self.edge_blind:  # files did not state it at first, and are written as they were
             del rest["edge_blind"]

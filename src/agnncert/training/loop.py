@@ -112,7 +112,7 @@ def _warn_if_balanced_by_default(asked: FitSettings, used: FitSettings) -> None:
 def _describe(
     defence: Defence, canonical_data: CanonicalData, settings: FitSettings, options: FitOptions
 ) -> dict[str, Any]:
-    """Returns what a run is trained with, in JSON's terms: the start of its record."""
+    """Returns what a run is trained with, as JSON values: the start of its record."""
     division = None if defence is None else str(defence)
     description = {"division": division, "data": dataset_digest(canonical_data), **as_json(settings)}
     if options.voting_rule is not None:

@@ -98,7 +98,7 @@ def withstood(certificate: Certificate, kind: str = "edited", flows: bool = True
         flows: As in ``edits``.
 
     Returns:
-        Whole numbers: ``math.inf`` where any number is withstood, -1 where nothing is proved.
+        Whole numbers, ``math.inf`` where any number is withstood, and -1 where nothing is proved.
     """
     field = "replaced" if kind == "edited" else kind
 

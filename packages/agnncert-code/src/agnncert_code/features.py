@@ -185,7 +185,7 @@ def pieces(texts: Sequence[str]) -> FloatArray:
         texts: Normalised texts, in which a space separates tokens.
 
     Returns:
-        Array of shape ``[len(texts), LONGEST]``: numbers from 1 to ``PIECES`` in the order of the text, then zeros.
+        Array of shape ``[len(texts), LONGEST]`` with numbers from 1 to ``PIECES`` in the order of the text, then zeros.
 
     Example:
         >>> rows = pieces(["readLine ( in_file ) ;"])

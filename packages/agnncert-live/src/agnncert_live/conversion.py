@@ -29,7 +29,7 @@ _VALUE = "value/"  # before the names of edge values among arrays
 
 @dataclass(frozen=True)
 class WrittenGraph:
-    """A graph, or graphs, in JSON's terms and arrays: nodes in the order of rows, one graph after the other.
+    """A graph, or graphs, as JSON values and arrays: nodes in the order of rows, one graph after the other.
 
     Attributes:
         header: ``names`` of all nodes, ``sizes`` of the graphs, ``with_ids``, and ``kinds`` of numbers by name.

@@ -235,7 +235,7 @@ class Core(ABC, Generic[Computed]):
     @property
     @abstractmethod
     def summary(self) -> Mapping[str, Any]:
-        """What the live graph is made of, by name, in JSON's terms."""
+        """What the live graph is made of, by name, as JSON values."""
 
     # A batch.
 

@@ -76,7 +76,7 @@ class EdgeRules:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the rules in JSON's terms, as a journal keeps them."""
+        """Returns the rules as JSON values, as a journal keeps them."""
         return {
             "halves": self.halves,
             "has_mark": self.has_mark,

@@ -376,7 +376,7 @@ class LiveGraph:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The defence by name, in JSON's terms."""
+        """The defence by name, as JSON values."""
         return dict(self._core.summary)
 
     @property
@@ -542,7 +542,7 @@ class LiveGraph:
             skip_bad: Leave out events that cannot be applied, and say so, in place of refusing all.
 
         Returns:
-            What became of them: labels that flipped, radii that fell.
+            What became of them, such as labels that flipped and radii that fell.
 
         Raises:
             GraphError: An event cannot be applied. The message says which and why. Nothing has changed.

@@ -237,7 +237,7 @@ class DeadLetter:
     time: float
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the record in JSON's terms. A content that is no text of UTF-8 is written in base 64."""
+        """Returns the record as JSON values. A content that is no text of UTF-8 is written in base 64."""
         record: dict[str, Any] = {"place": self.place, "time": round(self.time, 3), "reason": self.reason}
         if isinstance(self.value, bytes):
             try:
