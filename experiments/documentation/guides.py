@@ -16,6 +16,8 @@ from experiments.paper.rows import NAMES, share
 PAGES = [
     PROJECT / "README.md",
     PROJECT / "CONTRIBUTING.md",
+    PROJECT / "CHANGELOG.md",
+    PROJECT / "SECURITY.md",
     *sorted((PROJECT / "docs").rglob("*.md")),
     *sorted((PROJECT / "packages").glob("*/README.md")),
 ]
