@@ -57,7 +57,6 @@ class PairPrior(nn.Module):
     ) -> None:
         super().__init__()
         self.directed = directed
-        self.scaled = scaled
         self.encode = nn.Linear(num_features, hidden)
         self.compare = nn.Linear(hidden * (4 if directed else 2) + num_values, hidden)
         self.classify = nn.Linear(hidden, num_classes)
@@ -72,6 +71,11 @@ class PairPrior(nn.Module):
             self.config["scaled"] = True
             self.register_buffer("center", torch.zeros(num_features + num_values))
             self.register_buffer("spread", torch.ones(num_features + num_values))
+
+    @property
+    def scaled(self) -> bool:
+        """Whether each column of features and values has a centre and a spread."""
+        return "center" in self._buffers
 
     def set_scale(self, x: Tensor, values: Tensor) -> None:
         """Takes centre and spread of each column from training data; a column that does not vary keeps its size.

@@ -1,32 +1,8 @@
 """The ways in which a certificate can be false, each with its reason."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from tests.soundness.corpus import alterations
-from tests.support.forging import Draft
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One way of being false.
-
-    Attributes:
-        why: Why the file is false, for a reader.
-        says: Part of the reason that this library's verifier gives.
-        alter: Alters the draft; raises :class:`~alterations.DoesNotApply` where that is impossible.
-        found_with: What a checker needs to see it: ``"file"``, ``"graph"`` or ``"model"``.
-        understates: Whether what is stated is true, but less than what follows; a checker of soundness alone may accept.
-        rules: Rules, or golden files, that the fault is made in.
-    """
-
-    why: str
-    says: str
-    alter: Callable[[Draft], None]
-    rules: tuple[str, ...]
-    found_with: str = "file"
-    understates: bool = False
-
+from tests.soundness.corpus.fault import Fault
+from tests.soundness.corpus.pair_faults import PAIR_FAULTS, PAIRS
 
 VOTES = ("edge-centric/node", "node-centric/graph")
 EVERY = ("edge-centric/node", "node-centric/node", "gated/node", "edge-centric/graph", "node-centric/graph",
@@ -63,19 +39,28 @@ FAULTS = {
         "A label is not the class with most votes.",
         f"label of 1 targets {_FOLLOWS}",
         alterations.another_label,
-        (*VOTES, *APART, *OF_LABELS),
+        (*VOTES, *APART, *OF_LABELS, *PAIRS),
     ),
     "answer-too-good": Fault(
         "One target is said to hold against a stated budget against which it does not.",
         "answer for Budget(",
         alterations.answer_too_good,
-        (*EVERY, *APART, *OF_LABELS),
+        (*EVERY, *APART, *OF_LABELS, *PAIRS),
     ),
     "excluded-once-too-often": Fault(
         "One more target than follows is said to be safe from a label under a stated budget.",
         "gives no label",
         alterations.one_more_excluded,
-        ("edge-centric/node", "node-centric/graph", "per-neighbour/node", "stacked-sum", "rs", *APART, *OF_LABELS),
+        (
+            "edge-centric/node",
+            "node-centric/graph",
+            "per-neighbour/node",
+            "stacked-sum",
+            "rs",
+            *APART,
+            *OF_LABELS,
+            *PAIRS,
+        ),
     ),
     "no-label-is-possible": Fault(
         "No target is said to get another label under any stated budget.",
@@ -106,7 +91,7 @@ FAULTS = {
         "No target is said to break, whatever the stated budget.",
         "the stated number of targets",
         alterations.none_broken,
-        ("edge-centric/node", "node-centric/graph", *APART, *OF_LABELS),
+        ("edge-centric/node", "node-centric/graph", *APART, *OF_LABELS, *PAIRS),
     ),
     "one-more-new-neighbour": Fault(
         "One new neighbour more than what follows is said to be withstood.",
@@ -432,4 +417,4 @@ FAULTS = {
         ("gated-node", "rs"),
         "model",
     ),
-}
+} | PAIR_FAULTS
