@@ -5,7 +5,7 @@ From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric G
   StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible PossibleOwn Excluded ExcludedProofs Prices.
 From Agnncert Require Import PoisonedGraphs EdgeBlind.
 From Agnncert Require Import LabelVotes LabelChecker.
-From Agnncert Require Import LabelsAndEdges.
+From Agnncert Require Import LabelsAndEdges JointChecker.
 From Agnncert Require Import PairVotes.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
@@ -151,6 +151,9 @@ Print Assumptions checked_labels.
 Print Assumptions checked_labels_exact.
 Print Assumptions checked_label_radius.
 Print Assumptions checked_labels_excluded.
+Print Assumptions checked_joint.
+Print Assumptions checked_joint_radius.
+Print Assumptions checked_joint_excluded.
 Print Assumptions no_edge_doubt.
 Print Assumptions no_edge_same.
 Print Assumptions constant_local.

@@ -1,7 +1,7 @@
 (** The checker as OCaml. Numbers become OCaml's 63-bit integers, and ints.ml stops the program where a result would not fit (Overflow.v, docs/trust.md).
     Classes are counted from 0, and are small. *)
 From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlZInt ZArith List.
-From Agnncert Require Import Vote Graph PerNeighbourVote Checker StackedChecker Excluded Prices PoisonedGraphs LabelVotes LabelChecker PairVotes.
+From Agnncert Require Import Vote Graph PerNeighbourVote Checker StackedChecker Excluded Prices PoisonedGraphs LabelVotes LabelChecker JointChecker PairVotes.
 Extraction Language OCaml.
 Extract Inductive nat => int [ "0" "(fun n -> n + 1)" ] "(fun zero succ n -> if n = 0 then zero () else succ (n - 1))".
 Extract Inlined Constant Nat.eqb => "(fun (x : int) y -> x = y)".
@@ -23,4 +23,5 @@ Extraction "checker.ml" count_target holds right_radius right_structure_radius r
   stacked_need stacked_broken without_changes dearer right_price count_classes cannot_get count_duels stacked_cannot_get
   weigh poisoned_target poisoned_holds right_poisoned_radius poisoned_broken
   label_weights count_labels labels_hold right_label_radius labels_cannot_get
+  voter_settings count_joint joint_holds right_joint_radius joint_cannot_get
   pairs_hold right_pairs_radius right_pairs_structure right_pairs_neighbours pairs_cannot_get.

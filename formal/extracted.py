@@ -25,6 +25,7 @@ from agnncert.certificates.file import Contents, read_contents
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.isolated.record import IsolatedRecord
+from agnncert.labels.joint_record import KIND, JointRecord
 from agnncert.labels.record import STEPS, LabelRecord
 from agnncert.pairs.record import RULES, PairRecord
 from agnncert.stacked.record import StackedRecord
@@ -59,6 +60,7 @@ INFINITE = -1  # of a budget or a price
 ANY_NUMBER = -10  # infinitely many new neighbours
 POISONED = 100  # code of models that were trained apart
 LABELS = 101  # code of votes of training labels
+JOINT = 103  # code of votes of labels and neighbours
 OF_LABELS = ("flip_labels", "add_labels", "remove_labels")
 NOT_OF_LABELS = -2  # changes of anything else, of which nothing is proved
 SENSELESS = -3  # a number of new neighbours that is not whole, which is never right
@@ -125,7 +127,7 @@ def add_extracted(verdict: Verdict, contents: Contents) -> Verdict:
     if contents.kind not in RECORDS:
         nothing = "nothing by the extracted checker: its proofs do not speak of random samples"
         return replace(verdict, checked=(*verdict.checked, nothing))
-    if contents.kind not in ("isolated", "labels") and any(budget.training_fields for budget in contents.budgets):
+    if contents.kind not in ("isolated", "labels", KIND) and any(budget.training_fields for budget in contents.budgets):
         nothing = "nothing by the extracted checker: the file makes statements about training data, which it trusts"
         return replace(verdict, checked=(*verdict.checked, nothing))
     record = RECORDS[contents.kind].load(contents.evidence, contents.settings)
@@ -142,9 +144,10 @@ def add_extracted(verdict: Verdict, contents: Contents) -> Verdict:
     )
 
 
-Record = VoteRecord | StackedRecord | IsolatedRecord | LabelRecord
-RECORDS: dict[str, type[VoteRecord] | type[StackedRecord] | type[IsolatedRecord] | type[LabelRecord]] = {
+Record = VoteRecord | StackedRecord | IsolatedRecord | LabelRecord | JointRecord
+RECORDS: dict[str, type[Record]] = {
     "labels": LabelRecord,
+    KIND: JointRecord,
     "pairs": PairRecord,
     "votes": VoteRecord,
     "stacked": StackedRecord,
@@ -217,6 +220,8 @@ def _stream(
     excluded: Sequence[bool],
 ) -> Iterator[Any]:
     """Returns the numbers that main.ml reads about one kind of file."""
+    if isinstance(record, JointRecord):
+        return _stream_joint(record, stated, budgets, excluded)
     if isinstance(record, LabelRecord):
         return _stream_labels(record, stated, budgets, excluded)
     if isinstance(record, IsolatedRecord):
@@ -418,6 +423,34 @@ def _stream_labels(
         yield record.left[targets] if has_factors else _silent_for_oneself(record, targets)
         yield stated["holds"][:, targets]
     yield [0]
+
+
+def _stream_joint(
+    record: JointRecord, stated: Stated, budgets: Sequence[Budget], excluded: Sequence[bool]
+) -> Iterator[Any]:
+    voters = record.voters
+    has_factors = voters.weights.shape[1] == 0
+    yield [JOINT, record.num_classes, *voters.advance, record.least_lead, record.neighbour_steps]
+    yield [has_factors, STEPS, voters.right.shape[1], voters.num_candidates]
+    yield voters.label_of
+    yield voters.audited
+    if has_factors:
+        yield voters.right
+    yield [voters.num_targets]
+    yield voters.own
+    yield voters.cap
+    yield voters.left if has_factors else _silent_for_oneself(voters, slice(None))
+    yield [len(budgets)]
+    for budget, ask_excluded in zip(budgets, excluded, strict=True):
+        of_labels = _changed_labels(budget.but(add_edges=0, delete_edges=0, change_edges=0))
+        yield [of_labels, _amount(budget.add_edges), _amount(budget.delete_edges), ask_excluded]
+    yield [record.num_targets]
+    for name in ("label", "radius"):
+        yield stated[name]
+    yield record.target
+    yield record.indptr
+    yield record.neighbour
+    yield stated["holds"]
 
 
 def _changed_labels(budget: Budget) -> int:

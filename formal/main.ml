@@ -288,9 +288,56 @@ let check_labels () =
   Array.iteri (fun i _ -> print_budget wrong_budget.(i) fails.(i) excluded.(i)) budgets;
   Printf.printf "targets %d\n" !targets
 
+(* Votes of labels and neighbours (JointChecker.v): label votes of all voters, then targets with the positions of their neighbours among the voters;
+   for each budget how many labels, new and lost neighbours, -1 for any number, and -2 labels if it is about anything else. *)
+let check_joint () =
+  let l_classes = int () in let l_advance = many l_classes int in let l_asked = int () in
+  let s = { l_classes; l_advance; l_asked } in
+  let each = int () in
+  let factored = flag () in let steps = int () in let width = int () in
+  let entries = int () in
+  let label = block entries in let audited = block entries in
+  let row b j = List.init width (fun i -> b (j * width + i)) in
+  let rows = if factored then let b = block (entries * width) in List.init entries (row b) else [] in
+  let voters = int () in
+  let own = block voters in let cap = block voters in
+  let factors = block (voters * (if factored then width else entries)) in
+  let entries_of j =
+    let weights = if factored then label_weights steps (cap j) (own j) (row factors j) rows 0
+      else List.init entries (fun u -> factors (j * entries + u)) in
+    List.mapi (fun u w -> { e_weight = w; e_label = vote_of (label u); e_audited = audited u = 1 }) weights in
+  let counted = Array.init voters (fun j -> lazy (count_labels (voter_settings s) (entries_of j))) in
+  let budgets = Array.of_list (many (int ()) (fun () ->
+    let labels = int () in let added = lim () in let deleted = lim () in ((labels, added, deleted), flag ()))) in
+  let ask = Array.map snd budgets in
+  let m = Array.length budgets in
+  let fails = Array.make m 0 and wrong_budget = Array.make m 0 and wrong = Array.make 4 0 in
+  let excluded = fresh_excluded ask l_classes in
+  let n = int () in
+  let stated_label = block n in let radius = block n in let target = block n in
+  let indptr = block (n + 1) in let neighbour = block (indptr n) in
+  let stated = block (n * m) in
+  for j = 0 to n - 1 do
+    let near = List.init (indptr (j + 1) - indptr j) (fun i -> Lazy.force counted.(neighbour (indptr j + i))) in
+    let c = count_joint s each (entries_of (target j)) near in
+    let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
+    note 0 (c.j_made && c.j_label = stated_label j);
+    note 1 (right_joint_radius c entries (radius j));
+    Array.iteri (fun i ((labels, added, deleted), _) ->
+      let h = labels >= -1 && joint_holds c (lim_of labels) added deleted in
+      if not h then fails.(i) <- fails.(i) + 1;
+      if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
+      if ask.(i) && labels >= -1 then
+        List.iteri (fun k out -> if out then excluded.(i).(k) <- excluded.(i).(k) + 1) (joint_cannot_get s c (lim_of labels) added deleted)) budgets
+  done;
+  print_wrong wrong;
+  Array.iteri (fun i _ -> print_budget wrong_budget.(i) fails.(i) excluded.(i)) budgets;
+  Printf.printf "targets %d\n" n
+
 let code_of_poisoned = 100
 let code_of_labels = 101
 let code_of_pairs = 102
+let code_of_joint = 103
 
 let () =
   set_binary_mode_in stdin true;
@@ -298,5 +345,5 @@ let () =
     let code = int () in
     if code = Array.length divisions then check_stacked false else if code = code_of_pairs then check_stacked true
     else if code = code_of_poisoned then check_poisoned ()
-    else if code = code_of_labels then check_labels () else check_votes code
+    else if code = code_of_labels then check_labels () else if code = code_of_joint then check_joint () else check_votes code
   with Ints.Too_large -> prerr_endline "a number does not fit into 63 bits"; exit 3

@@ -30,6 +30,7 @@ from formal.compare import (
     random_votes,
     small_budgets,
 )
+from tests.support.joint_worlds import random_joint
 from tests.support.label_cases import factored
 from tests.support.paths import CORPUS, GOLDEN, PROJECT
 from tests.support.trained_apart import random_record as random_apart
@@ -99,6 +100,42 @@ def test_checker_and_verifier_agree_on_random_votes_of_training_labels(checker):
         assert answer.wrong["label"] == answer.wrong["radius"] == n
         assert answer.wrong_budgets == [n] * len(budgets)
     assert {-1, 0, 1} <= seen
+
+
+def test_checker_and_prover_agree_on_random_votes_of_labels_and_neighbours(checker):
+    rng = np.random.default_rng(27)
+    amounts = [
+        (0, 0, 0),
+        (1, 0, 0),
+        (0, 1, 0),
+        (0, 0, 2),
+        (2, 1, 1),
+        (1, 0, math.inf),
+        (math.inf, 1, 0),
+        (0, math.inf, 0),
+    ]
+    budgets = [Budget(flip_labels=f, add_edges=s, delete_edges=d, change_edges=5) for f, s, d in amounts]
+    budgets.append(Budget(delete_nodes=1))
+    seen = set()
+    for round_ in range(12):
+        record = random_joint(rng, **({"neighbour_steps": 0} if round_ % 4 == 0 else {}))
+        label, radius = record.label_and_radius()
+        holds = np.array([record.holds(budget) for budget in budgets])
+        stated = {"label": label, "radius": radius, "holds": holds}
+        answer = extracted.ask_checker(record, stated, budgets, excluded=[True] * len(budgets))
+        assert not any(answer.wrong.values())
+        assert not any(answer.wrong_budgets)
+        assert answer.broken == (~holds).sum(axis=1).tolist()
+        assert answer.excluded == tuple(tuple((~record.possible(b)).sum(axis=0).tolist()) for b in budgets)
+        seen |= set(radius.tolist())
+        n = record.num_targets
+        for wrong_radius in (radius + 1, np.where(radius < 0, 0, radius - 1)):
+            false = {"label": (label + 1) % record.num_classes, "radius": wrong_radius, "holds": ~holds}
+            answer = extracted.ask_checker(record, false, budgets)
+            assert answer.wrong["label"] == answer.wrong["radius"] == n
+            assert answer.wrong_budgets == [n] * len(budgets)
+    assert {-1, 0, 1} <= seen
+    assert max(seen) > 3
 
 
 def test_checker_and_verifier_agree_on_stored_certificates(checker):
