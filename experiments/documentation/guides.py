@@ -193,7 +193,7 @@ def pair_attacks() -> str:
     none = "none" if changed == 0 else f"{changed:,}"
     return (
         f"Of {within:,} random attacks within the radius on {names}, {none} changed a label. "
-        f"With one change more, {flipped:,} of {beyond:,} did."
+        f"With one more change, {flipped:,} of {beyond:,} did."
     )
 
 
@@ -205,8 +205,8 @@ def pair_costs() -> str:
     sizes = [cost["bytes"] / 1e6 for cost in full]
     seconds = [cost["verifying"] for cost in full]
     return (
-        f"A certificate of {most:,} pairs takes {min(sizes):.1f} to {max(sizes):.1f} MB, and {min(seconds):.1f} to {max(seconds):.1f} s to verify "
-        "from the file alone, on a busy machine."
+        f"A certificate of {most:,} pairs has {min(sizes):.1f} to {max(sizes):.1f} MB. Verifying it from the file alone takes {min(seconds):.1f} to "
+        f"{max(seconds):.1f} s on a busy machine."
     )
 
 
@@ -246,8 +246,8 @@ def label_few() -> str:
     found = [row for row in some(sources.rows("label_votes"), protocol="20") if row["method"].startswith("LabelVotes")]
     best = max(mean(rows, lambda row: row["certified"])[LABEL_SIZES.index(10)] for rows in _by_method(found))
     return (
-        f"With few labels, prefer flips: on Amazon-C with 20 labels per class, {both[0]} are certified at one flipped label, and only {both[1]} at one "
-        f"that is changed in any way. At 10 changed labels no setting certifies more than {share(best)} on any dataset."
+        f"With few labels, prefer flips. On Amazon-C with 20 labels per class, {both[0]} of the nodes are certified against one flipped label, and only "
+        f"{both[1]} against one label that is flipped, added or removed. Against 10 changed labels, no setting certifies more than {share(best)} on any dataset."
     )
 
 
@@ -265,7 +265,7 @@ def label_attacks() -> str:
     )
     names = listed([NAMES[row["dataset"]] for row in found])
     none = "none" if changed == 0 else f"{changed:,}"
-    return f"Of {within:,} attacks within the radius on {names}, {none} changed a decision. One label beyond it, {flipped:,} of {beyond:,} did."
+    return f"Of {within:,} attacks within the radius on {names}, {none} changed a decision. With one more label, {flipped:,} of {beyond:,} did."
 
 
 # ---- Poisoned graphs and edges ----
@@ -301,7 +301,9 @@ def graph_mixed() -> str:
         values = mean(some(found, dataset=dataset), lambda row: row["mixed"])
         one, five = (share(values[MIXED.index((poisoned, 1))]) for poisoned in (1, 5))
         parts.append(f"{one} at 1 poisoned graph and {five} at 5 on {NAMES[dataset]}")
-    return f"With 5 views, and one changed or deleted node of the test graph as well, {'; '.join(parts)}."
+    return (
+        f"With 5 views, if one node of the test graph is changed or deleted as well, this share is {'; '.join(parts)}."
+    )
 
 
 def graph_attacks() -> str:
@@ -313,8 +315,8 @@ def graph_attacks() -> str:
             "no label changed" if within["labels changed"] == 0 else f"{within['labels changed']:,} labels changed"
         )
         sentences.append(
-            f"On {NAMES[row['dataset']]}, models were trained on parts with one poisoned graph each, and put together in {within['attacks']:,} ways within the "
-            f"radius of each target: {changed}. One poisoned graph beyond it, {beyond['labels changed']:,} of {beyond['attacks']:,} did."
+            f"On {NAMES[row['dataset']]}, we trained models on parts with one poisoned graph each and combined them in {within['attacks']:,} ways within the "
+            f"radius of a target: {changed}. With one more poisoned graph, {beyond['labels changed']:,} of {beyond['attacks']:,} labels changed."
         )
     return " ".join(sentences)
 
