@@ -19,6 +19,7 @@ FILES = {
     "chosen-rules": "voting rules chosen for a size",
     "stacked-votes": "stacked votes, by rule and size",
     "few-labels": "20 labels per class, with and without a teacher",
+    "few-labels-choices": "other taught students, on validation nodes",
     "fraud": "AUC and recall at 1 % and 10 % false positives",
     "trusted-history": "recall with trusted edges",
     "field": "all defences, two protocols, three attacks",

@@ -119,6 +119,14 @@ def few_labels_table() -> Table:
     return table
 
 
+def choices_table() -> Table:
+    """Other taught students: certified accuracy of validation nodes against added edges."""
+    table: Table = [["dataset", "student", "labels", "seeds", *STACKED_SIZES]]
+    for key, found in grouped(rows("taught-choices"), "dataset", "choice", "labels"):
+        table.append([*key, len(found), *map(float, mean(found, lambda row: row["validation"]))])
+    return table
+
+
 def certified(row: Row, threat: str, size: int, measure: str) -> float:
     """Returns a certified measure of a row about fraud."""
     return next(float(one[measure]) for one in row["certified"][threat] if one["size"] == size)
@@ -276,7 +284,7 @@ def labels_table() -> Table:
 
 TABLES: dict[str, Callable[[], Table]] = {
     "paper": paper_table, "chosen-rules": chosen_table, "stacked-votes": stacked_table, "few-labels": few_labels_table,
-    "fraud": fraud_table, "trusted-history": trusted_table, "field": field_table, "other-defences": defences_table,
+    "few-labels-choices": choices_table, "fraud": fraud_table, "trusted-history": trusted_table, "field": field_table, "other-defences": defences_table,
     "ceilings": ceilings_table, "code": code_table, "speed": speed_table, "large": large_table,
     "estimates": estimates_table, "pairs": pairs_table, "poisoned-labels": labels_table,
 }  # fmt: skip

@@ -24,6 +24,23 @@ def test_a_changed_row_is_noticed(monkeypatch):
     assert taught.filled(text) != text
 
 
+def test_rows_of_later_splits_are_in_the_table_of_later_splits_alone(monkeypatch):
+    first, later = taught.summary(), taught.better_table()
+    rows = json.loads(json.dumps(taught.stored()))
+    changed = (row for row in rows if row["method"] == taught.MLP and row["seed"] in taught.LATER)
+    next(changed)["test"]["added edges"][1] = 0.111
+    monkeypatch.setattr(taught, "stored", lambda: rows)
+    assert taught.summary() == first
+    assert taught.better_table() != later
+
+
+def test_taught_models_without_edges_are_controls_in_both_tables():
+    for labels in (taught.GIVEN, taught.SELF_TAUGHT, taught.TAUGHT):
+        assert f"| models without edges | {labels} |" in taught.summary()
+    for labels in (taught.GIVEN, taught.TAUGHT):
+        assert f"| models without edges | {labels} |" in taught.better_table()
+
+
 def test_every_split_is_fresh_and_no_row_is_there_twice():
     rows = taught.stored()
     assert len({row["key"] for row in rows}) == len(rows)
