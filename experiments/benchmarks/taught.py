@@ -421,8 +421,8 @@ def better_table(name: str = "amazon-c") -> str:
         table = found.get(group, ())
         if len(table) < len(LATER):
             continue  # some splits are missing
-        by_edges = method not in (UNDEFENDED, MLP, f"{MLP}{STANDARD}")
-        sizes = [SIZES.index(size) for size in (1, 2, 3)] if by_edges else [0]
+        flat = method.startswith(MLP)  # the same at every size
+        sizes = [0] if method == UNDEFENDED else [SIZES.index(size) for size in ((1,) if flat else (1, 2, 3))]
         at_one = table[:, sizes[0]]
         means = " / ".join(f"{mean:.1f}" for mean in table[:, sizes].mean(axis=0))
         title = WORDS[method].removesuffix(" features")
