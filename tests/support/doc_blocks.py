@@ -11,8 +11,8 @@ All blocks of a page run in order, in one folder and one Python namespace, as a 
 
 - ``<!-- not run: why -->`` leaves it out, and so does ``<!-- needs: data -->`` where the real datasets are missing;
 - ``<!-- given: runs/digits -->``, anywhere on a page, is a run that was trained and certified before;
-- ``<!-- numbers vary -->`` above the output: numbers need not be the same, because training rounds differently on
-  other machines.
+- ``<!-- numbers vary -->`` above the output: numbers need only be near, because training rounds differently on
+  other machines; times may be any.
 """
 
 import contextlib
@@ -186,25 +186,64 @@ def _run_command(command: str, block: Block) -> tuple[int, str]:
 
 
 def require_output(printed: str, expected: str, where: str, numbers_vary: bool = False) -> None:
-    """Raises unless the output is the expected one, where ``...`` stands for anything."""
+    """Raises unless the output is the expected one, where ``...`` stands for anything.
+
+    If numbers vary, each must be near the expected one (``is_near``), because training rounds differently on other
+    machines. Times may be any.
+    """
     found, wanted = _tidy(printed), _tidy(expected)
-    if numbers_vary:
-        found, wanted = (" ".join(_NUMBER.sub("0", text).split()) for text in (found, wanted))
-    pieces = [re.escape(piece) for piece in wanted.split("...")]
-    if not re.fullmatch(".*?".join(pieces), found, flags=re.DOTALL):
+    if not numbers_vary:
+        pieces = [re.escape(piece) for piece in wanted.split("...")]
+        if not re.fullmatch(".*?".join(pieces), found, flags=re.DOTALL):
+            raise AssertionError(f"{where} printed\n{printed}\nbut the page says\n{expected}")
+        return
+    numbers = numbers_printed(found, wanted)
+    if numbers is None:
         raise AssertionError(f"{where} printed\n{printed}\nbut the page says\n{expected}")
+    stated = [number[0] for number in _NUMBER.finditer(wanted)]
+    far = [
+        f"{there} instead of {told}"
+        for told, there, is_time in zip(stated, numbers, _times(wanted), strict=True)
+        if not is_time and not is_near(there, told)
+    ]
+    if far:
+        raise AssertionError(f"{where} printed {', '.join(far)}. The output is\n{printed}")
 
 
-def require_near(printed: str, expected: str, distance: float) -> None:
-    """Raises unless the output begins with the expected words, each number at most this far from the expected one."""
-    pieces = [_NUMBER.sub("NUMBER", piece) for piece in _tidy(expected).split("...")]
-    pattern = ".*?".join(re.escape(piece) for piece in pieces).replace("NUMBER", f"({_NUMBER.pattern})")
-    found = re.match(pattern, _tidy(printed), flags=re.DOTALL)
-    assert found, f"the output is\n{printed}\nbut the page says\n{expected}"
-    stated = [number[0] for number in _NUMBER.finditer(_tidy(expected))]
-    for given, told in zip(found.groups()[:: _NUMBER.groups + 1], stated, strict=True):
-        gap = abs(float(given.replace(",", "")) - float(told.replace(",", "")))
-        assert gap <= distance, f"the page says {told}, the output {given}"
+def numbers_printed(printed: str, expected: str) -> list[str] | None:
+    """Returns the numbers of an output where the expected ones are; None if the words differ."""
+    pieces = [" ".join(_NUMBER.sub("NUMBER", piece).split()) for piece in expected.split("...")]
+    words = r"\s*.*?\s*".join(re.escape(piece).replace(r"\ ", r"\s+") for piece in pieces)
+    found = re.fullmatch(words.replace("NUMBER", f"({_NUMBER.pattern})"), printed.strip(), flags=re.DOTALL)
+    return None if found is None else list(found.groups()[:: _NUMBER.groups + 1])
+
+
+def is_near(number: str, other: str) -> bool:
+    """Returns whether a share is at most .15 away, a number up to 100 (percent) at most 15, and others a quarter.
+
+    Example:
+        >>> is_near("0.81", "0.9"), is_near("27 ", "10"), is_near("1,078", "1,000")
+        (True, False, True)
+    """
+    here, there = (float(text.replace(",", "")) for text in (number, other))
+    if abs(there) <= 1:
+        return abs(here - there) <= 0.15
+    return abs(here - there) <= max(15, abs(there) / 4 if abs(there) > 100 else 0)
+
+
+def _times(expected: str) -> list[bool]:
+    """Returns for each number whether it is a time: of seconds, or of the last two columns of a comparison."""
+    marks, is_comparison = [], False
+    for line in expected.splitlines():
+        numbers = list(_NUMBER.finditer(line))
+        is_comparison = line.endswith("time / forward") or (is_comparison and bool(line.strip()))
+        in_columns = len(numbers) - 2 if is_comparison else len(numbers)
+        for place, number in enumerate(numbers):
+            named = re.match(r" s\b|  +s\b", line[number.end() :]) or re.search(
+                r"seconds of \w+: $", line[: number.start()]
+            )
+            marks.append(bool(named) or place >= in_columns)
+    return marks
 
 
 def _tidy(text: str) -> str:
