@@ -71,6 +71,13 @@ OF_STACKED = (
     *OF_FILES, "tests/unit/stacked", "tests/unit/verifier/test_recount_stacked.py", "tests/soundness/laws/test_stacked_votes.py",
     "tests/soundness/laws/test_stacked_graphs.py", "tests/soundness/laws/test_prices.py", "tests/soundness/attacks/test_stacked.py",
 )  # fmt: skip
+OF_PAIRS = (
+    *OF_FILES, "tests/unit/pairs", "tests/soundness/laws/test_pair_votes.py", "tests/soundness/mutation/test_pairs_broken_on_purpose.py",
+)  # fmt: skip
+OF_LABELS = (
+    *OF_FILES, "tests/unit/labels", "tests/soundness/laws/test_label_votes.py", "tests/soundness/laws/test_labels_and_edges.py",
+)  # fmt: skip
+OF_ISOLATED = (*OF_FILES, "tests/unit/isolated", "tests/soundness/laws/test_isolated.py")
 OF_LIVE = tuple(
     f"packages/agnncert-live/tests/test_{name}.py"
     for name in (
@@ -121,6 +128,16 @@ TESTS = {
     "stacked/record": OF_STACKED,
     "stacked/model": OF_STACKED,
     "stacked/counting": OF_STACKED,
+    **{f"pairs/{name}": OF_PAIRS for name in ("evidence", "model", "record", "targets", "voters")},
+    "verifier/check_pairs": OF_PAIRS,
+    **{
+        f"labels/{name}": OF_LABELS
+        for name in ("evidence", "joint_evidence", "joint_record", "model", "record", "vectors", "weights")
+    },
+    **{f"verifier/{name}": OF_LABELS for name in ("check_joint", "check_labels", "recount_joint", "recount_labels")},
+    **{f"isolated/{name}": OF_ISOLATED for name in ("evidence", "model", "parts", "record")},
+    "verifier/check_isolated": OF_ISOLATED,
+    "verifier/recount_isolated": OF_ISOLATED,
     "certificates/votes": OF_CHECKS,
     "verifier/check": OF_CHECKS,
     "verifier/check_stacked": OF_STACKED,
