@@ -10,6 +10,7 @@ import numpy as np
 from agnncert.addons import addons
 from agnncert.attacks.gradient_search import gradient
 from agnncert.attacks.greedy_search import greedy
+from agnncert.attacks.pair_attack import KIND, attack_pairs
 from agnncert.attacks.plain_search import exhaustive, random
 from agnncert.attacks.problem import Problem
 from agnncert.attacks.results import AttackResult, best_of
@@ -132,6 +133,8 @@ def problem_of(model: Model, data: GraphData, defence: Any, voting_rule: VotingR
     named = as_defence(defence).with_voting_rule(voting_rule)
     if "attack" in named.cannot:
         raise named.refusal("attack")
+    if named.decides_pairs:
+        raise SettingsError(f"{named} is about pairs of nodes, which attack() attacks by themselves: call attack().")
     own_problems = addons("agnncert.attack_problems")
     if named.kind not in own_problems:
         return ScoreProblem(model, data, named)
@@ -182,7 +185,12 @@ def attack(
     """
     require_order(model, data, defence)
     kinds = _checked_kinds(kind)
-    problem = problem_of(model, data, _defence_to_attack(model, defence, certificate, voting_rule))
+    attacked_defence = _defence_to_attack(model, defence, certificate, voting_rule)
+    if attacked_defence.decides_pairs:
+        return _attack_pairs(
+            model, data, attacked_defence, budget=budget, kinds=kinds, targets=targets, certificate=certificate
+        )
+    problem = problem_of(model, data, attacked_defence)
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
     if certificate is not None and not np.array_equal(rows, certificate.row):
         raise SettingsError(
@@ -197,6 +205,28 @@ def attack(
             results.append(SEEDED[name](problem, rows, budgets, seed=seed))
     best = tuple(best_of(of_target) for of_target in zip(*results, strict=True))
     return AttackReport(best, tuple(budgets), certificate)
+
+
+def _attack_pairs(
+    model: Any,
+    data: Any,
+    defence: Defence,
+    *,
+    budget: Budget | Sequence[Budget],
+    kinds: list[str],
+    targets: TargetChoice,
+    certificate: Certificate | None,
+) -> AttackReport:
+    """Attacks pairs of nodes, for which there is one kind of attack."""
+    if kinds != [KIND]:
+        raise SettingsError(f'{defence} is attacked by "{KIND}" alone: the best changes are found vote by vote.')
+    rows = certificate.row if certificate is not None and targets is None else targets
+    results, budgets, places = attack_pairs(model, data, defence, rows, budget)
+    if certificate is not None and not np.array_equal(places, certificate.row):
+        raise SettingsError(
+            "the targets are not those of the certificate: leave them out, or certify the ones to attack."
+        )
+    return AttackReport(tuple(results), tuple(budgets), certificate)
 
 
 def _checked_kinds(kind: str | Sequence[str]) -> list[str]:

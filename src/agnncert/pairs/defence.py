@@ -59,7 +59,6 @@ class PairVotes(PairSettings, Defence):
     makes_model: ClassVar[bool] = True
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "attack": NOT_WRITTEN,
             "live": NOT_WRITTEN,
             "threshold": "fit chooses it on the validation pairs",
             "voting_rule": "its votes are bounded numbers that are added to a score, and no subgraph is empty",

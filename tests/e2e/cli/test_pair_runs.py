@@ -145,6 +145,17 @@ def test_another_table_of_pairs_is_other_data(agnncert, run) -> None:
     assert "is not what the run was made from" in refused.out
 
 
+def test_attacks_change_no_certified_label_and_some_others(agnncert, run) -> None:
+    answer = agnncert("attack", run, "--sizes", "1,2", "--vary", "delete_edges", "--sample", "30", "--json")
+    assert answer.status == 0, answer.err
+    told = json.loads(answer.out)
+    assert told["violations"] == 0
+    assert sum(each["attacked_certified"] for each in told["rounds"]) > 10
+    assert sum(each["fallen_others"] for each in told["rounds"]) > 0
+    refused = agnncert("attack", run, "--kind", "gradient")
+    assert (refused.status, "vote by vote" in said(refused)) == (2, True)
+
+
 def test_two_runs_are_compared_and_handed_over(agnncert, run) -> None:
     same = agnncert("diff", run, run)
     assert (same.status, "Nothing changed" in same.out) == (0, True)

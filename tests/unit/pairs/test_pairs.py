@@ -161,10 +161,9 @@ def test_the_habit_of_a_node_leaves_out_its_rating_of_the_other():
 
 
 def test_each_surface_that_cannot_do_pairs_says_so(made):
-    data, model, certificate = made["common"]
+    data, model, _ = made["common"]
     defence = model.defence
     refusals = {
-        "have its graph attacked": lambda: ac.attack(model, data, defence, budget=ac.Budget(add_edges=1)),
         "be kept up to date": lambda: defence.live(model, data),
         "be given a threshold": lambda: ac.choose_threshold(model, data, defence, alerts=3),
         "be given a voting rule": lambda: ac.certify(model, data, defence, voting_rule=ac.VotingRule()),
@@ -174,8 +173,6 @@ def test_each_surface_that_cannot_do_pairs_says_so(made):
     for says, call in refusals.items():
         with pytest.raises(SettingsError, match=says if "voting" not in says else "voting_rule"):
             call()
-    with pytest.raises(SettingsError, match="have its graph attacked"):
-        ac.attack(model, data, certificate=certificate, budget=ac.Budget(add_edges=1))
 
 
 def test_a_model_is_saved_and_loaded(made, tmp_path):
