@@ -81,12 +81,21 @@ class Arcs:
         """Returns what edges carry, in the order of this object."""
         return value if self.order is None else value[self.order]
 
-    @cached_property
+    @property
     def without_loops(self) -> "Arcs":
-        """The edges that lead to another row than they come from. All rows that send must be rows here."""
+        """The edges that lead to another row than they come from. All rows that send must be rows here.
+
+        If there are no loops, this is the object itself. It does not keep itself: it would outlive its last user.
+        """
+        return self._others if self._has_loops else self
+
+    @cached_property
+    def _has_loops(self) -> bool:
+        return bool((self.source == self.head).any())
+
+    @cached_property
+    def _others(self) -> "Arcs":
         is_edge = self.source != self.head
-        if bool(is_edge.all()):
-            return self
         return Arcs(self.source[is_edge], torch.bincount(self.head[is_edge], minlength=self.num_rows))
 
     @cached_property

@@ -133,8 +133,11 @@ def row_blocks(arcs: Arcs, block_rows: int) -> RowBlocks:
     sends[arcs.source] = True
     position = torch.cumsum(sends, 0) - 1
     without_loops = arcs.without_loops
-    blocks = []
+    blocks: list[list[RowBlock]] = []
     for rows in (sends, ~sends):
+        if not bool(rows.any()):
+            blocks.append([])  # and not a block without rows: where no rows are left, no layer is kept for them
+            continue
         some = _of_rows(arcs, rows, position, block_rows)
         others = some if without_loops is arcs else _of_rows(without_loops, rows, position, block_rows)
         index = torch.split(rows.nonzero().view(-1), block_rows)

@@ -206,6 +206,7 @@ class BoundedModel:
             if k < len(model.norms):
                 out = self._activation(model.act, self._layer(model.norms[k], out))
             x = out if before is None else self._added(before, out)
+            del out, before
             if model.jump is not None:
                 outputs.append(x)
         if model.jump is not None:
@@ -429,9 +430,9 @@ class BoundedModel:
         """Evaluates a layer of a stack."""
         if type(layer) is pyg.GCNConv:
             sums, sent, width = self._gcn_begun(layer, x, edges, is_output)
-            del x  # while other rows are computed, it would take memory
-            received = yield sent
-            del sent
+            outbox = [sent]
+            del x, sent  # while other rows are computed, they would take memory
+            received = yield outbox.pop()
             return self._gcn_ended(layer, sums, received, width, is_output)
         if type(layer) in (pyg.SAGEConv, gnn.ProjectedSAGEConv):
             return (yield from self._sage(layer, x, edges, is_output))
@@ -481,7 +482,10 @@ class BoundedModel:
         _require(is_plain, "SAGEConv")
         arcs = edges.arcs
         sent = self._product(layer.lin_l.weight, x, is_output)
-        _, everyone = yield Sent.of(sent.values, sent.bounds)
+        width = _width(sent, is_output)
+        outbox = [Sent.of(sent.values, sent.bounds)]
+        del sent  # while other rows are computed, it would take memory
+        _, everyone = yield outbox.pop()
         divisor = arcs.degree.clamp(min=1)
         values = arcs.total(everyone.values).div_(divisor[:, None])
         parts = [bound.scaled(arcs.spread(everyone.bounds), 1 / divisor.double())]
@@ -492,7 +496,6 @@ class BoundedModel:
             values = values.add_(own.values)
             parts.append(own.bounds)
         bias = self._length(layer.lin_l.bias, is_output)
-        width = _width(sent, is_output)
         bounds = bound.after_sum(parts, arcs.relative(7, self.precision), width, self.precision, bias)
         return BoundedRows(values, bounds)
 
