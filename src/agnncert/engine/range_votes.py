@@ -34,7 +34,7 @@ class RangeVotes:
         size: Number of listed votes of each group, shape ``[len(groups)]``.
         owner: Target of each vote, shape ``[m]``.
         reached: Whether a change can reach the vote through an edge, shape ``[m]``; ``None`` if that is so of all.
-        vote: The class voted for, shape ``[m]``; ``None`` before the model is called.
+        vote: The class voted for, shape ``[m]``, int8 if all classes fit; ``None`` before the model is called.
         stable: Whether the vote is beyond numerical doubt, shape ``[m]``; ``None`` before the model is called.
         small: Edge-centric, node task: the small components, from which reach tables are made.
         reach: Edge-centric, graph task: in how many subgraphs each node has an edge, shape ``[num_nodes]``.
@@ -44,19 +44,26 @@ class RangeVotes:
     size: IntArray
     owner: npt.NDArray[np.int32]
     reached: BoolArray | None = None
-    vote: npt.NDArray[np.int16] | None = None
+    vote: npt.NDArray[np.int8] | npt.NDArray[np.int16] | None = None
     stable: BoolArray | None = None
     small: SmallComponents | None = None
     reach: npt.NDArray[np.int32] | None = None
 
-    def kept_in(self, kept: KeptArrays) -> "RangeVotes":
-        """Returns the same votes, copied into blocks of memory that hold nothing else."""
-        arrays = {name: getattr(self, name) for name in ("size", "owner", "reached", "vote", "stable", "reach")}
-        small = self.small
-        if small is not None:
-            small = SmallComponents(kept.copy(small.size), kept.copy(small.node))
-        copies: dict[str, Any] = {name: kept.copy(array) for name, array in arrays.items() if array is not None}
-        return replace(self, **copies, small=small)
+    def kept_in(self, of_votes: KeptArrays, of_reach: KeptArrays) -> "RangeVotes":
+        """Returns the same votes, copied into blocks of memory that hold nothing else.
+
+        Args:
+            of_votes: Blocks for what the votes consist of.
+            of_reach: Blocks for what reach tables are made from. It stays longer.
+        """
+        names = ("size", "owner", "reached", "vote", "stable")
+        arrays = {name: getattr(self, name) for name in names}
+        copies: dict[str, Any] = {name: of_votes.copy(array) for name, array in arrays.items() if array is not None}
+        if self.small is not None:
+            copies["small"] = SmallComponents(of_reach.copy(self.small.size), of_reach.copy(self.small.node))
+        if self.reach is not None:
+            copies["reach"] = of_reach.copy(self.reach)
+        return replace(self, **copies)
 
 
 def compute_range_votes(
@@ -84,7 +91,14 @@ def compute_range_votes(
     listing = _list_votes(edges_by_group, groups, union)
     subgraphs = SubgraphUnion(edges_by_group.graph, union, features.sparse, report_progress)
     predictions = fast.union_votes(bound_model, subgraphs, features, tolerance, memory_limit)
-    return replace(listing.votes, vote=predictions.vote[listing.voter], stable=predictions.stable[listing.voter])
+    vote = _narrow(predictions.vote[listing.voter], bound_model.num_classes)
+    return replace(listing.votes, vote=vote, stable=predictions.stable[listing.voter])
+
+
+def _narrow(vote: npt.NDArray[np.int16], num_classes: int) -> npt.NDArray[np.int8] | npt.NDArray[np.int16]:
+    """Returns votes as int8 if that holds every class and ``ABSTAIN``, so that none of them can overflow."""
+    fits = num_classes - 1 <= np.iinfo(np.int8).max
+    return vote.astype(np.int8) if fits else vote
 
 
 def list_range_votes(edges_by_group: EdgesByGroup, groups: range) -> RangeVotes:

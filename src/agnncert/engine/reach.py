@@ -88,7 +88,10 @@ def reach_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.i
     size = size[is_small]
     target = target_of[node]
     votes_looked_into = np.bincount(target[target >= 0], minlength=len(cap))
-    owner, reach = _reaches(size, node, target, len(target_of))
+    pairs = _meeting_pairs(size, node, target, len(target_of))
+    del size, node, target
+    owner, reach = _reaches(pairs, len(target_of))
+    del pairs
     return sums_of_largest(owner, reach, cap, base=cap - votes_looked_into)
 
 
@@ -123,10 +126,10 @@ def _small_enough(size: npt.NDArray[np.integer]) -> BoolArray:
     return is_small
 
 
-def _reaches(
+def _meeting_pairs(
     size: npt.NDArray[np.int32], node: npt.NDArray[np.int32], owner: npt.NDArray[np.int32], num_nodes: int
-) -> tuple[IntArray, IntArray]:
-    """Returns the target of every pair (target, other node) that meets somewhere, and in how many subgraphs they meet.
+) -> IntArray:
+    """Returns ``target * num_nodes + other node`` for each meeting of two nodes in a subgraph, ascending.
 
     Args:
         size: Number of nodes of each component.
@@ -135,7 +138,8 @@ def _reaches(
         num_nodes: Number of nodes of the graph.
     """
     start = np.cumsum(size, dtype=np.int64) - size
-    meetings = [np.zeros(0, dtype=np.int64)]  # one number for the pair at each meeting
+    pairs = np.empty(int((size * (size.astype(np.int64) - 1)).sum()), dtype=np.int64)  # as many as there can be
+    end = 0
     for num_members in np.flatnonzero(np.bincount(size)).tolist():
         is_other = ~np.eye(num_members, dtype=bool)
         starts = start[size == num_members]
@@ -143,16 +147,35 @@ def _reaches(
             member = some[:, None] + np.arange(num_members)
             target = owner[member].astype(np.int64)[:, :, None]
             other = node[member][:, None, :]
-            meetings.append((target * num_nodes + other)[(target >= 0) & is_other])
-    pair = np.concatenate(meetings)
-    del meetings
-    pair.sort()
-    is_first = np.concatenate([[True], pair[1:] != pair[:-1]])[: len(pair)]
+            met = (target * num_nodes + other)[(target >= 0) & is_other]
+            pairs[end : end + len(met)] = met
+            end += len(met)
+    pairs = pairs[:end]
+    pairs.sort()
+    return pairs
+
+
+def _reaches(pairs: IntArray, num_nodes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Returns the target of every pair (target, other node) that meets, and in how many subgraphs they meet.
+
+    Both fit int32: there are fewer targets, and at most ``MAX_PAIRS`` meetings.
+
+    Args:
+        pairs: As :func:`_meeting_pairs` returns them. They are written to.
+        num_nodes: Number of nodes of the graph.
+    """
+    is_first = np.ones(len(pairs), dtype=bool)
+    is_first[1:] = pairs[1:] != pairs[:-1]
     first = np.flatnonzero(is_first)
-    return pair[first] // num_nodes, np.diff(first, append=len(pair))
+    reach = np.diff(first, append=len(pairs)).astype(np.int32)
+    del first
+    pairs //= num_nodes
+    return pairs[is_first].astype(np.int32), reach
 
 
-def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> ReachTable:
+def sums_of_largest(
+    owner: npt.NDArray[np.integer], reach: npt.NDArray[np.integer], cap: IntArray, base: IntArray
+) -> ReachTable:
     """Returns the sums of the k largest reaches of each owner, at most ``cap``.
 
     A row ends where it stops growing, with its cap.
@@ -165,11 +188,15 @@ def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntAr
     """
     num_targets = len(cap)
     most = int(reach.max(initial=0))
-    key = owner * (most + 1) + (most - reach)  # by owner, and the largest reach first
+    key = owner.astype(np.int64)  # by owner, and the largest reach first
+    key *= most + 1
+    key += most
+    key -= reach
     key.sort()
-    owner = key // (most + 1)
-    total = np.cumsum(most - key % (most + 1))
-    del key
+    owner = (key // (most + 1)).astype(owner.dtype)
+    key %= most + 1
+    np.subtract(most, key, out=key)
+    total = np.cumsum(key, out=key)
     count = np.bincount(owner, minlength=num_targets)
     start = np.cumsum(count) - count
     total_before = np.concatenate([[0], total])[start]
@@ -178,10 +205,11 @@ def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntAr
     grows = np.ones(len(total), dtype=bool)
     grows[1:] = total[1:] > total[:-1]
     grows[start[count > 0]] = True
-    return _ending_with_cap(owner[grows], total[grows], cap)
+    owner, total = owner[grows], total[grows]
+    return _ending_with_cap(owner, total, cap)
 
 
-def _ending_with_cap(owner: IntArray, total: IntArray, cap: IntArray) -> ReachTable:
+def _ending_with_cap(owner: npt.NDArray[np.integer], total: IntArray, cap: IntArray) -> ReachTable:
     """Appends the number of votes to rows that do not end with it, as files promise that every row does.
 
     Such rows are those of targets all of whose components are large (one node may reach them all), and of targets that

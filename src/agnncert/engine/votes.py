@@ -200,7 +200,10 @@ def _fast_votes(
     del features  # and with them the projections, before votes are sorted
     votes = merge_ranges(ranges, edges_by_group, bound_model.num_classes, default)
     # Reach tables need nothing else of the ranges, and merged votes are large.
-    ranges = [replace(part, owner=part.owner[:0].copy(), reached=None, vote=None, stable=None) for part in ranges]
+    ranges = [
+        replace(part, size=part.size[:0].copy(), owner=part.owner[:0].copy(), reached=None, vote=None, stable=None)
+        for part in ranges
+    ]
     return votes, reach_of_ranges(ranges, edges_by_group, votes)
 
 
@@ -236,11 +239,11 @@ def _compute_ranges(
     else:
         job = VoteJob.of(bound_model, edges_by_group, tolerance, execution.memory_limit)
         results = workers.run(job, VoteJob.prepare, compute_part, ranges)
-    kept = KeptArrays()
+    of_votes, of_reach = KeptArrays(), KeptArrays()
     for groups, part in results:
         if stored is not None:
             stored.save(part)
-        finished.append(part.kept_in(kept))
+        finished.append(part.kept_in(of_votes, of_reach))
         done += len(groups)
         if execution.report_progress is not None:
             execution.report_progress(done / num_groups)

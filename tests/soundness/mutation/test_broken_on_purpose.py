@@ -24,7 +24,9 @@ from agnncert.engine.rounding import Predictions
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
 from agnncert.graphs.perturbation import Perturbation
+from agnncert.models.build import build_model
 from agnncert.proving import theorems
+from tests.support import reference
 from tests.support.checks import (
     check_change,
     check_engines_agree,
@@ -70,6 +72,15 @@ def oracle(division, task="node", rows=None, memory_limit=None, kind="gcn"):
             check_engines_agree(asked, data, division, rows, memory_limit)
         else:
             check_engines_agree(model, [data, make_data([], 2), random_data(seed)], division, memory_limit=memory_limit)
+
+
+def many_classes():
+    """Both engines and the reference cast the same votes, among more classes than a byte holds."""
+    for seed in range(3):
+        data = random_data(seed, smallest=8, density=0.4)
+        model = build_model("gcn", data, hidden_channels=8, out_channels=300, seed=seed).double().eval()
+        check_engines_agree(model, data, NodeCentric(4))
+        assert reference.votes(model, data, NodeCentric(4), "node").max() > np.iinfo(np.int8).max
 
 
 def listing(division, task="node"):
@@ -327,7 +338,14 @@ def left_alone():
 
 
 GATED = GatedNodeCentric(4)
+
+
+def keep_classes_in_a_byte(patch):
+    patch.setattr(range_votes, "_narrow", lambda vote, num_classes: vote.astype(np.int8))
+
+
 MUTATIONS = [
+    ("classes", keep_classes_in_a_byte, many_classes),
     ("isolated-node rule", keep_isolated_nodes, lambda: laws(EdgeCentric(6), "graph")),
     ("isolated-node rule", keep_isolated_nodes, lambda: oracle(EdgeCentric(6), "graph")),
     ("isolated-node rule", keep_other_groups_nodes, lambda: laws(NodeCentric(4), "graph")),
@@ -384,6 +402,7 @@ UNBROKEN = {
     "oracle": lambda: [oracle(d, t, kind=k) for d in (EdgeCentric(4), NodeCentric(30)) for t in ("node", "graph") for k in ("gcn", "sage")],
     "oracle, gated and pruned": lambda: [oracle(GATED), oracle(EdgeCentric(4), rows=[0, 1]), oracle(NodeCentric(4), rows=[0, 1])],
     "listing": lambda: [listing(d) for d in (EdgeCentric(4), NodeCentric(4), GATED)] + [listing(NodeCentric(4), "graph")],
+    "many classes": many_classes,
     "empty groups": no_edge_hub,
     "reach": covers,
     "radius": check_radius,

@@ -98,8 +98,8 @@ def components_of_arcs(patch):
     """Only nodes that are joined to the target itself are said to be met."""
     plain = reach._reaches
 
-    def reaches(size, node, owner, num_nodes):
-        owner, reach = plain(size, node, owner, num_nodes)
+    def reaches(pairs, num_nodes):
+        owner, reach = plain(pairs, num_nodes)
         return owner[::2], reach[::2]
 
     patch.setattr(reach, "_reaches", reaches)

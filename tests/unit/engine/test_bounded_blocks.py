@@ -6,7 +6,7 @@ import weakref
 import pytest
 import torch
 
-from agnncert.engine.bounded_arcs import Arcs, Received
+from agnncert.engine.bounded_arcs import Arcs, Received, Sent
 from agnncert.engine.bounded_blocks import row_blocks
 from agnncert.engine.bounded_model import BoundedModel, Edges, FeatureRows
 from agnncert.engine.error_bounds import SINGLE
@@ -70,13 +70,12 @@ def test_a_block_that_waits_keeps_neither_what_it_sent_nor_what_nobody_needs(nam
     with torch.no_grad():
         remembering = Remembering(model, SINGLE)
         exchange = remembering._logits(model, features, edges, None)
-        sent = next(exchange)
+        mail = [next(exchange)]
         for _ in range(2):
-            copy = sent._replace(values=sent.values.clone(), bounds=sent.bounds.clone())
-            own = weakref.ref(sent.values)
-            del sent
+            copy = Sent(mail[0].values.clone(), mail[0].bounds.clone())
+            own = weakref.ref(mail.pop().values)
             assert own() is None
-            sent = exchange.send(Received(copy, copy))
+            mail.append(exchange.send(Received(copy, copy)))
             assert (remembering.made() is None) == (name == "gcn"), "SAGE multiplies its input by a second weight"
             others = weakref.ref(copy.values)
             del copy

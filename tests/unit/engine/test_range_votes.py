@@ -10,6 +10,7 @@ import torch
 
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
+from agnncert.engine import range_votes
 from agnncert.engine import reach as coverage
 from agnncert.engine.adapter import bind
 from agnncert.engine.edges_by_group import EdgesByGroup
@@ -92,3 +93,11 @@ def test_a_share_that_is_there_twice_is_refused():
         merge_ranges([*shares, shares[1]], edges_by_group)
     with pytest.raises(ValueError, match="each group must be in one of them"):
         merge_ranges([shares[0], replace(shares[1], groups=range(2, 6)), shares[2]], edges_by_group)
+
+
+@pytest.mark.parametrize(("num_classes", "bytes_each"), [(2, 1), (127, 1), (128, 1), (129, 2), (300, 2)])
+def test_votes_take_one_byte_if_every_class_fits(num_classes, bytes_each):
+    every = np.arange(-1, num_classes, dtype=np.int16)
+    kept = range_votes._narrow(every, num_classes)
+    assert kept.tolist() == every.tolist()
+    assert kept.itemsize == bytes_each

@@ -97,3 +97,16 @@ def test_a_node_without_an_edge_has_no_entry():
     starts, total = coverage.reach_of_graphs(np.array([0, 2, 0, 1]), np.array([0, 1, 1, 1]), np.array([0, 3]))
     assert starts.tolist() == [0, 0, 2]
     assert total.tolist() == [2, 3]
+
+
+def test_sums_of_reaches_do_not_overflow():
+    largest = np.iinfo(np.int32).max
+    owner = np.array([1, 0, 0, 1], dtype=np.int32)
+    reach = np.array([largest, largest - 1, largest, 5], dtype=np.int32)
+    ptr, table = coverage.sums_of_largest(owner, reach, np.full(2, 2**40), np.array([0, 7]))
+    assert ptr.tolist() == [0, 3, 6]
+    assert table.tolist() == [largest, 2 * largest - 1, 2**40, largest + 7, largest + 12, 2**40]
+
+
+def test_all_pairs_that_are_looked_into_can_be_counted():
+    assert np.iinfo(np.int32).max >= coverage.MAX_PAIRS
