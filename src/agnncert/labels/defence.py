@@ -1,7 +1,7 @@
 """``LabelVotes``: votes of training labels as a defence."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -136,19 +136,17 @@ class LabelVotes(LabelSettings, Defence):
         findings.checked.append(f"the weights of {stored.num_candidates:,} labels, computed again without {without}")
         findings.compared.append("data")
         if model is None:
-            findings.not_checked.append("that these are the training labels of the model: give the model")
+            findings.not_checked.append("that these are the labels and settings of the model: give the model")
             return findings
         findings.wrong += other_model(contents, model)
         if findings.wrong:
             return findings
         require_label_model(model, self)
-        for name in ("candidate", "label_of", "audited", "price"):
-            if not np.array_equal(getattr(model, name).numpy(), getattr(stored, name)):
-                findings.wrong.append(f'"{name}" is not that of the model')
+        findings.wrong += _not_of_model(contents, stored, model)
         if contents.claim.notes != (str(self),):
             findings.wrong.append(f"the claim does not name the defence as it is, {self}")
         findings.notes_compared = True
-        findings.checked.append("the training labels, which are those of the model")
+        findings.checked.append("the training labels and all settings, which are those of the model")
         findings.compared.append("model")
         return findings
 
@@ -195,6 +193,17 @@ def _stored(contents: Contents) -> tuple[LabelRecord, JointRecord | None]:
         return LabelRecord.load(contents.evidence, contents.settings), None
     joint = JointRecord.load(contents.evidence, contents.settings)
     return joint.voters, joint
+
+
+def _not_of_model(contents: Contents, stored: LabelRecord, model: LabelModel) -> Iterator[str]:
+    """Yields which training labels and settings of a file are not those of the model."""
+    for name in ("candidate", "label_of", "audited", "price"):
+        if not np.array_equal(getattr(model, name).numpy(), getattr(stored, name)):
+            yield f'"{name}" is not that of the model'
+    for name, setting in model.counted_settings().items():
+        stated = contents.settings.get(name)
+        if stated != setting:
+            yield f'"{name}" is {stated!r:.60} in the file, and {setting!r:.60} in the model'
 
 
 def _wrong_neighbours(stored: JointRecord, chosen: Targets) -> list[str]:

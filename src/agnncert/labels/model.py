@@ -89,9 +89,9 @@ class LabelModel(nn.Module):
             raise DatasetError(
                 f"the labels are those of a graph with {len(candidate)} nodes, this one has {len(x)}: fit again."
             )
-        least_lead = int(np.ceil(settings.abstain * STEPS))
+        counted = self.counted_settings()
         if settings.neighbour_votes is None:
-            return self._label_evidence(node_spectrum(x, edge_index), targets, ids, least_lead)
+            return self._label_evidence(node_spectrum(x, edge_index), targets, ids, counted["least_lead"])
         near = neighbours_of(edge_index, targets, len(x))
         return JointEvidence(
             voters=self._label_evidence(own_spectrum(x), near.voter, ids, least_lead=0),
@@ -99,9 +99,26 @@ class LabelModel(nn.Module):
             target=np.searchsorted(near.voter, targets),
             indptr=near.indptr,
             neighbour=near.neighbour,
-            neighbour_steps=round(settings.neighbour_votes * STEPS),
-            least_lead=least_lead,
+            neighbour_steps=counted["neighbour_steps"],
+            least_lead=counted["least_lead"],
         )
+
+    def counted_settings(self) -> dict[str, Any]:
+        """Returns the settings that a file of this model states, in steps of a vote; those of ids are the graph's."""
+        settings = self.defence
+        advance = settings.advance or (0.0,) * self.num_classes
+        counted = {
+            "classes": self.num_classes,
+            "advance": [round(votes * STEPS) for votes in advance],
+            "least_lead": int(np.ceil(settings.abstain * STEPS)),
+            "candidates": settings.candidates,
+            "df": settings.df,
+            "rank": settings.rank,
+            "box": settings.box,
+        }
+        if settings.neighbour_votes is not None:
+            counted["neighbour_steps"] = round(settings.neighbour_votes * STEPS)
+        return counted
 
     def _label_evidence(self, spectrum: Spectrum, targets: Rows, ids: str, least_lead: int) -> LabelEvidence:
         """Returns the label votes of some nodes."""
@@ -112,7 +129,6 @@ class LabelModel(nn.Module):
         is_all = settings.candidates == "all"
         weighting = Weighting(candidate, is_all, settings.df, settings.rank, settings.box)
         arrays: Any = make_weights(spectrum, targets, weighting)
-        advance = settings.advance or (0.0,) * self.num_classes
         return LabelEvidence(
             **arrays,
             candidate=candidate,
@@ -120,7 +136,7 @@ class LabelModel(nn.Module):
             audited=self.audited.numpy(),
             price=self.price.numpy().astype(np.int32),
             classes=self.num_classes,
-            advance=tuple(round(votes * STEPS) for votes in advance),
+            advance=tuple(self.counted_settings()["advance"]),
             least_lead=least_lead,
             candidates=settings.candidates,
             df=settings.df,

@@ -103,5 +103,5 @@ def not_checked(contents: Contents) -> tuple[str, ...]:
         "whether the targets, ids, true classes and degrees are those of a graph: pass data",
         "whether the weights follow from the features, so that no label and no edge is in them: pass data",
         "whether these are the neighbours of the targets: pass data",
-        "whether these are the training labels of a model: pass data and model",
+        "whether these are the training labels and the settings of a model: pass data and model",
     )

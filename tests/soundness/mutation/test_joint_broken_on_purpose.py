@@ -113,6 +113,13 @@ def forged(alter, name="joint-any", **known):
     return check
 
 
+def other_settings(folder):
+    data = digits()
+    units.test_a_file_with_other_settings_than_those_of_the_model_is_refused(
+        "neighbour_steps", 0, data, made(data), folder
+    )
+
+
 def foreign_budget(draft):
     assert draft.header["statements"][0]["budget"] == {"flip_labels": 1}
     draft.header["statements"][0]["budget"] = {"add_labels": 1}
@@ -210,6 +217,7 @@ FILES = [
     ("files: targets are others", forged(OTHER_TARGETS, "joint-flips"), check_joint, 'if contents.arrays["row"].tolist() != record.voter[record.target].tolist():', "if False:"),
     ("the graph: other weights pass", forged(OTHER_CAPS, "joint-flips", data=True), defence, "if apart > STEPS_APART:", "if apart > 999:"),
     ("the graph: other neighbours pass", forged(NO_NEIGHBOUR, "joint-flips", data=True), defence, "_wrong_neighbours(joint, chosen) or _wrong", "_wrong"),
+    ("the model: other settings pass", other_settings, defence, "if stated != setting:", "if False:"),
 ]  # fmt: skip
 RED = [*PROVER, *EDGES_LEAK, *((what, derive_twice, recount_joint, old, new) for what, old, new in VERIFIER)]
 

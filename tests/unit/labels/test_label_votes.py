@@ -13,6 +13,8 @@ from agnncert.defence import FitOptions
 from agnncert.errors import BudgetError, CertificateError, DatasetError, GraphError, ModelContractError, SettingsError
 from agnncert.labels.claim import make_label_claim
 from agnncert.labels.record import LabelRecord
+from agnncert.labels.vectors import node_spectrum
+from agnncert.labels.weights import Weighting, make_weights
 from agnncert.models.digest import model_digest
 from agnncert.models.io import load_model, save_model
 from agnncert.verdict import verify
@@ -151,6 +153,23 @@ def test_a_file_with_other_weights_or_labels_than_those_of_graph_and_model_is_re
     audited = evidence.audited.copy()
     audited[:] = True
     assert '"audited" is not that of the model' in verdict(audited=audited).reasons
+
+
+@pytest.mark.parametrize("other", [{"df": 12.0}, {"rank": 200}])
+def test_a_file_whose_weights_follow_from_other_settings_than_those_of_the_model_is_refused(
+    other, data, made, tmp_path
+):
+    model, certificate = made
+    evidence = certificate.evidence
+    weighting = Weighting(evidence.candidate, False, other.get("df", evidence.df), other.get("rank", evidence.rank))
+    arrays = make_weights(node_spectrum(data.x, data.edge_index), certificate.row, weighting)
+    forged = type(evidence).load({**evidence.tensors(), **arrays}, {**evidence.settings(), **other})
+    claim = make_label_claim(forged, digests=certificate.claim.digests, notes=certificate.claim.notes)
+    known = (certificate.target, certificate.row, certificate.truth, certificate.degree)
+    ac.Certificate(claim, forged, *known).save(tmp_path / "forged.cert")
+    assert verify(tmp_path / "forged.cert", data=data).holds  # the graph alone does not know the settings
+    verdict = verify(tmp_path / "forged.cert", data=data, model=model)
+    assert [reason.split('"')[1] for reason in verdict.reasons] == list(other)
 
 
 def test_a_model_is_stored_and_loaded_and_predicts_as_it_certifies(data, made, tmp_path):

@@ -192,6 +192,24 @@ def test_a_file_with_other_weights_labels_or_neighbours_than_those_of_graph_and_
     assert "the numbers of neighbours of the targets are not those of the graph" in reasons
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("neighbour_steps", 0), ("least_lead", 7), ("advance", [500] + [0] * 9), ("classes", 11)]
+)
+def test_a_file_with_other_settings_than_those_of_the_model_is_refused(name, value, data, made, tmp_path):
+    model, certificate = made
+    evidence = certificate.evidence
+    settings = {**evidence.settings(), name: value}
+    if name == "classes":
+        settings["advance"] = [0] * value
+    forged = JointEvidence.load(evidence.tensors(), settings)
+    claim = make_joint_claim(forged, digests=certificate.claim.digests, notes=certificate.claim.notes)
+    known = (certificate.target, certificate.row, certificate.truth, certificate.degree)
+    ac.Certificate(claim, forged, *known).save(tmp_path / "forged.cert")
+    assert verify(tmp_path / "forged.cert", data=data).holds  # the graph alone does not know the settings
+    verdict = verify(tmp_path / "forged.cert", data=data, model=model)
+    assert any(reason.startswith(f'"{name}" is {value!r:.60} in the file') for reason in verdict.reasons)
+
+
 def test_a_model_is_stored_and_loaded_and_predicts_as_it_certifies(data, made, tmp_path):
     model, certificate = made
     save_model(model, tmp_path / "model")
