@@ -143,7 +143,7 @@ def decide_rest(bound_model: ModelAdapter, tolerance: float, decisions: Decision
         return decisions
     inputs = _converted(bound_model, inputs)
     margin = _Margin(tolerance, bound_model.strictness)
-    hops = _hops(bound_model.model)
+    hops = hops_of(bound_model.model)
     for some in torch.split(left, ROWS_IN_DOUBLE):
         rows = torch.zeros(len(decisions.by), dtype=torch.bool)
         rows[some] = True
@@ -240,8 +240,8 @@ def bounded(bound_model: ModelAdapter, precision: Precision) -> BoundedModel:
     return model_with_bounds
 
 
-def _hops(model: Any) -> int:
-    """Returns over how many edges messages travel at most. Each known layer passes messages once."""
+def hops_of(model: Any) -> int:
+    """Returns over how many edges messages travel at most in a known model. Each of its layers passes messages once."""
     return sum(isinstance(layer, MessagePassing) for layer in model.modules())
 
 
@@ -273,16 +273,30 @@ def _part_of(inputs: Inputs, rows: Tensor, hops: int) -> _Part:
         asked = torch.arange(int(rows.sum()))
         batch = torch.unique_consecutive(batch[nodes], return_inverse=True)[1]
     else:
-        inner = rows.clone()
-        for _ in range(hops):
-            inner[source[inner[head]]] = True
-        # Layers divide by the in-degree of the node that sends. So all edges to these nodes are kept.
-        is_kept = inner[head]
-        nodes = inner.clone()
-        nodes[source[is_kept]] = True
+        nodes, is_kept = part_that_matters(source, head, rows, hops)
         asked = (torch.cumsum(nodes, 0) - 1)[rows]
     position = torch.cumsum(nodes, 0) - 1
     index = nodes.nonzero().view(-1)
     some = x.features.rows(x.index[index]) if isinstance(x, LazyRows) else x.index_select(0, index)
     edges = position[torch.stack([source[is_kept], head[is_kept]])]
     return _Part(Inputs(some, edges, {name: value[is_kept] for name, value in values.items()}, batch), asked)
+
+
+def part_that_matters(source: Tensor, head: Tensor, rows: Tensor, hops: int) -> tuple[Tensor, Tensor]:
+    """Returns which nodes and which edges the logits of some rows of a known model depend on.
+
+    Layers divide by the in-degree of the node that sends. So all edges to nodes that send are kept.
+
+    Args:
+        source: Where each edge comes from.
+        head: Where it leads to.
+        rows: Which rows of logits are asked for, shape ``[num_nodes]``.
+        hops: Over how many edges messages travel.
+    """
+    inner = rows.clone()
+    for _ in range(hops):
+        inner[source[inner[head]]] = True
+    is_kept = inner[head]
+    nodes = inner.clone()
+    nodes[source[is_kept]] = True
+    return nodes, is_kept

@@ -17,6 +17,7 @@ from agnncert.certificates.votes import IntArray, Votes
 from agnncert.divisions.base import Division
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.edges_by_group import EdgesByGroup
+from agnncert.engine.exact_votes import hops_of, part_that_matters
 from agnncert.engine.naive import graph_votes, votes_in
 from agnncert.engine.rounding import Predictions
 from agnncert.errors import ModelContractError
@@ -25,9 +26,11 @@ from agnncert.graphs.graph import CanonicalGraph, one_graph
 UNITS_OF_ROUNDING = 32  # by which the logits of a module may always be moved
 VOTES_OF_GRAPHS = 48  # votes that are checked in the graph task
 LISTED_VOTES = 24  # listed votes that are checked in the node task, if a few subgraphs have that many
+MOST_LISTED_TARGETS = 2**14  # targets with a listed vote that are checked in each of these subgraphs
 UNLISTED_TARGETS = 256  # targets that are checked in each of these subgraphs, whether or not they have an edge there
 FEW_SUBGRAPHS = 3  # that are evaluated in the node task
 MANY_SUBGRAPHS = 24  # that are evaluated if every neighbour has a group of its own, and the graph is small
+EDGES_EVALUATED = 2**18  # up to which all edges of a subgraph are evaluated, whether or not they matter
 NODES_EVALUATED = 500_000  # that the many subgraphs may have together
 
 
@@ -143,12 +146,13 @@ def spot_check_pairs(
     before = _votes_of_pairs(votes, pairs)
     # Votes of known models are evaluated in a way of our own. Here the module itself is called.
     module = replace(bound_model, rounding="watched")
-    again = _votes_again(module, graph, division, rows, pairs, subgraphs, tolerance=None)
+    hops = None if bound_model.rounding == "watched" else hops_of(bound_model.model)
+    again = _votes_again(module, graph, division, rows, pairs, subgraphs, tolerance=None, hops=hops)
     differs = (before.vote != again.vote) & before.stable
     if bound_model.rounding != "watched" and differs.any():
         # Where the sums of the module are close to a tie or long, it may vote otherwise than exact arithmetic does.
         tolerance = UNITS_OF_ROUNDING * torch.finfo(bound_model.dtype).eps
-        again = _votes_again(module, graph, division, rows, pairs, subgraphs, tolerance=tolerance)
+        again = _votes_again(module, graph, division, rows, pairs, subgraphs, tolerance=tolerance, hops=hops)
         differs &= again.stable
     return SpotCheck(np.flatnonzero(differs), again.vote)
 
@@ -162,11 +166,18 @@ def _votes_again(
     subgraphs: Mapping[int, CanonicalGraph] | None,
     *,
     tolerance: float | None,
+    hops: int | None,
 ) -> Predictions:
-    """Computes the votes of pairs, one subgraph at a time; the arguments are those of :func:`spot_check_pairs`."""
+    """Computes the votes of pairs, one subgraph at a time.
+
+    Args:
+        bound_model: As in :func:`spot_check_pairs`, like all arguments that are not named here.
+        tolerance: As in ``compute_votes``.
+        hops: As in :func:`_votes_near`.
+    """
     if graph.task == "graph":
         return _votes_of_graphs(bound_model, graph, division, pairs, tolerance)
-    return _votes_of_nodes(bound_model, graph, division, rows, pairs, subgraphs, tolerance=tolerance)
+    return _votes_of_nodes(bound_model, graph, division, rows, pairs, subgraphs, tolerance=tolerance, hops=hops)
 
 
 def choose_votes(votes: Votes, number: float, random: np.random.Generator, per_neighbour: bool = False) -> IntArray:
@@ -250,7 +261,10 @@ def choose_few_subgraphs(
         most = max(FEW_SUBGRAPHS, min(MANY_SUBGRAPHS, NODES_EVALUATED // max(1, num_nodes)))
     groups = _groups_with_votes(votes, most, random)
     others = random.choice(votes.num_targets, min(votes.num_targets, UNLISTED_TARGETS), replace=False)
-    targets = np.unique(np.concatenate([_listed_targets(votes, groups), others]))
+    listed = _listed_targets(votes, groups)
+    if len(listed) > MOST_LISTED_TARGETS:
+        listed = random.choice(listed, MOST_LISTED_TARGETS, replace=False)
+    targets = np.unique(np.concatenate([listed, others]))
     target, group = np.meshgrid(targets, groups, indexing="ij")
     return np.stack([target.ravel(), group.ravel()], axis=1)
 
@@ -319,6 +333,7 @@ def _votes_of_nodes(
     subgraphs: Mapping[int, CanonicalGraph] | None,
     *,
     tolerance: float | None,
+    hops: int | None,
 ) -> Predictions:
     """Computes the votes of pairs of the node task, subgraph by subgraph."""
     indices = np.unique(pairs[:, 1]).tolist()
@@ -333,7 +348,7 @@ def _votes_of_nodes(
         subgraph = subgraph_of(index)
         targets = torch.from_numpy(rows[pairs[is_its, 0]])
         if division.has_disjoint_union:
-            votes = _votes_near(bound_model, subgraph, targets, tolerance)
+            votes = _votes_near(bound_model, subgraph, targets, tolerance, hops)
         else:  # the model of such a division may mix all nodes, so no node is left out
             of_all = votes_in(bound_model, subgraph, tolerance)
             votes = Predictions(of_all.vote[targets.numpy()], of_all.stable[targets.numpy()])
@@ -343,13 +358,30 @@ def _votes_of_nodes(
 
 
 def _votes_near(
-    bound_model: ModelAdapter, subgraph: CanonicalGraph, targets: Tensor, tolerance: float | None
+    bound_model: ModelAdapter, subgraph: CanonicalGraph, targets: Tensor, tolerance: float | None, hops: int | None
 ) -> Predictions:
-    """Computes the votes of some nodes in a subgraph without the nodes that matter to none of them."""
-    is_kept = torch.zeros(len(subgraph.x), dtype=torch.bool)
-    is_kept[targets] = True
-    is_kept[subgraph.edge_index.flatten().long()] = True
-    kept = subgraph.with_nodes(is_kept.nonzero().view(-1), torch.arange(subgraph.num_edges))
+    """Computes the votes of some nodes in a subgraph without the nodes that matter to none of them.
+
+    Args:
+        bound_model: The model.
+        subgraph: The subgraph.
+        targets: The nodes.
+        tolerance: As in ``compute_votes``.
+        hops: Over how many edges messages travel; ``None`` if the layers are not known. Nodes without edges are then
+            the only ones that are sure not to matter, and only these are left out of small subgraphs.
+    """
+    is_target = torch.zeros(len(subgraph.x), dtype=torch.bool)
+    is_target[targets] = True
+    source, head = subgraph.edge_index.long()
+    if hops is None or subgraph.num_edges <= EDGES_EVALUATED:
+        is_kept = is_target.clone()
+        is_kept[source] = True
+        is_kept[head] = True
+        edges = torch.arange(subgraph.num_edges)
+    else:
+        is_kept, is_kept_edge = part_that_matters(source, head, is_target, hops)
+        edges = is_kept_edge.nonzero().view(-1)
+    kept = subgraph.with_nodes(is_kept.nonzero().view(-1), edges)
     position = (torch.cumsum(is_kept, 0)[targets] - 1).numpy()
     votes = votes_in(replace(bound_model, copy_inputs=False), kept, tolerance)
     return Predictions(votes.vote[position], votes.stable[position])

@@ -126,7 +126,7 @@ def votes_of_parts() -> None:
     for row in range(6):
         rows = torch.arange(6) == row
         part = exact_votes._part_of(
-            exact_votes.Inputs(data.x.double(), edges, {}, None), rows, exact_votes._hops(model)
+            exact_votes.Inputs(data.x.double(), edges, {}, None), rows, exact_votes.hops_of(model)
         )
         found = BoundedModel(model, DOUBLE)(*part.inputs).values[part.rows]
         assert torch.allclose(found, whole[rows], rtol=1e-12)
@@ -312,8 +312,8 @@ def attention_as_if_scores_were_exact(patch):
 
 
 def one_hop_less(patch):
-    plain = exact_votes._hops
-    patch.setattr(exact_votes, "_hops", lambda model: plain(model) - 1)
+    plain = exact_votes.hops_of
+    patch.setattr(exact_votes, "hops_of", lambda model: plain(model) - 1)
 
 
 def once_the_bound(patch):

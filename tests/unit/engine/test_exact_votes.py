@@ -144,7 +144,7 @@ def test_the_part_of_a_graph_that_float64_sees_is_all_that_matters(name, task):
             rows = torch.rand(len(expected), generator=torch.Generator().manual_seed(seed)) < 0.1
             if not bool(rows.any()):
                 continue
-            part = exact_votes._part_of(inputs, rows, exact_votes._hops(model))
+            part = exact_votes._part_of(inputs, rows, exact_votes.hops_of(model))
             some = part.inputs
             assert task == "graph" or len(some.x) < 40
             args = () if some.batch is None else (some.batch,)

@@ -8,12 +8,15 @@ import pytest
 import torch
 
 from agnncert.divisions.edge import EdgeCentric, PerEdge
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
+from agnncert.engine import spot_check as checking
 from agnncert.engine.adapter import bind
 from agnncert.engine.edges_by_group import EdgesByGroup
+from agnncert.engine.exact_votes import rounding_of
 from agnncert.engine.spot_check import choose_few_subgraphs, choose_votes, draw_sample, spot_check_pairs
 from agnncert.engine.votes import compute_votes
 from agnncert.graphs.canonical import canonical, canonical_set
+from agnncert.models.build import build_model
 from tests.support.graphs import random_data
 from tests.support.models import build
 
@@ -123,3 +126,39 @@ def test_a_few_of_them_are_some_dozens_too(voted_alone):
     assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(24, len(listed))
     few = choose_few_subgraphs(votes, on_graphs, np.random.default_rng(0), per_neighbour=True, num_nodes=10**7)
     assert on_graphs or len(np.unique(few[:, 1])) == 3
+
+
+@pytest.mark.parametrize("name", ["gcn", "sage", "gin", "resgcn"])
+@pytest.mark.parametrize("division", [EdgeCentric(2), NodeCentric(2), GatedNodeCentric(2)], ids=str)
+def test_of_large_subgraphs_only_the_part_that_matters_is_evaluated(monkeypatch, name, division):
+    data = random_data(1, smallest=30, largest=30, density=0.06)
+    graph, rows = canonical(data), np.arange(4)
+    model = build_model(name, data, hidden_channels=8, num_layers=2, out_channels=3, seed=0).eval()
+    call = bind(model, graph, "node")
+    call = replace(call, rounding=rounding_of(call, graph, is_known=True))
+    assert call.rounding == "float32"
+    votes, _ = compute_votes(call, graph, division, rows, tolerance=1e-6)
+    everything = choose_votes(votes, math.inf, np.random.default_rng(0))
+    sizes = []
+    plain = checking.votes_in
+    monkeypatch.setattr(checking, "votes_in", lambda *given: sizes.append(given[1].num_nodes) or plain(*given))
+    found = []
+    for edges_evaluated in (10**6, 0):
+        monkeypatch.setattr(checking, "EDGES_EVALUATED", edges_evaluated)
+        found.append(spot_check_pairs(votes, everything, call, graph, division, rows))
+    whole, part = found
+    assert not whole.differing.size
+    assert not part.differing.size
+    assert part.vote.tolist() == whole.vote.tolist()
+    assert sum(sizes[2:]) < sum(sizes[:2])
+    wrong = replace(votes, vote=(votes.vote + 1) % votes.num_classes)
+    assert spot_check_pairs(wrong, everything, call, graph, division, rows).differing.size
+
+
+def test_of_many_listed_votes_some_are_chosen(monkeypatch):
+    graph = canonical(random_data(0, smallest=8, density=0.4))
+    votes, _ = compute_votes(bind(build("sage", "node"), graph, "node"), graph, NodeCentric(4), np.arange(8))
+    monkeypatch.setattr(checking, "MOST_LISTED_TARGETS", 2)
+    monkeypatch.setattr(checking, "UNLISTED_TARGETS", 1)
+    pairs = choose_few_subgraphs(votes, False, np.random.default_rng(0))
+    assert 2 <= len(np.unique(pairs[:, 0])) <= 3
