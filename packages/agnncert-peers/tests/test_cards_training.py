@@ -244,3 +244,20 @@ def test_targets_of_a_part_of_the_test_nodes_are_compared(digits, votes_of_label
     about = replace(about, protocol="30 %", defence="others")
     made = make_cards(restated(file, ("flipped labels",), SIZES), about, tmp_path, ("flipped labels",), SIZES)[0]
     assert "not those of the test part" in check_card(made, root=tmp_path).wrong[0]
+
+
+def test_targets_of_graphs_are_compared_with_the_dataset(tmp_path):
+    data = ac.load_dataset("digits-grid")
+    tests, truth = data.test.tolist(), data.y[data.test].tolist()
+    about = About("constant", "digits-grid", 0, ac.dataset_digest(data), "graphs", control=True)
+    votes = [[9, *[0] * 9]] * len(tests)
+    made = make_cards(parts_of(tests, votes, truth), about, tmp_path, ("poisoned graphs",), SIZES, kind="parts")[0]
+    assert check_card(made, root=tmp_path).status == "derived again"
+    others = parts_of([row + 1 for row in tests], votes, truth)
+    made = make_cards(others, about, tmp_path, ("poisoned graphs",), SIZES, kind="parts")[0]
+    assert "not those of the test part" in check_card(made, root=tmp_path).wrong[0]
+
+
+def test_cards_of_graphs_name_their_protocol(apart, tmp_path):
+    made = cards_of(apart, tmp_path, Stated(dataset="some data", seed=0), sizes=SIZES)
+    assert {read_card(each).protocol for each in made} == {"graphs"}

@@ -13,6 +13,22 @@ from agnncert.isolated.record import IsolatedRecord
 
 METHOD = "isolated-models"
 _TRAINING_NOT_PROVED = "Robustness against attacks on the training data: the model is taken as given."
+_UNIT = {
+    "graph_id": "one training graph that is inserted, deleted or altered in any way before training",
+    "content": "one training graph that is inserted or deleted before training; an altered one is two",
+}
+_COUNTED = {
+    "graph_id": "One that gets another id counts twice.",
+    "content": "Counted are the graphs that are in one of the two lists of training graphs, the one that was meant and "
+    "the poisoned one, and not in the other: an altered graph counts twice.",
+}
+_IDS = {
+    "graph_id": "A training graph is poisoned if it differs from the one that was meant; its id is what is hashed, so "
+    "ids are unique and a graph keeps its id.",
+    "content": "The id of a training graph is the SHA-256 of all that it holds, with a number that tells equal graphs "
+    "apart, so that an altered graph has another id. If a split is drawn again after an attack, every graph that it "
+    "moves counts.",
+}
 
 
 def make_isolated_claim(
@@ -51,10 +67,10 @@ def make_isolated_claim(
     return replace(
         about_test_graph,
         method=METHOD,
-        unit="one training graph that is inserted, deleted or altered in any way before training",
+        unit=_UNIT[record.graph_ids],
         covers=(
             "Training and validation graphs inserted, deleted, or given other nodes, edges, features or classes before "
-            "training: ask holds_against(Budget(poison_graphs=...)). One that gets another id counts twice.",
+            f"training: ask holds_against(Budget(poison_graphs=...)). {_COUNTED[record.graph_ids]}",
             *_about_test_graph(record, about_test_graph),
         ),
         assumes=(*_about_training(record), *kept),
@@ -96,7 +112,6 @@ def _about_training(record: IsolatedRecord) -> Iterator[str]:
     )
     yield (
         "The classes, the columns of features, the number of parts and all settings of training were fixed without the "
-        "training graphs. A training graph is poisoned if it differs from the one that was meant; its id is what is "
-        "hashed, so ids are unique and a graph keeps its id."
+        f"training graphs. {_IDS[record.graph_ids]}"
     )
     yield "A part without a training graph has a model that abstains."

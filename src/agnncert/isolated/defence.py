@@ -31,9 +31,9 @@ from agnncert.isolated.claim import make_isolated_claim
 from agnncert.isolated.evidence import KIND, IsolatedEvidence
 from agnncert.isolated.model import IsolatedEnsemble
 from agnncert.isolated.parts import sort_into_parts
-from agnncert.isolated.record import MOST_MODELS, IsolatedRecord
+from agnncert.isolated.record import GRAPH_IDS, MOST_MODELS, IsolatedRecord
 from agnncert.isolated.training import train_apart
-from agnncert.models.digest import model_digest, settings_of, unchanged_digest
+from agnncert.models.digest import LATER, model_digest, settings_of, unchanged_digest
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
 
@@ -52,11 +52,18 @@ class IsolatedModels(Defence):
             the default, changes of test graphs are not covered.
         num_models: Number of models, from 1 to 32,768. Defaults to 50.
         hash: Hash function of the ids of training graphs. Defaults to "md5".
+        ids: What identifies a training graph: its ``"graph_id"``, which is the default, or its ``"content"``, for
+            graphs without an id of their own. By content, an altered graph counts as two poisoned ones.
+        own_processes: Whether each model is trained in a process of its own, so that no state in memory passes from one
+            part to another whatever the module does. It is not part of a certificate. Defaults to False: then one part
+            of a module that is not built in is trained twice, and must come out the same.
     """
 
     division: Division = field(default_factory=lambda: NodeCentric(1))
     num_models: int = 50
     hash: str = "md5"
+    ids: str = field(default="graph_id", metadata={LATER: True})
+    own_processes: bool = field(default=False, compare=False)
 
     kind: ClassVar[str] = KIND
     certify_options: ClassVar[frozenset[str]] = frozenset(
@@ -88,9 +95,12 @@ class IsolatedModels(Defence):
             )
         if self.hash not in HASHES:
             raise SettingsError(f"unknown hash {self.hash!r:.60}: {did_you_mean(str(self.hash), HASHES)}")
+        if self.ids not in GRAPH_IDS:
+            raise SettingsError(f"ids={self.ids!r:.60}: expected one of {', '.join(GRAPH_IDS)}.")
 
     def __str__(self) -> str:
-        return f"isolated-models(T={self.num_models}, hash={self.hash}, views={self.division})"
+        by_content = ", ids=content" if self.ids == "content" else ""
+        return f"isolated-models(T={self.num_models}, hash={self.hash}{by_content}, views={self.division})"
 
     @property
     def groups(self) -> int:
@@ -99,7 +109,8 @@ class IsolatedModels(Defence):
 
     def to_json(self) -> dict[str, Any]:
         """Returns its settings as JSON values."""
-        return {"division": str(self.division), "num_models": self.num_models, "hash": self.hash}
+        by_content = {"ids": self.ids} if self.ids == "content" else {}
+        return {"division": str(self.division), "num_models": self.num_models, "hash": self.hash, **by_content}
 
     def require_task(self, task: Task, num_classes: int | None = None) -> None:
         """Refuses node classification: one graph has no training graphs.
@@ -119,9 +130,9 @@ class IsolatedModels(Defence):
         if options.voting_rule is not None:
             raise self.refusal("voting_rule")
         begin = time.perf_counter()
-        parts = sort_into_parts(data, self.num_models, self.hash)
+        parts = sort_into_parts(data, self.num_models, self.hash, self.ids)
         divides = self.division.num_groups > 1
-        trained = train_apart(model, parts, self.division if divides else None, options)
+        trained = train_apart(model, parts, self.division if divides else None, options, self.own_processes)
         ensemble = IsolatedEnsemble(trained, torch.tensor([not graphs for graphs in parts]), self).eval()
         sizes = [len(graphs) for graphs in parts]
         ensemble.training_record = {
@@ -189,8 +200,8 @@ class IsolatedModels(Defence):
     def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
         """Forms the views again and, with the models, computes all their votes again."""
         record = IsolatedRecord.load(contents.evidence, contents.settings)
-        if (record.num_models, record.hash) != (self.num_models, self.hash):
-            stated = f"{record.num_models} models and {record.hash}"
+        if (record.num_models, record.hash, record.graph_ids) != (self.num_models, self.hash, self.ids):
+            stated = f"{record.num_models} models, {record.hash} and ids by {record.graph_ids}"
             return Findings([f"the certificate is about {stated}, the defence at hand is {self}"])
         findings = recompute_division(_of_one(contents, record, 0), data, None, self.division, options)
         if model is None or findings.wrong:
@@ -236,13 +247,13 @@ class IsolatedModels(Defence):
         """Returns the defence that a file names: its models, its hash, and how test graphs are divided."""
         record = IsolatedRecord.load(contents.evidence, contents.settings)
         try:
-            return cls(parse_division(contents.claim.division), record.num_models, record.hash)
+            return cls(parse_division(contents.claim.division), record.num_models, record.hash, record.graph_ids)
         except DivisionError as error:
             raise SettingsError(str(error)) from error
 
     @classmethod
     def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
-        """Returns the defence of a command: ``num_models``, ``hash``, and ``groups`` views by node."""
+        """Returns the defence of a command: ``num_models``, ``hash``, ``ids``, and ``groups`` views by node."""
         valid = cls.setting_names(name)
         for key in settings:
             if key not in valid:
@@ -258,11 +269,11 @@ class IsolatedModels(Defence):
     @classmethod
     def setting_names(cls, name: str) -> tuple[str, ...]:
         """Returns the names of the settings of commands."""
-        return ("groups", "num_models", "hash")
+        return ("groups", "num_models", "hash", "ids", "own_processes")
 
     def resolved_settings(self) -> dict[str, Any]:
         """Returns the settings of commands, so that a run records them."""
-        return {"groups": self.groups, "num_models": self.num_models, "hash": self.hash}
+        return {"groups": self.groups, "num_models": self.num_models, "hash": self.hash, "ids": self.ids}
 
     def _require_model(self, model: Any) -> None:
         """Refuses what ``fit`` of this defence did not return.
@@ -312,6 +323,7 @@ def joined_record(votes: list[VoteEvidence], is_empty: torch.Tensor, defence: Is
         reach_ptr=first.reach_ptr,
         reach=first.reach,
         ids=first.ids,
+        graph_ids=defence.ids,
         vote=vote,
         stable=stable,
     )

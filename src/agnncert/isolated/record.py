@@ -28,7 +28,8 @@ _ARRAYS = {
     "stable": np.bool_,
 }
 _OF_MODELS = ("vote", "stable")  # one row for each view, one column for each model
-_SETTINGS = ("theorem", "ids", "num_groups", "num_classes", "num_models", "hash")
+_SETTINGS = ("theorem", "ids", "num_groups", "num_classes", "num_models", "hash", "graph_ids")
+GRAPH_IDS = ("graph_id", "content")
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +52,8 @@ class IsolatedRecord:
         vote: The class that each model votes for in each view, or ``ABSTAIN``, shape ``[m, T]``.
         stable: Whether that vote is far enough from a tie to be the same on every machine, shape ``[m, T]``.
         ids: ``"node_id"`` if the nodes of test graphs keep their identity, ``"row"`` if row numbers stand in.
+        graph_ids: ``"graph_id"`` if training graphs keep an id of their own, ``"content"`` if it is the digest of what
+            they hold, so that an altered graph has another one.
     """
 
     theorem: str
@@ -66,6 +69,7 @@ class IsolatedRecord:
     vote: npt.NDArray[np.int16]
     stable: BoolArray
     ids: str = "node_id"
+    graph_ids: str = "graph_id"
 
     def __post_init__(self) -> None:
         wrong = self._wrong_settings() or self._wrong_arrays()
@@ -83,6 +87,8 @@ class IsolatedRecord:
             return f"the number of classes is {self.num_classes!r:.60}"
         if self.hash not in HASHES:
             return f"the hash is {self.hash!r:.60}, expected one of {', '.join(HASHES)}"
+        if self.graph_ids not in GRAPH_IDS:
+            return f"the ids of training graphs are {self.graph_ids!r:.60}, expected one of {', '.join(GRAPH_IDS)}"
         return ""
 
     def _wrong_arrays(self) -> str:
@@ -130,7 +136,10 @@ class IsolatedRecord:
 
     def settings(self) -> dict[str, Any]:
         """Returns everything else that :meth:`load` needs, as JSON values."""
-        return {name: getattr(self, name) for name in _SETTINGS}
+        stored = {name: getattr(self, name) for name in _SETTINGS}
+        if self.graph_ids == GRAPH_IDS[0]:  # files did not state it at first, and are written as they were
+            del stored["graph_ids"]
+        return stored
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
@@ -139,6 +148,7 @@ class IsolatedRecord:
         Raises:
             CertificateError: They are not what this kind of evidence consists of.
         """
+        settings = {"graph_ids": GRAPH_IDS[0], **settings}
         for found, expected in ((tensors, _ARRAYS), (settings, _SETTINGS)):
             if sorted(found) != sorted(expected):
                 raise CertificateError(f"the file has {reprlib.repr(sorted(found))}: expected {', '.join(expected)}.")

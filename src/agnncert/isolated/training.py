@@ -1,17 +1,28 @@
 """Trains a model on each part of the training graphs, so that no model reads anything of another part.
 
-What could carry something from one part to another is made anew for each: the initial weights, the random numbers, the
-optimizer, the batches, class weights and the number of steps. Nothing is measured on graphs of other parts: no weights
-are kept by a validation score, features are not scaled, and the number of classes is that of the given model.
+What could carry something from one part to another is made anew for each: the initial weights, the random numbers of
+torch, numpy and Python, the optimizer, the batches, class weights and the number of steps. Nothing is measured on
+graphs of other parts: no weights are kept by a validation score, features are not scaled, and the number of classes is
+that of the given model.
+
+A module of somebody else may share state between its copies, or draw random numbers elsewhere. In a process of its own
+each part is trained with the memory as it was before any training. Else one part is trained again after all others, and
+must come out the same to the bit.
 """
 
 import copy
+import multiprocessing
+import pickle
+import random
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -28,10 +39,15 @@ SEEDS_PER_RUN = 1_000_003  # further apart than there are parts
 _BY_VALIDATION = ("measure", "size")
 # Recipes and commands have them. Here nothing is evaluated, all epochs are run, and a protocol is about nodes.
 _WITHOUT_EFFECT = ("evaluate_every", "patience", "protocol")
+_ONCE_MORE: dict[str, Any] = {"checkpoint": None, "progress": None, "voting_rule": None}
 
 
 def train_apart(
-    model: torch.nn.Module, parts: list[list[Data]], division: Division | None, options: FitOptions
+    model: torch.nn.Module,
+    parts: list[list[Data]],
+    division: Division | None,
+    options: FitOptions,
+    own_processes: bool = False,
 ) -> list[torch.nn.Module]:
     """Returns one trained model for each part, in eval mode. The given model is not changed.
 
@@ -40,24 +56,127 @@ def train_apart(
         parts: The graphs of each part. A part without a graph gets a model that was not trained.
         division: How test graphs are divided; models are trained on such subgraphs too. ``None`` for whole graphs.
         options: The settings of training.
+        own_processes: Whether each part is trained in a process of its own. Defaults to False.
 
     Raises:
-        SettingsError: A setting would be decided by a validation score.
-        ModelContractError: The model was trained before, or scales features as it measured them on all graphs.
+        SettingsError: A setting would be decided by a validation score, or there are no processes of this kind here.
+        ModelContractError: The model was trained before, scales features as it measured them on all graphs, or carries
+            something from one part to another.
     """
     _require_fresh(model)
     settings = _settings_of_one(options.settings)
     seed = int(settings.pop("seed"))
+
+    def train_part(number: int, options: FitOptions) -> torch.nn.Module:
+        its_seed = SEEDS_PER_RUN * seed + number
+        with own_random_numbers(its_seed):
+            own = _fresh_model(model, its_seed)
+            if parts[number]:
+                own = train_one(own, parts[number], division, {**settings, "seed": its_seed}, options)
+        return own.eval()
+
+    train_it = in_own_process(train_part) if own_processes else train_part
     trained = []
     begin = time.perf_counter()
-    for number, graphs in enumerate(parts):
-        its_seed = SEEDS_PER_RUN * seed + number
-        own = _fresh_model(model, its_seed)
-        if graphs:
-            own = train_one(own, graphs, division, {**settings, "seed": its_seed}, _options_of_part(options, number))
-        trained.append(own.eval())
+    for number in range(len(parts)):
+        trained.append(train_it(number, _options_of_part(options, number)))
         _report(options.progress, number + 1, len(parts), time.perf_counter() - begin)
+    if not own_processes:
+        _require_nothing_carried_over(trained, parts, lambda number: train_part(number, replace(options, **_ONCE_MORE)))
     return trained
+
+
+@contextmanager
+def own_random_numbers(seed: int) -> Iterator[None]:
+    """Seeds the global generators of torch, numpy and Python, and puts them back afterwards."""
+    of_python = random.getstate()
+    of_numpy = np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.manual_seed(seed % 2**63)
+        try:
+            yield
+        finally:
+            random.setstate(of_python)
+            np.random.set_state(of_numpy)
+
+
+def in_own_process(
+    train_part: Callable[[int, FitOptions], torch.nn.Module],
+) -> Callable[[int, FitOptions], torch.nn.Module]:
+    """Returns a function that trains a part in a process that is a copy of this one, and ends afterwards.
+
+    Whatever training changes in memory is gone with the process: all parts begin with the same memory.
+
+    Raises:
+        SettingsError: This system cannot copy a process.
+    """
+    if "fork" not in multiprocessing.get_all_start_methods():
+        raise SettingsError(
+            "own_processes=True needs a system that can copy a process (fork), such as Linux. Leave it out: then one "
+            "part is trained twice instead, to see that nothing is carried over."
+        )
+    context = multiprocessing.get_context("fork")
+
+    def train_elsewhere(number: int, options: FitOptions) -> torch.nn.Module:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "trained"
+            process = context.Process(target=_train_and_store, args=(train_part, number, options, file))
+            process.start()
+            process.join()
+            if not file.exists():
+                raise ModelContractError(
+                    f"the process that trained part {number} ended with status {process.exitcode}."
+                )
+            outcome = pickle.loads(file.read_bytes())  # written by a copy of this very process
+        if isinstance(outcome, Exception):
+            raise outcome
+        trained: torch.nn.Module = outcome
+        return trained
+
+    return train_elsewhere
+
+
+def _train_and_store(
+    train_part: Callable[[int, FitOptions], torch.nn.Module], number: int, options: FitOptions, file: Path
+) -> None:
+    """Runs in a process of its own: trains a part, and stores the model or the error."""
+    torch.set_num_threads(1)  # threads of the first process are not in its copy
+    try:
+        outcome: torch.nn.Module | Exception = train_part(number, options)
+    except Exception as error:
+        outcome = error
+    try:
+        content = pickle.dumps(outcome)
+    except Exception as error:  # a lambda in the module, for example
+        content = pickle.dumps(
+            ModelContractError(f"the trained module cannot be handed back from its process: {error}.")
+        )
+    file.write_bytes(content)
+
+
+def _require_nothing_carried_over(
+    trained: list[torch.nn.Module], parts: list[list[Data]], train_again: Callable[[int], torch.nn.Module]
+) -> None:
+    """Trains the first part again, after all others, and compares. Models that are built in are not asked.
+
+    Raises:
+        ModelContractError: The weights differ.
+    """
+    filled = [number for number, graphs in enumerate(parts) if graphs]
+    is_built_in = bool(getattr(trained[0], "config", None))
+    if is_built_in or len(filled) < 2:
+        return
+    again = train_again(filled[0]).state_dict()
+    before = trained[filled[0]].state_dict()
+    if not all(torch.equal(value, before[name]) for name, value in again.items()):
+        raise ModelContractError(
+            "a part came out with other weights when it was trained again after all others, so that something passes "
+            "from part to part: state that copies of the module share, or random numbers of a generator that torch, "
+            "numpy and Python do not seed. Remove it, or train each part in a process of its own, "
+            "IsolatedModels(own_processes=True)."
+        )
 
 
 def train_one(

@@ -4,7 +4,7 @@ import enum
 import hashlib
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from agnncert.errors import ModelContractError
+
+# Metadata of a field that settings did not have at first: with its default, models keep the digest that they had.
+LATER = "later"
 
 # What every module has. Whether it trains is no setting, and hooks, which can alter what it computes, are listed apart.
 # How ``fit`` went is none either: weights that are saved and loaded make the same model.
@@ -124,7 +127,7 @@ def _written_parts(value: Any, depth: int) -> str:
     name = ""
     if is_dataclass(value) and not isinstance(value, type):  # settings, such as how the votes of a model are combined
         name = f"{_path(type(value))} "
-        value = {each.name: getattr(value, each.name) for each in fields(value)}
+        value = {each.name: getattr(value, each.name) for each in fields(value) if _is_written(each, value)}
     if isinstance(value, Mapping):
         entries = sorted(f"{_written(key, depth)}: {_written(entry, depth)}" for key, entry in value.items())
         return name + "{" + ", ".join(entries) + "}"
@@ -135,6 +138,12 @@ def _written_parts(value: Any, depth: int) -> str:
     if isinstance(value, nn.Module):  # kept in a plain list, say: not among the layers
         return model_digest(value)
     return _path(type(value))
+
+
+def _is_written(setting: Field[Any], owner: Any) -> bool:
+    """Tells whether a field says what a model is: not how it was made, and not a later field with its first meaning."""
+    is_later = setting.metadata.get(LATER, False)
+    return setting.compare and not (is_later and getattr(owner, setting.name) == setting.default)
 
 
 def _path(named: Any) -> str:

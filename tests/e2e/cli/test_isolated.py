@@ -39,3 +39,28 @@ def test_graphs_without_ids_are_refused(agnncert, tmp_path) -> None:
     answer = agnncert("train", "digits-grid", "--division", "isolated", "--out", tmp_path / "run")
     assert answer.status == 2
     assert "has no graph_id" in answer.err
+
+
+def test_graphs_of_public_datasets_are_identified_by_their_content(agnncert, tmp_path) -> None:
+    run = tmp_path / "run"
+    few = ("--set", "defence.num_models=3", "--set", "epochs=2", "--set", "hidden_channels=4", "--no-references")
+    answer = agnncert(
+        "train", "digits-grid", "--division", "isolated", "--set", "defence.ids=content", *few, "--out", run
+    )
+    assert answer.status == 0, answer.err
+    for command in (("certify", run), ("verify", run), ("report", run)):
+        answer = agnncert(*command)
+        assert answer.status == 0, answer.err
+    answer = agnncert("show", run, "--budget", "poison_graphs=1")
+    assert answer.status == 0, answer.err
+    assert "poison_graphs=1" in answer.out
+
+
+def test_a_model_for_ids_is_not_certified_by_content(agnncert, tmp_path) -> None:
+    run = tmp_path / "run"
+    few = ("--set", "defence.num_models=2", "--set", "epochs=1", "--set", "hidden_channels=4", "--no-references")
+    by_content = ("--set", "defence.ids=content")
+    answer = agnncert("train", "digits-grid", "--division", "isolated", *by_content, *few, "--out", run)
+    assert answer.status == 0, answer.err
+    answer = agnncert("certify", run, "--set", "defence.ids=graph_id")
+    assert answer.status == 2

@@ -1,12 +1,18 @@
 """Mistakes in models that are trained apart, each of which a law or a test must notice."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from agnncert.certificates.budget import Budget
+from agnncert.errors import ModelContractError
 from agnncert.isolated import defence, evidence, parts, training
 from agnncert.verifier import recount_isolated
 from tests.soundness.laws import test_isolated as laws
 from tests.support.mutations import plant_text
+from tests.unit.isolated import test_content_ids as contents
+from tests.unit.isolated import test_nothing_is_carried_over as modules
 from tests.unit.isolated import test_training as trained
 from tests.unit.verifier import test_recount_isolated as recounts
 
@@ -37,6 +43,19 @@ def one_altered():
     trained.test_one_changed_graph_alters_one_model(trained.altered_class)
 
 
+def drawn(draw):
+    """Notices it in either of two ways: other models differ, or a part that is trained again does."""
+    try:
+        modules.test_random_numbers_do_not_pass_from_part_to_part(draw)
+    except ModelContractError as error:
+        raise AssertionError from error
+
+
+def claimed_by_content():
+    with tempfile.TemporaryDirectory() as folder:
+        contents.test_the_claim_says_that_an_altered_graph_counts_twice(Path(folder))
+
+
 def reordered():
     trained.test_the_order_of_graphs_and_what_was_drawn_before_alter_no_model()
 
@@ -53,15 +72,22 @@ PROVER = [
     ("the radius is one larger", laws.test_the_radius_is_the_largest_number_of_poisoned_graphs, evidence, "radius[holds] = number", "radius[holds] = number + 1"),
 ]  # fmt: skip
 LEAKS = [
-    ("parts follow rows", training_sets, parts, "node_groups(id_keys(ids), num_parts, hash)", "node_groups(id_keys(list(range(len(ids)))), num_parts, hash)"),
-    ("parts follow rows, in training", one_deleted, parts, "node_groups(id_keys(ids), num_parts, hash)", "node_groups(id_keys(list(range(len(ids)))), num_parts, hash)"),
+    ("parts follow rows", training_sets, parts, "node_groups(id_keys(named), num_parts, hash)", "node_groups(id_keys(list(range(len(named)))), num_parts, hash)"),
+    ("parts follow rows, in training", one_deleted, parts, "node_groups(id_keys(named), num_parts, hash)", "node_groups(id_keys(list(range(len(named)))), num_parts, hash)"),
     ("the order of the list is that of training", reordered, parts, "key=lambda position: order_of(listed[position])", "key=lambda position: position"),
     ("a model goes on where the last one ended", one_altered, training, "own = _fresh_model(model, its_seed)", "own = copy.deepcopy(trained[-1]) if trained else _fresh_model(model, its_seed)"),
     ("seeds count all graphs", one_deleted, training, "its_seed = SEEDS_PER_RUN * seed + number", "its_seed = SEEDS_PER_RUN * seed + number + sum(map(len, parts))"),
     ("all graphs decide on class weights", one_altered, training, "**settings, \"seed\": its_seed}", "**settings, \"lr\": 0.01 + 0.001 * sum(int(g.y) for p in parts for g in p), \"seed\": its_seed}"),
-    ("validation graphs are seen by all", lambda: trained.test_one_changed_graph_alters_one_model(trained.an_altered_validation_graph), training, "if graphs:", "graphs = [*graphs, *[g for p in parts for g in p if g.graph_id == 'graph 17' and g not in graphs]]\n        if graphs:"),
+    ("validation graphs are seen by all", lambda: trained.test_one_changed_graph_alters_one_model(trained.an_altered_validation_graph), training, "train_one(own, parts[number], division", "train_one(own, [*parts[number], *[g for p in parts for g in p if g.graph_id == 'graph 17' and g not in parts[number]]], division"),
     ("trained models are taken as they are", trained.test_a_model_that_was_trained_before_is_refused, training, "is not None:\n        raise ModelContractError(\n            \"the model was trained before", "is not None and False:\n        raise ModelContractError(\n            \"the model was trained before"),
     ("scaled features are taken as they are", trained.test_features_that_are_scaled_by_all_graphs_are_refused, training, "    if scaled:", "    if scaled and False:"),
+    ("numpy goes on where the last part ended", lambda: drawn(modules.by_numpy), training, "with own_random_numbers(its_seed):", "with torch.random.fork_rng(devices=[]):"),
+    ("Python goes on where the last part ended", lambda: drawn(modules.by_python), training, "with own_random_numbers(its_seed):", "with torch.random.fork_rng(devices=[]):"),
+    ("shared state is not noticed", lambda: modules.test_state_that_copies_share_is_noticed(modules.by_shared_state), training, "if is_built_in or len(filled) < 2:", "if True:"),
+    ("content: equal graphs have one id", contents.test_ids_depend_on_content_alone_and_equal_graphs_are_told_apart, parts, "{digest}/{seen[digest]}", "{digest}"),
+    ("content: places are ids", contents.test_ids_depend_on_content_alone_and_equal_graphs_are_told_apart, parts, "{digest}/{seen[digest]}", "{digest}/{row}"),
+    ("content: the class is no content", lambda: contents.test_an_altered_graph_alters_two_models_at_most(contents.altered_class), parts, "for name in sorted(content):", "for name in sorted({*content} - {'y'}):"),
+    ("content: the claim counts an altered graph once", claimed_by_content, defence, "graph_ids=defence.ids,", "graph_ids='graph_id',"),
     ("an empty part votes", trained.test_a_part_without_a_graph_abstains_and_says_so, defence, "torch.tensor([not graphs for graphs in parts])", "torch.tensor([False for graphs in parts])"),
 ]  # fmt: skip
 VERIFIER = [

@@ -51,7 +51,10 @@ class Evidence:
         if self.contents is None:
             return ()
         claim = self.contents.claim
-        return (claim.division or claim.method, *claim.notes)
+        own = claim.division or claim.method
+        if self.contents.kind == "isolated":  # its division is that of test graphs alone
+            return (*claim.notes, own)
+        return (own, *claim.notes)
 
     def holds(self, budget: Budget) -> BoolArray:
         """Tells which targets hold against a budget, shape ``[n]``.

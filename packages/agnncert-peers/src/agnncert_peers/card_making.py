@@ -222,9 +222,11 @@ class Stated:
     dataset: str = ""
     seed: int | None = None
 
-    def about(self, defence: str, dataset: str, seed: int, data: str = "") -> About:
+    def about(self, defence: str, dataset: str, seed: int, task: str, data: str = "") -> About:
         """Returns what a result is about; ``data`` is the digest of graph, labels and split."""
-        usual = f"{self.split.partition('-')[0]} per class" if self.split else "30 %"
+        usual = "graphs" if task == "graph" else "30 %"
+        if self.split:
+            usual = f"{self.split.partition('-')[0]} per class"
         return About(
             defence=defence,
             dataset=dataset,
@@ -264,10 +266,11 @@ def cards_of(place: Path, out: Path, stated: Stated | None = None, sizes: Sequen
     written = []
     for file in files:
         outcome = _stored_outcome(file)
-        name = _plain(outcome.get("defence") or load_certificate(file).claim.method)
+        claim = load_certificate(file).claim
+        name = _plain(outcome.get("defence") or claim.method)
         if stated.defence and len(files) == 1:
             name = stated.defence
-        about = replace(stated.about(name, stated.dataset, stated.seed), seconds=_seconds_of(outcome))
+        about = replace(stated.about(name, stated.dataset, stated.seed, claim.task), seconds=_seconds_of(outcome))
         written += _cards_of_certificate(file, about, out, sizes)
     return written
 
@@ -280,6 +283,7 @@ def _cards_of_run(run: "RunFolder", out: Path, stated: Stated, sizes: Sequence[i
         defence=stated.defence or _plain(str(last.get("division", ""))),
         dataset=stated.dataset or str(run.data.get("name", "")),
         seed=seed,
+        task=load_certificate(run.certificate).claim.task,
         data=str(run.data["digest"]),
     )
     return _cards_of_certificate(run.certificate, about, out, sizes)

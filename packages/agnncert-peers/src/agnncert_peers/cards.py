@@ -42,7 +42,8 @@ THREATS = {
     "poisoned edges": "edges between existing nodes added or deleted, before training or after it",
     "flipped labels": "training labels replaced by another class before training",
     "changed labels": "training labels flipped, added or removed before training, in any mix",
-    "poisoned graphs": "training graphs inserted, deleted or altered before training",
+    "poisoned graphs": "training graphs inserted, deleted or altered before training; an altered one counts twice "
+    "where settings say ids=content",
 }
 # Threats whose budgets speak of the graph after training, so that the certificate itself must cover training, too.
 BEFORE_TRAINING = frozenset({"poisoned edges"})
