@@ -229,6 +229,20 @@ def test_pairs_are_not_compared_with_a_dataset_and_the_card_is_said_so(pairs, tm
     assert (verdict.status, "pairs of nodes" in verdict.not_compared) == ("derived again", True)
 
 
+def test_a_certificate_about_nodes_does_not_escape_the_dataset_under_a_protocol_of_pairs(votes_of_labels, tmp_path):
+    make(votes_of_labels, tmp_path, ("flipped labels",), protocol="links, uniform")
+    verdict = check_card(card_of(tmp_path, "flipped labels"), root=tmp_path)
+    assert any("is about pairs, the certificate about a node" in reason for reason in verdict.wrong)
+
+
+def test_a_card_about_changed_labels_is_refused_if_some_labels_are_audited(digits, tmp_path):
+    model = ac.fit(None, digits, ac.LabelVotes(audited=digits.train_mask))
+    certificate = ac.certify(model, digits, model.defence, digits.test_mask.nonzero().view(-1)[:60])
+    assert certificate.holds_against(ac.Budget(flip_labels=2)).all()
+    with pytest.raises(CertificateError, match="labels are audited"):
+        make(saved(certificate, tmp_path), tmp_path, ("flipped labels",))
+
+
 def test_targets_of_a_part_of_the_test_nodes_are_compared(digits, votes_of_labels, tmp_path):
     rows = np.arange(5000)
     assert len(np.unique(rows_of_targets(rows, "30 %, 1,000 targets"))) == 1000

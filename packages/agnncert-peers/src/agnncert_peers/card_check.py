@@ -189,6 +189,8 @@ def _differences(card: Card, run: Run, evidence: Evidence) -> Iterator[str]:
         yield f'the guarantee is "{evidence.guarantee}", the card says "{card.guarantee}"'
     if evidence.contents is not None and card.settings not in evidence.names:
         yield f'the settings are not those of the certificate, "{evidence.names[0]}"'
+    if card.protocol in PAIRS and evidence.contents is not None and evidence.contents.claim.task != "pair":
+        yield f'the protocol "{card.protocol}" is about pairs, the certificate about a {evidence.contents.claim.task}'
     if len(evidence.target) != run.targets:
         yield f"there are {len(evidence.target)} targets, the card says {run.targets}"
     for size, claimed in zip(card.sizes, run.certified, strict=True):

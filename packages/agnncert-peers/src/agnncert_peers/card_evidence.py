@@ -87,6 +87,11 @@ class Evidence:
             raise CertificateError(
                 f'the model was trained on edges, so that nothing is proved about the threat "{threat}".'
             )
+        if self.num_audited and budgets_of(threat, 1)[0].training_fields:
+            raise CertificateError(
+                f'{self.num_audited:,} training labels are audited, so that no attacker changes them, and the threat "'
+                f'{threat}" is about all of them.'
+            )
         holds = np.all([self._holds_against(threat, budget) for budget in budgets_of(threat, size)], axis=0)
         counts = holds & (self.label == self.truth)
         if measure == MEASURES[0]:
@@ -99,12 +104,20 @@ class Evidence:
             return True
         budgets = [budget for size in sizes for budget in budgets_of(threat, size)]
         is_stated = all(budget in self.contents.budgets for budget in budgets)
-        return is_stated and (threat not in BEFORE_TRAINING or self.is_edge_blind)
+        is_about_fewer = bool(self.num_audited) and any(budget.training_fields for budget in budgets)
+        return is_stated and not is_about_fewer and (threat not in BEFORE_TRAINING or self.is_edge_blind)
 
     @property
     def is_edge_blind(self) -> bool:
         """Whether the certificate states that training read no edge."""
         return self.contents is not None and self.contents.settings.get("edge_blind") is True
+
+    @property
+    def num_audited(self) -> int:
+        """Number of training labels that no attacker can change, as the certificate states it."""
+        if self.contents is None or "audited" not in self.contents.evidence:
+            return 0
+        return int(self.contents.evidence["audited"].sum())
 
     def _holds_against(self, threat: str, budget: Budget) -> BoolArray:
         """Tells which targets hold; the constant of a threat before training may be a label that was poisoned."""
