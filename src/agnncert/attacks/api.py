@@ -159,7 +159,8 @@ def attack(
 
     Args:
         model: A trained module in eval mode, as ``certify`` takes it.
-        data: A ``Data`` (its nodes are attacked) or a list of ``Data`` (the graphs are).
+        data: A ``Data`` (its nodes are attacked, or for ``PairVotes`` its listed pairs) or a list of ``Data`` (the
+            graphs are).
         defence: The defence. Defaults to the one of the certificate.
         budget: What the attacker may do to each target, or one budget for each target.
         kind: One of
