@@ -12,9 +12,11 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.errors import CertificateError
+from agnncert_peers import card_evidence
 from agnncert_peers.card_check import check_card, check_folder, rows_of_targets
 from agnncert_peers.card_making import About, Stated, cards_of, labels_of, make_cards, parts_of, restated, threats_of
 from agnncert_peers.cards import SCHEMA, budgets_of, read_card
+from tests.support.mutations import plant_text
 
 SIZES = (0, 1, 2)
 
@@ -275,3 +277,54 @@ def test_targets_of_graphs_are_compared_with_the_dataset(tmp_path):
 def test_cards_of_graphs_name_their_protocol(apart, tmp_path):
     made = cards_of(apart, tmp_path, Stated(dataset="some data", seed=0), sizes=SIZES)
     assert {read_card(each).protocol for each in made} == {"graphs"}
+
+
+# Mistakes in how cards are checked, each of which a test must notice.
+MISTAKES = [
+    ("flipped labels are harmless", test_labels_prove_nothing_about_poisoned_training_not_even_a_constant, card_evidence, "(*COUNTS, *TRAINING) if", "COUNTS if"),
+    ("a constant withstands poisoned training", test_labels_prove_nothing_about_poisoned_training_not_even_a_constant, card_evidence, "(is_constant and trusts_training)", "is_constant"),
+    ("a constant withstands poisoned edges", test_labels_prove_nothing_about_poisoned_training_not_even_a_constant, card_evidence, "self.contents is None and not _is_harmless(budget):", "False:"),
+    ("an altered vote costs one", test_votes_of_parts_are_as_many_as_an_attack_needs, card_evidence, "rivals.min(axis=1) // 2", "rivals.min(axis=1)"),
+    ("ties are won by the label", test_votes_of_parts_withstand_half_of_their_lead, card_evidence, " - votes - (classes < label[:, None])", " - votes"),
+    ("parts withstand changes of the graph", test_votes_of_parts_withstand_half_of_their_lead, card_evidence, "if not _is_harmless(at_test_time):", "if False:"),
+    ("every measure is accuracy", test_balanced_accuracy_is_the_mean_over_classes, card_evidence, "if measure == MEASURES[0]:", "if True:"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "check", "module", "old", "new"), MISTAKES, ids=[one[0] for one in MISTAKES])
+def test_a_mistake_is_noticed(monkeypatch, tmp_path, what, check, module, old, new):
+    check(tmp_path / "right")
+    plant_text(monkeypatch, module, old, new)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check(tmp_path / "wrong")
+
+
+def test_a_model_that_was_trained_on_edges_is_taken_for_edge_blind(monkeypatch, tmp_path):
+    digits = ac.load_dataset("digits-knn")
+    plant_text(
+        monkeypatch, card_evidence, 'self.contents.settings.get("edge_blind") is True', "self.contents is not None"
+    )
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        test_a_card_about_poisoned_edges_needs_training_that_reads_none(digits, tmp_path)
+
+
+def test_the_mixes_of_changes_are_all_there():
+    """Every way to change at most three labels is one of the budgets, or below one."""
+    budgets = budgets_of("changed labels", 3)
+    wanted = [
+        ac.Budget(flip_labels=flipped, add_labels=added, remove_labels=removed)
+        for flipped in range(4)
+        for added in range(4 - flipped)
+        for removed in range(4 - flipped - added)
+    ]
+    assert all(any(budget.allows(one) for budget in budgets) for one in wanted)
+    assert all(budget.flip_labels + budget.add_labels + budget.remove_labels == 3 for budget in budgets)
+
+
+def test_evidence_of_parts_is_made_once_for_each_seed(tmp_path):
+    content = parts_of([1, 2], [[3, 0], [0, 3]], [0, 1])
+    for seed in (0, 1):
+        files = make_cards(
+            content, About("p", "d", seed, "", "30 %"), tmp_path, ("flipped labels",), (0, 1), kind="parts"
+        )
+    assert "two seeds name the same evidence" in check_card(files[0]).wrong[0]
