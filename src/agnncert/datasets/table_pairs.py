@@ -68,10 +68,30 @@ def read_pairs(table: Table, columns: Columns, nodes: NodeRows) -> PairRows:
     label = class_names = parts = None
     if has_labels(table, columns):
         label, class_names = class_rows(table, str(columns.label))
-        parts = split_rows(table, columns, label, PAIR_FRACTIONS)
+        parts = _parts(table, columns, ends, label)
     elif columns.time is not None:
         raise table.error(f'time="{columns.time}" splits labelled rows, but there is no label.')
     return PairRows(ends, label, class_names, parts, _value_columns(table, columns))
+
+
+def _parts(table: Table, columns: Columns, ends: Rows, label: Tensor) -> tuple[Tensor, ...]:
+    """Returns the places of the pairs of each part: as a column or times say, or drawn.
+
+    If parts are drawn, (u, v) and (v, u) are in the same one. Both are about the same two nodes, so that a training
+    pair would else give away the label of a test pair.
+    """
+    if columns.time is not None or columns.split in table.columns:
+        return split_rows(table, columns, label, PAIR_FRACTIONS)
+    pair_of_row = np.unique(np.sort(ends, axis=0), axis=1, return_inverse=True)[1].reshape(-1)
+    labelled = np.flatnonzero(label.numpy() >= 0)
+    first = labelled[np.unique(pair_of_row[labelled], return_index=True)[1]]
+    label_of_first = torch.full_like(label, -1)
+    label_of_first[first] = label[first]
+    part_of_pair = np.full(len(label), -1)
+    for number, part in enumerate(split_rows(table, columns, label_of_first, PAIR_FRACTIONS)):
+        part_of_pair[pair_of_row[part]] = number
+    part_of_labelled = part_of_pair[pair_of_row[labelled]]
+    return tuple(torch.from_numpy(labelled[part_of_labelled == number]) for number in range(len(PAIR_FRACTIONS)))
 
 
 def _value_columns(table: Table, columns: Columns) -> Sequence[str]:

@@ -52,6 +52,18 @@ def test_a_stated_split_and_one_by_time(folder) -> None:
     assert by_time.edge_label_attr.shape == (8, 1)
 
 
+def test_both_directions_of_a_pair_are_in_the_same_part_of_a_drawn_split(folder) -> None:
+    before = ac.load_tables(folder)
+    rows = [row.split(",") for row in PAIRS.splitlines()[1:]]
+    back = [",".join([b, a, amount, "" if a == "a2" else label]) for a, b, amount, label in rows]
+    write(folder, "pairs", PAIRS + "\n".join(back) + "\n")
+    data = ac.load_tables(folder)
+    for name in ("train_mask", "val_mask", "test_mask"):
+        there, again = data[name][:8], data[name][8:]
+        assert there.tolist() == before[name].tolist()  # a reverse pair moves no other one
+        assert again.tolist() == [inside and row != 2 for row, inside in enumerate(there.tolist())]
+
+
 def test_a_label_of_nodes_is_no_feature_where_pairs_are_asked_about(folder) -> None:
     rows = NODES.splitlines()
     write(folder, "nodes", "\n".join([f"{rows[0]},label", *(f"{row},1" for row in rows[1:])]))
