@@ -24,7 +24,7 @@ def compare_controls(
     same: str = "false_positive_rate",
     seed: int = 0,
 ) -> ComparedControls:
-    """Compares a certified model with controls at the same operating point, and says whether the graph pays.
+    """Compares a certified model with controls at the same operating point, and says whether the graph pays off.
 
     With two classes every control gets the threshold at which it has the same false positive rate as the certified
     model on the same targets, or as many alerts; among tied scores the rest is shared out. With more classes accuracies

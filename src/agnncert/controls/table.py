@@ -29,9 +29,9 @@ LONGEST_NAME = 80
 LEAD_TITLE = "certified model better by (95 % interval)"
 _READS = {True: "yes", False: "no", None: "not said"}
 _VERDICTS = {
-    True: "The graph pays here",
-    False: "The graph does not pay here",
-    None: "Whether the graph pays here is open",
+    True: "The graph pays off here",
+    False: "The graph does not pay off here",
+    None: "It is unclear whether the graph pays off here",
 }
 
 
@@ -151,7 +151,7 @@ class ComparedControls:
 
     @property
     def pays(self) -> bool | None:
-        """Whether the graph pays: None if the interval of the difference leaves it open, or nothing is compared."""
+        """Whether the graph pays off: None if the interval of the difference leaves it open, or nothing is compared."""
         best = self.best_without_graph
         if best is None or best.lead is None or best.lead.low <= 0 <= best.lead.high:
             return None
@@ -159,14 +159,15 @@ class ComparedControls:
 
     @property
     def sentence(self) -> str:
-        """Says whether the graph pays, against the best control without one. Empty if there is none."""
+        """Says whether the graph pays off, against the best control without one. Empty if there is none."""
         best = self.best_without_graph
         if best is None or best.lead is None:
             return ""
         own = best.value + best.lead.difference  # on the targets that both have
         return (
-            f"{_VERDICTS[self.pays]}: {self._point}the certified model {self._done(own)}, the best control without a "
-            f"graph ({best.name}) {percent(best.value, LOWER)}{self._on(best)}, under attack too: {_points(best.lead)}."
+            f"{_VERDICTS[self.pays]}: {self._point}the certified model {self._done(own)}, and the best control without "
+            f"a graph ({best.name}) {percent(best.value, LOWER)}{self._on(best)}, whatever happens to the edges. "
+            f"{_points(best.lead)}."
         )
 
     @property
@@ -237,11 +238,11 @@ class ComparedControls:
 
 
 def _points(lead: Interval) -> str:
-    """Returns a difference in points, with its interval."""
+    """Returns a difference in points in words, with its interval."""
     interval = f"{_signed(lead.low)} to {_signed(lead.high)}"
     points = round(100 * abs(lead.difference), 1)
-    word = "more" if lead.difference > 0 else "fewer"
-    said = f"{points} points {word}" if points else "no difference"
+    place = "ahead" if lead.difference > 0 else "behind"
+    said = f"The certified model is {points} points {place}" if points else "There is no difference"
     return f"{said} (95\u00a0% interval {interval})"
 
 

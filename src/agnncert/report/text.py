@@ -156,7 +156,7 @@ def _about_truth(summary: Summary) -> list[str]:
 
 
 def graph_pays(summary: Summary) -> list[str]:
-    """Returns whether the graph pays: the certified model against the best control without one. Empty without controls.
+    """Returns whether the graph pays off: the certified model against the best control without a graph, if any.
 
     A control without a graph keeps what it detects under an attack on the graph. If the headline does not say how much
     of the same class the certified model keeps, that stands beside it.

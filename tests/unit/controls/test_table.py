@@ -87,9 +87,9 @@ def test_the_sentence_says_what_the_interval_says() -> None:
     useless = Control("knows nothing", score=np.zeros(4000), reads_graph=False)
     same = Control("the same", score=alerts.astype(float), reads_graph=False)
     for control, pays, word in (
-        (perfect, False, "The graph does not pay here"),
-        (useless, True, "The graph pays here"),
-        (same, None, "Whether the graph pays here is open"),
+        (perfect, False, "The graph does not pay off here"),
+        (useless, True, "The graph pays off here"),
+        (same, None, "It is unclear whether the graph pays off here"),
     ):
         compared = compare_with(certificate, [control], truth=truth)
         assert compared is not None
