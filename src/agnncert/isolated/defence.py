@@ -97,6 +97,8 @@ class IsolatedModels(Defence):
             raise SettingsError(f"unknown hash {self.hash!r:.60}: {did_you_mean(str(self.hash), HASHES)}")
         if self.ids not in GRAPH_IDS:
             raise SettingsError(f"ids={self.ids!r:.60}: expected one of {', '.join(GRAPH_IDS)}.")
+        if not isinstance(self.own_processes, bool):
+            raise SettingsError(f"own_processes={self.own_processes!r:.60}: expected True or False.")
 
     def __str__(self) -> str:
         by_content = ", ids=content" if self.ids == "content" else ""

@@ -44,6 +44,7 @@ def test_graphs_without_ids_are_refused(agnncert, tmp_path) -> None:
 def test_graphs_of_public_datasets_are_identified_by_their_content(agnncert, tmp_path) -> None:
     run = tmp_path / "run"
     few = ("--set", "defence.num_models=3", "--set", "epochs=2", "--set", "hidden_channels=4", "--no-references")
+    few = (*few, "--set", "defence.own_processes=true")
     answer = agnncert(
         "train", "digits-grid", "--division", "isolated", "--set", "defence.ids=content", *few, "--out", run
     )

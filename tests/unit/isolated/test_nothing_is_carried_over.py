@@ -9,7 +9,7 @@ from torch import nn
 from torch_geometric.nn import global_mean_pool
 
 import agnncert as ac
-from agnncert.errors import ModelContractError
+from agnncert.errors import ModelContractError, SettingsError
 from tests.unit.isolated.test_training import NUM_GRAPHS, a_larger_graph, differing, make_graph, make_set, part_of
 
 DEFENCE = ac.IsolatedModels(num_models=4)
@@ -112,6 +112,11 @@ def test_an_error_in_a_process_is_told_as_it_is():
 def test_a_module_that_cannot_be_handed_back_is_named():
     with pytest.raises(ModelContractError, match="cannot be handed back from its process"):
         train(graphs(), lambda x: 0 * x, APART)
+
+
+def test_processes_are_asked_for_by_true_or_false():
+    with pytest.raises(SettingsError, match="own_processes='yes'"):
+        ac.IsolatedModels(own_processes="yes")
 
 
 def test_built_in_models_are_the_same_in_processes_of_their_own():
