@@ -157,6 +157,14 @@ class IsolatedEvidence(Evidence):
         fails = ~self.holds(budget)
         return int(fails.sum() if among is None else (fails & among).sum())
 
+    def usual_budgets(self) -> tuple[Budget, ...]:
+        """Returns the budgets about which a file makes statements when none are given."""
+        poisoned = tuple(Budget(poison_graphs=number) for number in (1, 2, 5, 10, 20))
+        if self.record.num_groups == 1:
+            return poisoned
+        both = (Budget(poison_graphs=1, add_edges=1), Budget(poison_graphs=1, change_features=1))
+        return (*poisoned, *both, Budget(add_edges=1, delete_edges=1))
+
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """Returns every array that :meth:`load` needs, by name."""
         return self.record.tensors()

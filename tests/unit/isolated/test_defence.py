@@ -53,6 +53,14 @@ def test_it_is_certified_saved_loaded_and_verified(certificate, file, data, mode
     assert both.compared == ("data", "model")
 
 
+def test_a_file_speaks_of_poisoned_graphs_if_no_budgets_are_given(certificate, tmp_path):
+    certificate.save(tmp_path / "a.cert")
+    budgets = read_contents(tmp_path / "a.cert").budgets
+    assert [budget.poison_graphs for budget in budgets][:5] == [1, 2, 5, 10, 20]
+    assert any(budget.poison_graphs and budget.add_edges for budget in budgets)
+    assert ac.verify(tmp_path / "a.cert").holds
+
+
 def test_labels_are_the_votes_of_models_and_views_counted_by_hand(certificate, model, data):
     division = VIEWS.division
     counts = np.zeros((len(data.test), 2), dtype=int)
