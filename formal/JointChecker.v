@@ -18,6 +18,7 @@ Definition joint_elected (s : label_settings) (q : Z) (l : list label_entry) (ne
   match l_classes s with O => O | S m => best_from (joint_score_of s q l near) 1 m 0 (joint_score_of s q l near O) end.
 (** A target, counted: what a neighbour's vote counts, what labels say against each rival, and the neighbours. *)
 Record joint_counted := JointCounted { j_made : bool; j_label : nat; j_each : Z; j_rivals : list label_rival; j_near : list label_counted }.
+(** Counts a target from the labels that it reads, what a neighbour's vote counts, and its neighbours, each counted from its own labels. *)
 Definition count_joint (s : label_settings) (q : Z) (l : list label_entry) (near : list label_counted) : joint_counted :=
   let a := joint_elected s q l near in
   JointCounted ((0 <=? l_asked s) && (0 <=? q)) a q (map (label_against s l a) (filter (fun k => negb (Nat.eqb k a)) (seq 0 (l_classes s)))) near.
