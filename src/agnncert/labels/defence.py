@@ -33,6 +33,7 @@ from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate
 
 STEPS_APART = 2  # by how much a weight that is computed on another machine may differ, in steps of a vote
+LABELS_PER_STEP = 50  # one of so many weights may differ by a step more: if all did, a forger could add them up
 FEWEST_LABELS = 50  # from so many on it is no accident that a feature tells every label
 
 
@@ -245,9 +246,11 @@ def _wrong_weights_of(stored: LabelRecord, spectrum: Spectrum, rows: Rows) -> li
     there = LabelEvidence(**{**stored.tensors(), **stored.settings(), "advance": stored.advance})
     if not np.array_equal(here.own, there.own):
         return ["a target is not at its position among the candidates"]
-    apart = there.weights_apart(here)
+    apart, apart_in_all = there.weights_apart(here)
     if apart > STEPS_APART:
         return [f"a weight differs by {apart} steps from the one that follows from this graph: expected {STEPS_APART}"]
+    if apart_in_all > STEPS_APART + stored.num_candidates // LABELS_PER_STEP:
+        return [f"the weights of a target differ by {apart_in_all:,} steps in all, more than machines differ by"]
     return []
 
 

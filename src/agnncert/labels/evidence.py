@@ -183,13 +183,18 @@ class LabelEvidence(LabelRecord, Evidence):
         """Loads evidence from a file, which is not trusted."""
         return super().load(tensors, settings)
 
-    def weights_apart(self, other: "LabelEvidence") -> int:
-        """Returns the largest difference between the weights of two records about the same targets, in steps."""
-        apart = 0
+    def weights_apart(self, other: "LabelEvidence") -> tuple[int, int]:
+        """Returns how far the weights of two records about the same targets differ, in steps.
+
+        Returns:
+            The largest difference of one weight, and the largest sum of the differences of one target.
+        """
+        of_one = of_target = 0
         for part in self._parts():
             difference = np.abs(self._weights(part) - other._weights(part))
-            apart = max(apart, int(difference.max(initial=0)))
-        return apart
+            of_one = max(of_one, int(difference.max(initial=0)))
+            of_target = max(of_target, int(difference.sum(axis=1, dtype=np.int64).max(initial=0)))
+        return of_one, of_target
 
     def _parts(self) -> Iterator[slice]:
         step = max(1, ENTRIES_AT_ONCE // max(self.num_candidates, 1))

@@ -215,7 +215,7 @@ FILES = [
     ("files: labels and nodes together", forged(nodes_and_labels), recount_joint, "if changes_nodes and labels:", "if False:"),
     ("files: voters may count themselves", forged(NOBODYS_OWN), check_joint, "if own != record.voters.own.tolist():", "if False:"),
     ("files: targets are others", forged(OTHER_TARGETS, "joint-flips"), check_joint, 'if contents.arrays["row"].tolist() != record.voter[record.target].tolist():', "if False:"),
-    ("the graph: other weights pass", forged(OTHER_CAPS, "joint-flips", data=True), defence, "if apart > STEPS_APART:", "if apart > 999:"),
+    ("the graph: other weights pass", forged(OTHER_CAPS, "joint-flips", data=True), defence, "apart, apart_in_all = there.weights_apart(here)", "apart = apart_in_all = 0"),
     ("the graph: other neighbours pass", forged(NO_NEIGHBOUR, "joint-flips", data=True), defence, "_wrong_neighbours(joint, chosen) or _wrong", "_wrong"),
     ("the model: other settings pass", other_settings, defence, "if stated != setting:", "if False:"),
 ]  # fmt: skip

@@ -141,6 +141,10 @@ def other_weights(folder):
     assert not ac.verify(folder / "forged.cert", data=example.data()).holds
 
 
+def many_weights(folder):
+    units.test_many_weights_that_each_differ_by_a_little_are_refused(ac.load_dataset("digits-knn"), folder)
+
+
 COSTS = "costs[:, 2::2] += own_above + below[:, k + 1]"
 PROVER = [
     ("a tie is won by the label", any_change, evidence, "best - scores - wins_tie - self.least_lead", "best - scores - self.least_lead"),
@@ -190,7 +194,8 @@ FILES = [
     ("files: flips alone cover all changes", forged(foreign_budget, "labels-flips"), recount_labels, 'or (others and record.candidates == "labelled")', ""),
     ("files: labels and graph together", forged(both_budgets), recount_labels, "if flipped or others:", "if False:"),
     ("files: targets may count themselves", forged(own_position), check_labels, "if own != record.own.tolist():", "if False:"),
-    ("the graph: other weights pass", other_weights, defence, "if apart > STEPS_APART:", "if apart > 999:"),
+    ("the graph: other weights pass", other_weights, defence, "apart, apart_in_all = there.weights_apart(here)", "apart = apart_in_all = 0"),
+    ("the graph: many weights that differ by a little pass", many_weights, defence, "if apart_in_all > STEPS_APART", "if apart_in_all > 9**9"),
 ]  # fmt: skip
 
 

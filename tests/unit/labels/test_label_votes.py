@@ -172,6 +172,21 @@ def test_a_file_whose_weights_follow_from_other_settings_than_those_of_the_model
     assert [reason.split('"')[1] for reason in verdict.reasons] == list(other)
 
 
+def test_many_weights_that_each_differ_by_a_little_are_refused(data, tmp_path):
+    model = ac.fit(None, data, ac.LabelVotes(df=30, rank=50, box=True))
+    certificate = ac.certify(model, data, model.defence, data.test_mask.nonzero().view(-1)[:40])
+    evidence = certificate.evidence
+    agrees = evidence.label_of == certificate.label[:, None]
+    nudged = np.clip(evidence.weights + np.where(agrees, 2, -2), -127, 127).astype(np.int8)
+    forged = type(evidence).load({**evidence.tensors(), "weights": nudged}, evidence.settings())
+    known = (certificate.target, certificate.row, certificate.truth, certificate.degree)
+    made_up = ac.Certificate(certificate.claim, forged, *known)
+    assert (made_up.radius > certificate.radius).any()
+    made_up.save(tmp_path / "forged.cert")
+    reasons = verify(tmp_path / "forged.cert", data=data, model=model).reasons
+    assert any("steps in all" in reason for reason in reasons)
+
+
 def test_a_model_is_stored_and_loaded_and_predicts_as_it_certifies(data, made, tmp_path):
     model, certificate = made
     save_model(model, tmp_path / "model")
