@@ -20,6 +20,7 @@ import argparse
 import ast
 import copy
 import gc
+import importlib
 import itertools
 import json
 import math
@@ -275,6 +276,12 @@ def source_of(file: str) -> Path:
     return SOURCE / f"{file}.py"
 
 
+def module_of(file: str) -> str:
+    """The name of the module of a file."""
+    name = file.replace("/", ".")
+    return name if name.startswith("agnncert_") else f"agnncert.{name}"
+
+
 def all_mutations(file: str) -> dict[Mutation, str]:
     """Every mutation of a file, each with the text of the mutated file; of equal ones in one line the last."""
     return dict(each_mutation(file))
@@ -404,6 +411,9 @@ class Judge:
 
     def freeze(self) -> None:
         """What is done once, and not in every process: to look through all objects there would copy all memory."""
+        for file in dict.fromkeys(mutation.file for mutation in self.drawn):
+            # Some are loaded by name when first needed, which is too late to be mutated.
+            importlib.import_module(module_of(file))
         self.functions = functions_by_file()
         gc.collect()
         gc.freeze()
