@@ -68,7 +68,9 @@ Section File.
   Definition casts (y : nat -> vote) (u : key) : vote := Some (best (label_score (votes_in (voter_settings s) (theirs u)) y) (l_classes s)).
   (** The same target in the words of Theorem 17. *)
   Definition joint_in : joint key := Joint key (votes_in s l) N q casts.
+  (** The neighbours, each counted from its own labels. *)
   Definition near_counted : list label_counted := map (fun u => count_labels (voter_settings s) (theirs u)) N.
+  (** The target, counted. *)
   Definition target_counted : joint_counted := count_joint s q l near_counted.
   (** Neighbours that came and that went. *)
   Definition moved_within (new lost : lim) (N' : list key) : Prop :=
