@@ -95,7 +95,7 @@ def labels(name: str) -> None:
         for threat, sizes in both:
             _write(parts_of(ids, votes.tolist(), truth), mine, [threat], sizes, "parts")
     counts = torch.bincount(data.y[labelled], minlength=classes).tolist()
-    most = replace(about, defence="most frequent label", settings="the class of most training labels", citation="", control=True)  # fmt: skip
+    most = replace(about, defence="most frequent label", settings=f"the class of most of {len(labelled):,} training labels", citation="", control=True)  # fmt: skip
     score = ridge(vectors, labelled, rows, 1.0) @ np.eye(classes)[data.y[labelled].numpy()]
     plain = replace(about, defence="undefended ridge regression", settings="same node vectors, penalty 1; without a certificate", citation="", control=True)  # fmt: skip
     for threat, sizes in both:
@@ -171,7 +171,7 @@ def graphs(name: str = "proteins") -> None:
     ids = data.test.tolist()
     truth = data.y[data.test].tolist()
     counts = torch.bincount(data.y[training_rows_of(data)], minlength=data.num_classes).tolist()
-    most = replace(about, defence="most frequent label", settings="the class of most training graphs", citation="", control=True)  # fmt: skip
+    most = replace(about, defence="most frequent label", settings=f"the class of most of {sum(counts):,} training graphs", citation="", control=True)  # fmt: skip
     _write(parts_of(ids, [counts] * len(ids), truth), most, ["poisoned graphs"], GRAPHS, "parts")
     plain = ac.fit(ac.build_model("gin", data, **poisoned_graphs.MODEL), data, None, epochs=60, lr=0.01, seed=SEED)
     with torch.no_grad():

@@ -1,5 +1,6 @@
 """Cards about poisoned training data and about pairs: each number follows from its evidence, and a false one is caught."""
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -171,10 +172,21 @@ def test_labels_prove_nothing_about_poisoned_training_not_even_a_constant(tmp_pa
         assert check_card(made).status == "wrong"
 
 
+def of_parts(number):
+    """A control that divides its training labels into so many parts."""
+    return About("parts", "some data", 0, "", "30 %", settings=f"a model on each of {number} parts", control=True)
+
+
 def test_votes_of_parts_withstand_half_of_their_lead(tmp_path):
-    votes = [[5, 2], [2, 5], [4, 4], [0, 2], [2, 0]]  # leads 3; 3 and a tie that is lost; 0; 2 less a tie; 2
+    votes = [
+        [5, 2, 1],
+        [2, 5, 1],
+        [4, 4, 0],
+        [3, 5, 0],
+        [5, 3, 0],
+    ]  # leads 3; 3 and a tie that is lost; 0; 2 less a tie; 2
     content = parts_of(["a", "b", "c", "d", "e"], votes, [0, 1, 0, 1, 0])
-    about = About("parts", "some data", 0, "", "30 %", control=True)
+    about = of_parts(8)
     threats = ("flipped labels", "poisoned graphs", "edges")
     for made in make_cards(content, about, tmp_path, threats, SIZES, kind="parts"):
         card = read_card(made)
@@ -190,7 +202,7 @@ def test_votes_of_parts_are_as_many_as_an_attack_needs(tmp_path):
     cast = random.integers(0, 3, size=(40, 7))
     votes = [np.bincount(row, minlength=3).tolist() for row in cast]
     label = [int(np.argmax(row)) for row in votes]
-    made = make_cards(parts_of(range(40), votes, label), About("p", "d", 0, "", "30 %"), tmp_path, ("flipped labels",), SIZES, kind="parts")  # fmt: skip
+    made = make_cards(parts_of(range(40), votes, label), of_parts(7), tmp_path, ("flipped labels",), SIZES, kind="parts")  # fmt: skip
     kept = []
     for row, own in zip(cast, label, strict=True):
         outcomes = set()
@@ -211,12 +223,63 @@ def test_votes_of_parts_are_as_many_as_an_attack_needs(tmp_path):
 def test_votes_that_make_no_sense_are_refused(votes, tmp_path):
     content = json.dumps({"target": [1], "votes": votes, "truth": [0]}).encode()
     with pytest.raises(CertificateError):
-        make_cards(content, About("p", "d", 0, "", "30 %"), tmp_path, ("flipped labels",), SIZES, kind="parts")
+        make_cards(content, of_parts(3), tmp_path, ("flipped labels",), SIZES, kind="parts")
+
+
+def test_votes_that_are_multiplied_are_not_those_of_the_parts_that_the_card_states(tmp_path):
+    """A forger writes every vote a hundred times, raises all figures and names the digest of the new file."""
+    honest = [[5, 2, 0], [2, 5, 0], [4, 3, 0]]
+    truth = [0, 1, 0]
+    made = make_cards(parts_of([1, 2, 3], honest, truth), of_parts(7), tmp_path, ("flipped labels",), SIZES, kind="parts")[0]  # fmt: skip
+    assert check_card(made).status == "derived again"
+    forged = parts_of([1, 2, 3], [[100 * number for number in row] for row in honest], truth)
+    sha256 = hashlib.sha256(forged).hexdigest()
+    (tmp_path / "certificates" / "forged.json").write_bytes(forged)
+
+    def forge(stored):
+        stored["runs"][0].update(sha256=sha256, file="certificates/forged.json", certified=[1, 1, 1])
+        stored["claimed"] = [1, 1, 1]
+
+    rewrite(made, forge)
+    assert check_card(made).wrong == ("seed 0: there are 700 votes for each target, and the card states 7 parts",)
+    rewrite(made, lambda stored: stored.update(settings="a model on each of 700 parts", defence="partitions, T=7"))
+    assert "states 7 and 700 parts" in check_card(made).wrong[0]
+    rewrite(made, lambda stored: stored.update(settings="a model on each part", defence="partitions"))
+    assert "states no number of parts" in check_card(made).wrong[0]
+
+
+def test_targets_have_votes_of_equally_many_parts(tmp_path):
+    content = parts_of([1, 2], [[5, 2], [50, 20]], [0, 0])
+    with pytest.raises(CertificateError, match=r"targets with 7 and with 70 votes"):
+        make_cards(content, of_parts(7), tmp_path, ("flipped labels",), SIZES, kind="parts")
+
+
+def test_votes_of_parts_are_evidence_of_controls_alone(tmp_path):
+    content = parts_of([1, 2], [[5, 2], [6, 1]], [0, 0])
+    with pytest.raises(CertificateError, match="of controls alone"):
+        make_cards(content, replace(of_parts(7), control=False), tmp_path, ("flipped labels",), SIZES, kind="parts")
+    made = make_cards(content, of_parts(7), tmp_path, ("flipped labels",), SIZES, kind="parts")[0]
+    rewrite(made, lambda stored: stored.update(control=False))
+    assert "of controls alone" in check_card(made).wrong[0]
+
+
+def test_there_are_not_more_parts_than_the_dataset_has_training_labels(digits, tmp_path):
+    rows = digits.test_mask.nonzero().view(-1)
+    number = int(digits.train_mask.sum())
+    for parts, status in ((number, "derived again"), (number + 1, "wrong")):
+        about = replace(of_parts(parts), dataset="digits-knn", data=ac.dataset_digest(digits))
+        votes = [[parts, *[0] * 9]] * len(rows)
+        content = parts_of(digits.node_id[rows].tolist(), votes, digits.y[rows].tolist())
+        made = make_cards(content, about, tmp_path, ("flipped labels",), SIZES, kind="parts")[0]
+        assert check_card(made).status == "derived again"
+        verdict = check_card(made, root=tmp_path)
+        assert verdict.status == status
+    assert verdict.wrong == (f"seed 0: there are {number + 1:,} parts and {number:,} training labels or graphs to divide",)  # fmt: skip
 
 
 def test_balanced_accuracy_is_the_mean_over_classes(tmp_path):
     content = parts_of([1, 2, 3, 4], [[9, 0], [9, 0], [9, 0], [9, 0]], [0, 0, 0, 1])
-    about = About("parts", "some data", 0, "", "30 %", control=True, measure="balanced accuracy")
+    about = replace(of_parts(9), measure="balanced accuracy")
     made = make_cards(content, about, tmp_path, ("flipped labels",), SIZES, kind="parts")[0]
     assert read_card(made).claimed == (0.5, 0.5, 0.5)
     rewrite(made, lambda stored: stored.pop("measure"))
@@ -265,7 +328,7 @@ def test_targets_of_a_part_of_the_test_nodes_are_compared(digits, votes_of_label
 def test_targets_of_graphs_are_compared_with_the_dataset(tmp_path):
     data = ac.load_dataset("digits-grid")
     tests, truth = data.test.tolist(), data.y[data.test].tolist()
-    about = About("constant", "digits-grid", 0, ac.dataset_digest(data), "graphs", control=True)
+    about = replace(of_parts(9), dataset="digits-grid", data=ac.dataset_digest(data), protocol="graphs")
     votes = [[9, *[0] * 9]] * len(tests)
     made = make_cards(parts_of(tests, votes, truth), about, tmp_path, ("poisoned graphs",), SIZES, kind="parts")[0]
     assert check_card(made, root=tmp_path).status == "derived again"
@@ -287,6 +350,10 @@ MISTAKES = [
     ("an altered vote costs one", test_votes_of_parts_are_as_many_as_an_attack_needs, card_evidence, "rivals.min(axis=1) // 2", "rivals.min(axis=1)"),
     ("ties are won by the label", test_votes_of_parts_withstand_half_of_their_lead, card_evidence, " - votes - (classes < label[:, None])", " - votes"),
     ("parts withstand changes of the graph", test_votes_of_parts_withstand_half_of_their_lead, card_evidence, "if not _is_harmless(at_test_time):", "if False:"),
+    ("votes may be more than the parts", test_votes_that_are_multiplied_are_not_those_of_the_parts_that_the_card_states, card_evidence, "elif stated != {self.num_parts}:", "elif False:"),
+    ("settings need not name the parts", test_votes_that_are_multiplied_are_not_those_of_the_parts_that_the_card_states, card_evidence, "if not stated:", "if False:"),
+    ("targets may have more votes than others", test_targets_have_votes_of_equally_many_parts, card_evidence, "if len(cast) > 1:", "if False:"),
+    ("defences may state votes of parts", test_votes_of_parts_are_evidence_of_controls_alone, card_evidence, "if not is_control:", "if False:"),
     ("every measure is accuracy", test_balanced_accuracy_is_the_mean_over_classes, card_evidence, "if measure == MEASURES[0]:", "if True:"),
 ]  # fmt: skip
 
@@ -325,6 +392,6 @@ def test_evidence_of_parts_is_made_once_for_each_seed(tmp_path):
     content = parts_of([1, 2], [[3, 0], [0, 3]], [0, 1])
     for seed in (0, 1):
         files = make_cards(
-            content, About("p", "d", seed, "", "30 %"), tmp_path, ("flipped labels",), (0, 1), kind="parts"
+            content, replace(of_parts(3), seed=seed), tmp_path, ("flipped labels",), (0, 1), kind="parts"
         )
     assert "two seeds name the same evidence" in check_card(files[0]).wrong[0]

@@ -74,12 +74,14 @@ class TestPart:
         graph_digest: Digest of the graph.
         ids: Ids of the test nodes, or rows of the test graphs.
         truth: Their true classes.
+        num_training: Number of training nodes or graphs.
     """
 
     data_digest: str
     graph_digest: str
     ids: IntArray
     truth: IntArray
+    num_training: int
 
 
 def check_folder(folder: str | Path, root: str | Path | None = None) -> Iterator[CardVerdict]:
@@ -191,6 +193,7 @@ def _differences(card: Card, run: Run, evidence: Evidence) -> Iterator[str]:
         yield f'the settings are not those of the certificate, "{evidence.names[0]}"'
     if card.protocol in PAIRS and evidence.contents is not None and evidence.contents.claim.task != "pair":
         yield f'the protocol "{card.protocol}" is about pairs, the certificate about a {evidence.contents.claim.task}'
+    yield from evidence.wrong_parts(card.defence, card.settings, card.control)
     if len(evidence.target) != run.targets:
         yield f"there are {len(evidence.target)} targets, the card says {run.targets}"
     for size, claimed in zip(card.sizes, run.certified, strict=True):
@@ -211,6 +214,10 @@ def _against_dataset(card: Card, run: Run, evidence: Evidence, root: str | Path,
     contents = evidence.contents
     if contents is not None and contents.claim.digests.get("graph") != expected.graph_digest:
         reasons.append("the certificate is about another graph than the dataset")
+    if evidence.num_parts is not None and evidence.num_parts > expected.num_training:
+        reasons.append(
+            f"there are {evidence.num_parts:,} parts and {expected.num_training:,} training labels or graphs to divide"
+        )
     order = np.argsort(evidence.target)
     expected_order = np.argsort(expected.ids)
     same_ids = np.array_equal(evidence.target[order], expected.ids[expected_order])
@@ -227,6 +234,7 @@ def _read_test_part(card: Card, run: Run, root: str | Path) -> TestPart:
     from agnncert.graphs.canonical import canonical
     from agnncert.graphs.digest import graph_digest
     from agnncert.graphs.targets import prepared
+    from agnncert.isolated.parts import training_rows_of
 
     data: Any = load_dataset(card.dataset, root=root, seed=run.seed, split=card.split or None)
     if isinstance(data, GraphSet):
@@ -236,6 +244,7 @@ def _read_test_part(card: Card, run: Run, root: str | Path) -> TestPart:
             graph_digest=tested.digests["graph"],
             ids=tested.ids,
             truth=data.y[data.test].numpy(),
+            num_training=len(training_rows_of(data)),
         )
     rows = rows_of_targets(data.test_mask.nonzero().view(-1).numpy(), card.protocol)
     return TestPart(
@@ -243,6 +252,7 @@ def _read_test_part(card: Card, run: Run, root: str | Path) -> TestPart:
         graph_digest=graph_digest(canonical(data)),
         ids=data.node_id[rows].numpy(),
         truth=data.y[rows].numpy(),
+        num_training=int(data.train_mask.sum()),
     )
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import lzma
 import math
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ from agnncert_peers.cards import BEFORE_TRAINING, MEASURES, budgets_of
 LARGEST_FILE = 2**28  # bytes of an unpacked certificate
 MOST_VOTES = 2**31  # of parts for one class
 
+# How a card states the number of parts: in its settings, and perhaps in the name of the control.
+_PARTS = re.compile(r"\b(\d[\d,]*) (?:parts|training labels|training graphs)\b", re.ASCII)
+_NAMED_PARTS = re.compile(r"\bT=(\d+)", re.ASCII)
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -36,6 +41,7 @@ class Evidence:
         contents: What the certificate says, or ``None`` for labels alone and for votes of parts.
         bears: How many votes of parts may be altered before the label may change, shape ``[n]``; ``None`` if it is not
             about votes of parts.
+        num_parts: How many parts vote on each target; ``None`` if it is not about votes of parts.
     """
 
     target: npt.NDArray[Any]
@@ -44,6 +50,7 @@ class Evidence:
     guarantee: str
     contents: Contents | None = None
     bears: IntArray | None = None
+    num_parts: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,6 +104,33 @@ class Evidence:
         if measure == MEASURES[0]:
             return float(counts.mean())
         return float(np.mean([counts[self.truth == k].mean() for k in np.unique(self.truth)]))
+
+    def wrong_parts(self, defence: str, settings: str, is_control: bool) -> list[str]:
+        """Lists why a card may not name these votes of parts; empty for other evidence.
+
+        Nobody but the maker of a control has seen its parts vote, so that the card must state how many there are.
+
+        Args:
+            defence: Name of the control; ``T=50`` in it states 50 parts.
+            settings: Its settings, which state "50 parts", "50 training labels" or "50 training graphs".
+            is_control: Whether the card is of a control.
+        """
+        if self.num_parts is None:
+            return []
+        wrong = []
+        if not is_control:
+            wrong.append("votes of parts are evidence of controls alone: a defence needs a certificate")
+        stated = {int(number.replace(",", "")) for number in _PARTS.findall(settings)}
+        if not stated:
+            wrong.append(f'the card states no number of parts: write "{self.num_parts:,} parts" into its settings')
+            return wrong
+        stated |= {int(number) for number in _NAMED_PARTS.findall(defence)}
+        words = " and ".join(f"{number:,}" for number in sorted(stated))
+        if len(stated) > 1:
+            wrong.append(f"the card states {words} parts, which is not one number")
+        elif stated != {self.num_parts}:
+            wrong.append(f"there are {self.num_parts:,} votes for each target, and the card states {words} parts")
+        return wrong
 
     def speaks_of(self, threat: str, sizes: Sequence[int]) -> bool:
         """Tells whether a share can be stated for a threat: labels and parts have one, if it is 0."""
@@ -175,7 +209,7 @@ def _read_parts(name: str, content: bytes) -> Evidence:
     """Reads how many parts vote for each class, and counts how many of them may be altered.
 
     The class with most votes is the label, the smaller one on a tie. An altered vote moves from the label to a rival,
-    so that it costs two votes of the lead; one that is added or gone costs one.
+    so that it costs two votes of the lead; one that is added or gone costs one. Every part votes on every target.
     """
     stored = _read_lists(name, content, ("target", "votes", "truth"))
     rows = stored["votes"]
@@ -186,12 +220,18 @@ def _read_parts(name: str, content: bytes) -> Evidence:
     if len(widths) != 1 or min(widths) < 2 or (votes < 0).any() or (votes > MOST_VOTES).any():
         raise CertificateError(f"{name} has not a number of votes from 0 on for each target and class.")
     votes = votes.reshape(len(rows), -1)
+    cast = np.unique(votes.sum(axis=1))
+    if len(cast) > 1:
+        raise CertificateError(
+            f"{name} has targets with {cast[0]:,} and with {cast[1]:,} votes: every part has one vote on each target."
+        )
     target, truth = _targets_of(name, stored, len(votes))
     label = votes.argmax(axis=1)
     classes = np.arange(votes.shape[1])
     lead = np.take_along_axis(votes, label[:, None], axis=1) - votes - (classes < label[:, None])
     rivals = np.where(classes == label[:, None], 2 * MOST_VOTES, lead)
-    return Evidence(target, truth, label, "deterministic", bears=rivals.min(axis=1) // 2)
+    bears = rivals.min(axis=1) // 2
+    return Evidence(target, truth, label, "deterministic", bears=bears, num_parts=int(cast[0]))
 
 
 def _read_lists(name: str, content: bytes, expected: tuple[str, ...]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agnncert.certificates.budget import Budget
-from agnncert.errors import BudgetError, SettingsError
+from agnncert.errors import BudgetError, CertificateError, SettingsError
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.storage import parse_json
 from agnncert_peers.card_evidence import Evidence, pack, read_evidence
@@ -130,7 +130,8 @@ def make_cards(
 
     Raises:
         SettingsError: The split is not that of the protocol.
-        CertificateError: The evidence does not hold, or is of a test that is unsound.
+        CertificateError: The evidence does not hold, or is of a test that is unsound; or there are votes of parts, and
+            it is no control or its settings do not state their number.
     """
     wrong_split = check_protocol(about.protocol, about.split)
     if wrong_split:
@@ -140,6 +141,9 @@ def make_cards(
     ending = "cert" if kind == "certificate" else "json"
     kept = pack(content, folder / FILES / f"{sha256[:24]}.{ending}.xz", largest)
     evidence = _read(content, sha256, kind)
+    wrong_parts = evidence.wrong_parts(about.defence, about.settings, about.control)
+    if wrong_parts:
+        raise CertificateError(f"{wrong_parts[0]}.")
     if threats is None:
         threats = [threat for threat in THREATS if evidence.speaks_of(threat, sizes)]
     written = []
