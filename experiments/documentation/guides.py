@@ -127,13 +127,16 @@ RATINGS = {
 
 
 def pair_links() -> str:
-    """Certified accuracy of links by dataset and method, where pairs that are not links are drawn uniformly."""
-    found = some(sources.rows("pair_votes_links"), negatives="uniform")
+    """Certified accuracy of links by dataset and method, for each way to draw pairs that are not links."""
+    found = sources.rows("pair_votes_links")
     lines = []
     for dataset in dict.fromkeys(row["dataset"] for row in found):
         for method, words in PAIR_METHODS.items():
-            rows = some(found, dataset=dataset, method=method)
-            known = _curve(rows, PAIR_SIZES, PAIR_SIZES[: len(rows[0]["certified"])])
+            curves = []
+            for negatives in NEGATIVES:
+                rows = some(found, dataset=dataset, method=method, negatives=negatives)
+                curves.append(_curve(rows, PAIR_SIZES, PAIR_SIZES[: len(rows[0]["certified"])]))
+            known = [" / ".join(cells) for cells in zip(*curves, strict=True)]
             lines.append([dataset, words, *known, *["–"] * (len(PAIR_SIZES) - len(known))])
     return _by_dataset(["", "", *map(str, PAIR_SIZES)], lines)
 

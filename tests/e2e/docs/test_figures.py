@@ -84,6 +84,16 @@ def test_a_changed_row_and_a_new_one_are_noticed(name: str, block: str, monkeypa
     assert guides.BLOCKS[block]() != before
 
 
+@pytest.mark.parametrize("negatives", ["uniform", "degree"])
+def test_links_are_stated_for_both_kinds_of_pairs_that_are_none(negatives: str, monkeypatch) -> None:
+    before = guides.pair_links()
+    rows = sources.rows("pair_votes_links")
+    changed = [row if row["negatives"] != negatives else {**row, "certified": [0.111] * len(row["certified"])} for row in rows]  # fmt: skip
+    monkeypatch.setattr(sources, "rows", lambda _: changed)
+    assert ".111" in guides.pair_links()
+    assert ".111" not in before
+
+
 @pytest.mark.parametrize(
     "sentence",
     [
