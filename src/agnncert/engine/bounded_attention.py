@@ -10,6 +10,8 @@ from agnncert.engine.bounded_rows import BoundedRows
 from agnncert.engine.error_bounds import FUNCTION_UNITS, UP, Bounds, Precision, gamma
 from agnncert.engine.operator_norms import largest_row_norm, spectral_norm, vector_norm
 
+LOST_IN_SQUARES = 2.0**-500  # more than a norm can lack because squares of its entries were taken for zero
+
 
 class HeadNorms(NamedTuple):
     """Norms of the weights of one head.
@@ -68,7 +70,11 @@ def attention(
             torch.stack([torch.cat([source[is_edge], loops]), torch.cat([head[is_edge], loops])]), arcs.num_rows
         )
     values = _computed(layer, given.projected.values, arcs)
-    heads = [_head_bounds(of_head, layer, given, arcs, is_output, precision) for of_head in norms]
+    projected = given.projected.values.view(-1, layer.heads, layer.out_channels).unbind(dim=1)
+    heads = []
+    for of_head, rows in zip(norms, projected, strict=True):
+        projections = _projections(of_head, given, rows, is_output, precision)
+        heads.append(_head_bounds(of_head, projections, layer, arcs, precision))
     size = torch.stack([part.size for part in heads])
     error = torch.stack([part.error for part in heads])
     if not layer.concat:
@@ -138,28 +144,37 @@ class _Projections(NamedTuple):
     sent: Bounds
 
 
-def _projections(norms: HeadNorms, given: AttentionInput, is_output: bool, precision: Precision) -> _Projections:
-    """Returns the bounds of the projections of one head."""
+def _projections(
+    norms: HeadNorms, given: AttentionInput, rows: Tensor, is_output: bool, precision: Precision
+) -> _Projections:
+    """Returns the bounds of the projections of one head, of which ``rows`` were computed.
+
+    An exact projection is at most as large as the computed one and its error together. Norms of weights say far less:
+    the error of a layer grows with the size of its projections, and so by that factor in each layer.
+    """
+    norm = rows.norm(dim=1) * UP + LOST_IN_SQUARES
     if given.bounds is None:
         # The input is exact, so that all error is that of the product. One head has a part of the whole projection.
-        bounds = given.projected.bounds
-        return _Projections(torch.zeros_like(bounds.error), bounds.error, bounds.computed, bounds)
+        whole = given.projected.bounds
+        sent = Bounds(torch.minimum(whole.size, norm + whole.error), whole.error)
+        return _Projections(torch.zeros_like(whole.error), whole.error, torch.minimum(whole.computed, norm), sent)
     size, error = given.bounds
     product = gamma(given.width + 1, precision)
     local = product * norms.absolute * (size + error)
-    computed = norms.signed * (size + error) + local
-    sent = Bounds(norms.signed * size, norms.signed * error + local)
+    computed = torch.minimum(norms.signed * (size + error) + local, norm)
+    off = norms.signed * error + local
+    sent = Bounds(torch.minimum(norms.signed * size, norm + off), off)
     if is_output:
-        sent = Bounds(norms.largest_row * size, norms.largest_row * (error + product * (size + error)))
+        off = norms.largest_row * (error + product * (size + error))
+        largest = rows.abs().amax(dim=1)
+        sent = Bounds(torch.minimum(norms.largest_row * size, largest + off), off)
     return _Projections(error, local, computed, sent)
 
 
-def _head_bounds(
-    norms: HeadNorms, layer: Any, given: AttentionInput, arcs: Arcs, is_output: bool, precision: Precision
-) -> Bounds:
+def _head_bounds(norms: HeadNorms, projections: _Projections, layer: Any, arcs: Arcs, precision: Precision) -> Bounds:
     """Returns the bounds of what one head returns."""
+    error, local, computed, sent = projections
     unit = precision.unit
-    error, local, computed, sent = _projections(norms, given, is_output, precision)
     dot = gamma(layer.out_channels + 1, precision)
     of_source = norms.source * error + norms.source_vector * (local + dot * computed)
     of_head = norms.head * error + norms.head_vector * (local + dot * computed)

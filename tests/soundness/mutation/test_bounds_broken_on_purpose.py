@@ -311,6 +311,21 @@ def attention_as_if_scores_were_exact(patch):
     patch.setattr(bounded_attention, "_head_bounds", broken)
 
 
+def attention_to_nothing(patch):
+    plain = bounded_attention._projections
+
+    def broken(*args):
+        found = plain(*args)
+        return found._replace(
+            moved=0 * found.moved,
+            local=0 * found.local,
+            computed=0 * found.computed,
+            sent=Bounds(0 * found.sent.size, 0 * found.sent.error),
+        )
+
+    patch.setattr(bounded_attention, "_projections", broken)
+
+
 def one_hop_less(patch):
     plain = exact_votes.hops_of
     patch.setattr(exact_votes, "hops_of", lambda model: plain(model) - 1)
@@ -364,6 +379,7 @@ MISTAKES = [
     (norm_without_magnifying, flat_rows),
     (fixed_norm_without_its_mean, fixed_norm),
     (attention_as_if_scores_were_exact, random_attention),
+    (attention_to_nothing, random_attention),
     (one_hop_less, votes_of_parts),
     (once_the_bound, leads_of_one_bound),
     (hear_the_first_layer_only, rows_in_blocks),

@@ -175,6 +175,22 @@ def test_both_engines_decide_alike(name, division):
         assert np.array_equal(getattr(fast, field), getattr(naive, field)), field
 
 
+def test_three_layers_of_attention_on_long_rows_are_decided():
+    """Bounds that multiply norms of weights in each layer exceed every lead here, even in float64."""
+    random = torch.Generator().manual_seed(0)
+    data = random_data(5, largest=60, smallest=60, density=0.1)
+    data.x = (torch.rand(60, 400, generator=random) < 0.5).float()
+    torch.manual_seed(0)
+    model = build_model("gat", data, num_layers=3, hidden_channels=16, out_channels=3)
+    with torch.no_grad():
+        for layer in model.convs:
+            layer.att_src.mul_(8.0)
+            layer.att_dst.mul_(8.0)
+            layer.lin.weight.mul_(2.0)
+    by_float64 = decided(model, data).by == BY_FLOAT64
+    assert int(by_float64.sum()) > 50
+
+
 def test_the_claim_says_what_decided():
     data = random_data(13, largest=20, smallest=20)
     data.node_id = torch.arange(20)
