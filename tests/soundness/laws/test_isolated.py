@@ -9,6 +9,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.isolated.evidence import IsolatedEvidence
 from agnncert.isolated.parts import sort_into_parts
 from agnncert.isolated.record import IsolatedRecord
+from agnncert.verifier.recount_isolated import Views
 from tests.support.trained_apart import nearest_class, random_record, reachable_labels, small_set, winner
 
 ROUNDS = 25
@@ -64,6 +65,52 @@ def test_one_view_is_exact():
             for number in range(4):
                 reached = reachable_labels(record, target, Budget(poison_graphs=number))
                 assert (reached == {int(label[target])}) == (radius[target] >= number)
+
+
+@pytest.mark.parametrize("num_classes", [3, 4, 5])
+def test_of_all_rivals_the_one_that_needs_the_fewest_models_decides(num_classes):
+    """Prover and verifier both name the radius that brute force finds, and the verifier refuses every other one."""
+    rng = np.random.default_rng([6, num_classes])
+    num_unlike = 0
+    for _ in range(12):
+        record = random_record(rng, 8, num_groups=1, num_models=4, num_classes=num_classes)
+        label, radius = IsolatedEvidence(record).label_and_radius()
+        views = Views(record)
+        for target in np.flatnonzero(np.diff(record.indptr)):
+            largest, beyond = largest_number_withstood(record, target)
+            assert label[target] == views.label()[target]
+            assert radius[target] == largest
+            for stated in range(-1, record.num_models + 1):
+                assert views.right_radius(np.full(record.num_targets, stated))[target] == (stated == largest)
+            num_unlike += len(beyond) < num_classes
+    assert num_unlike > 20  # some rival needs more models than another, else nothing was told apart
+
+
+def largest_number_withstood(record, target):
+    """The most altered models that leave a target its label, -1 if none do; and what one more can make of it."""
+    for number in range(record.num_models + 1):
+        reached = reachable_labels(record, target, Budget(poison_graphs=number))
+        if len(reached) > 1:
+            return number - 1, reached
+    raise AssertionError("models that may all be altered elect any class")
+
+
+@pytest.mark.parametrize("budget", [budget for budget in BUDGETS if budget.poison_graphs], ids=str)
+@pytest.mark.parametrize("num_classes", [3, 4, 5])
+def test_the_verifier_keeps_no_label_that_an_attack_changes(num_classes, budget):
+    rng = np.random.default_rng([7, num_classes])
+    num_kept = 0
+    for _ in range(8):
+        record = random_record(rng, num_groups=3, num_classes=num_classes)
+        views = Views(record)
+        label, holds, possible = views.label(), views.holds(budget), views.possible(budget)
+        for target in range(record.num_targets):
+            reached = reachable_labels(record, target, budget)
+            assert reached <= set(np.flatnonzero(possible[target])) | {int(label[target])}
+            assert reached == {int(label[target])} or not holds[target]
+        assert np.array_equal(holds, IsolatedEvidence(record).holds(budget))
+        num_kept += holds.sum()
+    assert num_kept > 3  # else nothing was tried
 
 
 # Training sets: a model says the class of the nearest training graph of its part.

@@ -78,7 +78,9 @@ OF_PAIRS = (
 OF_LABELS = (
     *OF_FILES, "tests/unit/labels", "tests/soundness/laws/test_label_votes.py", "tests/soundness/laws/test_labels_and_edges.py",
 )  # fmt: skip
-OF_ISOLATED = (*OF_FILES, "tests/unit/isolated", "tests/soundness/laws/test_isolated.py")
+OF_ISOLATED = (
+    *OF_FILES, "tests/unit/isolated", "tests/unit/verifier/test_recount_isolated.py", "tests/soundness/laws/test_isolated.py",
+)  # fmt: skip
 OF_LIVE = tuple(
     f"packages/agnncert-live/tests/test_{name}.py"
     for name in (

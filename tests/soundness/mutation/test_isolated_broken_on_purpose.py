@@ -1,15 +1,20 @@
 """Mistakes in models that are trained apart, each of which a law or a test must notice."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import agnncert as ac
 from agnncert.certificates.budget import Budget
 from agnncert.errors import ModelContractError
 from agnncert.isolated import defence, evidence, parts, training
 from agnncert.verifier import recount_isolated
+from tests.soundness.golden.examples import EXAMPLES
 from tests.soundness.laws import test_isolated as laws
+from tests.support.forging import drafted, seal
 from tests.support.mutations import plant_text
 from tests.unit.isolated import test_content_ids as contents
 from tests.unit.isolated import test_nothing_is_carried_over as modules
@@ -33,6 +38,33 @@ def training_sets():
 
 def derive_twice():
     recounts.test_both_derive_the_same({})
+
+
+def rivals():
+    laws.test_of_all_rivals_the_one_that_needs_the_fewest_models_decides(4)
+
+
+def attacks_on_the_verifier():
+    laws.test_the_verifier_keeps_no_label_that_an_attack_changes(4, POISONED)
+
+
+def radius_of_the_weakest_rival():
+    """Five models vote for class 0, two for class 1: class 1 wins with two altered models, class 2 with three."""
+    certificate = EXAMPLES["isolated-node-views"].certify()
+    record = certificate.evidence.record
+    vote = np.tile(np.array([0, 0, 0, 0, 0, 1, 1], dtype=record.vote.dtype), (len(record.vote), 1))
+    voted = replace(record, num_classes=3, vote=vote, stable=np.ones_like(record.stable))
+    draft = drafted(replace(certificate, evidence=evidence.IsolatedEvidence(voted)), (POISONED,))
+    assert set(draft.arrays["radius"].tolist()) == {1}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "forged.cert"
+        draft.arrays["radius"] = draft.arrays["radius"] + 1
+        assert seal(draft, file)
+        assert not ac.verify(file).holds
+
+
+def test_a_file_with_the_radius_of_the_weakest_rival_is_refused():
+    radius_of_the_weakest_rival()
 
 
 def one_deleted():
@@ -98,7 +130,19 @@ VERIFIER = [
     ("poisoned graphs are forgotten", "sort_votes(self.under(budget.poison_graphs))", "sort_votes(self.under(0))"),
     ("one target breaks, whoever is poisoned", "return num_failing if budget.poison_graphs > 0 else", "return num_failing if budget.poison_graphs > 9 else"),
 ]  # fmt: skip
-ALL = [*PROVER, *LEAKS, *((what, derive_twice, recount_isolated, old, new) for what, old, new in VERIFIER)]
+FEWEST = "min(needed, default=record.num_models + 1)"
+STRONGEST_RIVAL = [
+    (f"the weakest rival decides: {check.__name__}", check, recount_isolated, FEWEST, FEWEST.replace("min", "max"))
+    for check in (derive_twice, rivals, attacks_on_the_verifier, radius_of_the_weakest_rival)
+]
+FIRST_RIVAL = ("the first rival decides", rivals, recount_isolated, FEWEST, "[*needed, record.num_models + 1][0]")
+ALL = [
+    *PROVER,
+    *LEAKS,
+    *STRONGEST_RIVAL,
+    FIRST_RIVAL,
+    *((what, derive_twice, recount_isolated, old, new) for what, old, new in VERIFIER),
+]
 
 
 @pytest.mark.parametrize(("what", "check", "module", "old", "new"), ALL, ids=[one[0] for one in ALL])
