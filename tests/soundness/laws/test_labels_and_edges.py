@@ -138,6 +138,23 @@ def test_votes_without_weight_leave_theorem_14():
         assert (record.holds(any_edges) == (radius[record.target] >= min(2, record.voters.num_candidates))).all()
 
 
+def test_the_price_of_votes_without_weight_is_that_of_as_many_labels_as_it_takes():
+    rng = np.random.default_rng(23)
+    num_even = 0
+    for _ in range(300):
+        world = World.random(rng)
+        world.each = 0
+        evidence = world.evidence()
+        stated = evidence.cheapest(Prices(flip_labels=1, add_labels=1, remove_labels=1))[0]
+        for number in range(4):
+            holds = evidence.holds(Budget(flip_labels=number))[0]
+            assert holds == (stated > number), (world, number)
+            assert not holds or len(world.winners(number, 0, 0)) == 1
+        total = world.total(world.y, world.near)
+        num_even += int(np.sort(total)[-1] == np.sort(total)[-2])
+    assert num_even > 10  # a label that is ahead by the rule for ties alone
+
+
 def test_all_edges_can_be_lost_only_where_labels_alone_decide():
     rng = np.random.default_rng(22)
     outcomes = []

@@ -39,6 +39,14 @@ def priced():
     laws.test_no_attack_is_cheaper_than_stated()
 
 
+def priced_by_labels():
+    laws.test_the_price_of_votes_without_weight_is_that_of_as_many_labels_as_it_takes()
+
+
+def priced_exactly():
+    laws.test_the_price_of_a_label_is_that_of_as_many_changes_as_it_takes()
+
+
 def derive_twice():
     laws.test_prover_and_recount_agree()
 
@@ -179,6 +187,10 @@ PROVER = [
     ("one change more is withstood", mixes, joint_evidence, "np.minimum(fewest - 1, self.voters", "np.minimum(fewest, self.voters"),
     ("edges have no price", priced, joint_evidence, "pay(prices.delete_edges, lost) + pay(prices.add_edges, needed - lost)", "9 * pay(prices.add_edges, needed)"),
     ("a neighbour too many is bought", priced, joint_evidence, "needed = np.where(slack.lead < 0, 0, slack.lead // each + 1)", "needed = np.where(slack.lead < 0, 0, slack.lead // each + 3)"),
+    ("a lead of nothing is no lead, without edges", priced_by_labels, joint_evidence, "return np.where(slack.lead < 0, 0.0, np.inf)", "return np.where(slack.lead < 1, 0.0, np.inf)"),
+    ("a lead of nothing is no lead", priced_exactly, joint_evidence, "needed = np.where(slack.lead < 0, 0,", "needed = np.where(slack.lead < 1, 0,"),
+    ("an edge is bought where labels are enough", priced, joint_evidence, "needed = np.where(slack.lead < 0, 0,", "needed = np.where(slack.lead < 0, 1,"),
+    ("one edge is lost where new ones are cheaper", priced_exactly, joint_evidence, "prices.delete_edges < prices.add_edges else 0", "prices.delete_edges < prices.add_edges else 1"),
     ("labels that are added are covered by flips", refuses_added_labels, joint_evidence, "self.voters.require_labels(budget)", "pass"),
     ("labels and nodes together", refuses_nodes_with_labels, joint_evidence, "if budget.training_fields and not self.covers(budget):", "if False:"),
     ("nodes are covered", nodes_are_not_covered, joint_evidence, "for name in _NOT_COVERED) and", "for name in _NOT_COVERED[1:]) and"),

@@ -185,6 +185,8 @@ VERIFIER = [
     ("the recount: audited labels can change", "loss[:, record.audited] = 0", "pass"),
     ("the recount: the smallest losses", "-np.sort(-loss.astype(np.int16)", "np.sort(loss.astype(np.int16)"),
     ("the recount: one label less", "fitting + 1.0", "fitting + 2.0"),
+    ("the recount: a rival that is ahead by one needs a label", "np.where(distance < 0, 0.0, number)", "np.where(distance < -1, 0.0, number)"),
+    ("the recount: less than no label is needed", "np.where(distance < 0, 0.0, number)", "np.where(distance < 0, -1.0, number)"),
     ("the recount: an abstention asks for nothing", "- (k < label) - record.least_lead", "- (k < label)"),
     ("the recount: advance is forgotten", "advance + weight[:, record.label_of == k]", "weight[:, record.label_of == k]"),
     ("the recount: weights are cut towards nothing", "product.astype(np.int64) * STEPS // record.cap[rows][:, None]", "np.trunc(product * STEPS / record.cap[rows][:, None]).astype(np.int64)"),
