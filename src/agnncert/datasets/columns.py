@@ -1,5 +1,6 @@
 """``read_table`` and ``Table``: one table of a user (CSV or Parquet), with checks of its columns."""
 
+import csv
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -231,7 +232,7 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
         raise DatasetError(f"{path.name} is empty: expected a table with a header.")
     try:
         frame = _read_csv(path, text) if path.suffix == ".csv" else _read_parquet(path, text)
-    except (ValueError, OSError, ImportError, pd.errors.ParserWarning) as error:
+    except (ValueError, OSError, ImportError, csv.Error, pd.errors.ParserWarning) as error:
         raise DatasetError(f"{path.name} cannot be read: {error}") from error
     frame.columns = [str(column).strip() for column in frame.columns]
     return Table(path, frame)
@@ -266,7 +267,7 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
     texts = {column: str for column in header if column.strip() in text}
     with warnings.catch_warnings():  # rows longer than the header would be cut in silence
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        return pd.read_csv(
+        frame = pd.read_csv(
             path,
             **layout,
             low_memory=False,
@@ -274,6 +275,24 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
             keep_default_na=False,
             na_values={column: _GAPS for column in header if column not in texts},
         )
+    last = frame.iloc[:, -1]
+    if (last.isna() | last.isin([""])).any():  # as in a row that ends before
+        _refuse_short_rows(path, layout["sep"], len(header))
+    return frame
+
+
+def _refuse_short_rows(path: Path, separator: str, width: int) -> None:
+    """Raises DatasetError if a row has fewer fields than the header: its label would be taken for an unknown one."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
+        rows = (fields for fields in lines if len(fields) > 1 or "".join(fields).strip())  # blank lines are no rows
+        for row, fields in enumerate(rows):
+            if len(fields) < width:
+                number = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
+                raise DatasetError(
+                    f"{path.name}: row {row} has {number}, the header {width}. Entries may be empty, but not left out: "
+                    "complete the row or remove it."
+                )
 
 
 def _refuse_nul(path: Path) -> None:

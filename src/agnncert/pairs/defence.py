@@ -30,7 +30,7 @@ from agnncert.pairs.explain import explain_pair
 from agnncert.pairs.model import LOWEST, PairModel, PairPrior
 from agnncert.pairs.record import PairRecord
 from agnncert.pairs.settings import PairSettings
-from agnncert.pairs.targets import PairTargets, choose_pairs
+from agnncert.pairs.targets import PairTargets, choose_pairs, require_one_label_both_ways
 from agnncert.pairs.training import Examples, examples_of, train, untrained
 from agnncert.pairs.voters import neighbours_of_pairs, unmasked
 from agnncert.proving.certificate import Certificate, as_ids
@@ -93,6 +93,8 @@ class PairVotes(PairSettings, Defence):
 
     def _examples(self, data: Any) -> Examples:
         canonical_data = prepared(data)
+        if not self.directed and self.trusted is None:
+            require_one_label_both_ways(canonical_data)
         return examples_of(canonical_data.data, lambda mask: choose_pairs(canonical_data, mask))
 
     def audit(self, model: Any, data: Any, task: Task | None = None) -> AuditReport:

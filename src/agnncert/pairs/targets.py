@@ -112,6 +112,32 @@ def pair_classes(data: Any, number: int) -> Rows | None:
     return classes.astype(np.int64)
 
 
+def require_one_label_both_ways(data: CanonicalData) -> None:
+    """Refuses (u, v) and (v, u) with the same values and different classes, for decisions without a direction.
+
+    Raises:
+        DatasetError: There are such pairs: a decision would be wrong about one of them.
+    """
+    listed = listed_pairs(data.data)
+    classes = None if listed is None else pair_classes(data.data, len(listed))
+    if listed is None or classes is None:
+        return
+    every = _pairs(data, data.targets(None), listed, np.arange(len(listed)), known=True)
+    first_row: dict[tuple[int, int], int] = {}
+    for row in np.flatnonzero(classes >= 0).tolist():
+        u, v = listed[row].tolist()
+        first = first_row.setdefault((min(u, v), max(u, v)), row)
+        if classes[first] == classes[row] or not torch.equal(every.values[first], every.values[row]):
+            continue
+        names = [str(each) for each in every.nodes.ids[[u, v]].tolist()]
+        raise DatasetError(
+            f'the pairs in rows {first + 1} ("{names[1]}" and "{names[0]}") and {row + 1} ("{names[0]}" and '
+            f'"{names[1]}") have the same nodes and values but different labels, and decisions have no direction: one '
+            "of the two would always be wrong. Pass directed=True to PairVotes (--set directed=true), or correct a "
+            "label."
+        )
+
+
 def _pairs(data: CanonicalData, nodes: Targets, ends: Rows, rows: Rows, known: bool) -> PairTargets:
     """Returns pairs that make sense; ``known`` says that ``rows`` are places in ``edge_label_index``."""
     _require_sense(ends, len(nodes.ids))

@@ -241,7 +241,8 @@ def test_tables_as_they_come_are_encoded_and_the_run_keeps_how(agnncert, place) 
     words = [f"{row},{('shop', 'bank')[k % 2]},2025-{1 + k % 12:02}-01" for k, row in enumerate(rows[1:])]
     nodes.write_text("\n".join([f"{rows[0]},kind,opened", *words]) + "\n")
     edges = place / "tables" / "edges.csv"
-    edges.write_text(edges.read_text().replace("target", "target,note") + edges.read_text().splitlines()[1] + ",x\n")
+    head, *joined = edges.read_text().splitlines()
+    edges.write_text("\n".join([f"{head},note", *(f"{row}," for row in joined), f"{joined[0]},x"]) + "\n")
     refused = agnncert("train", "tables", "--groups", 4, "--epochs", 1)
     assert refused.status == 2
     assert "2 problems" in refused.err

@@ -112,8 +112,10 @@ def test_every_part_of_a_table_of_pairs_changes_the_digest_of_the_data(folder) -
         (PAIRS.replace(",0,good", ",much,good", 1), "not numbers: amount"),
         (PAIRS.replace("label", "y", 1), 'no column "label" but one called "y"'),
         ("source,target,label\n", "a header but no row"),
+        (PAIRS + "a0,a5,9\n", "row 9 has 3 fields, the header 4"),
+        (PAIRS + "a0,a5\n\n", "row 9 has 2 fields, the header 4"),
     ],
-    ids=["twice", "itself", "unknown", "column", "text", "label", "empty"],
+    ids=["twice", "itself", "unknown", "column", "text", "label", "empty", "no label", "no value"],
 )
 def test_what_is_wrong_is_named(folder, text, said) -> None:
     write(folder, "pairs", text)
@@ -122,12 +124,20 @@ def test_what_is_wrong_is_named(folder, text, said) -> None:
     assert said in str(raised.value)
 
 
+def test_rows_that_are_cut_short_are_refused_in_every_table_and_empty_entries_are_not(folder) -> None:
+    write(folder, "pairs", PAIRS + '\n  \n"a0","a5",9,\n')
+    assert int(ac.load_tables(folder).edge_label[-1]) == -1
+    write(folder, "nodes", NODES + "a8\n")
+    with pytest.raises(DatasetError, match=r"nodes.csv: row 9 has 1 field, the header 2"):
+        ac.load_tables(folder, encode="auto")
+
+
 def test_graphs_and_pairs_together_and_trust_without_direction_are_refused(folder) -> None:
     write(folder, "graphs", "graph,label\ng,1\n")
     with pytest.raises(DatasetError, match="a table of graphs and one of pairs"):
         ac.load_tables(folder)
     (folder / "graphs.csv").unlink()
-    write(folder, "edges", EDGES.replace("target\n", "target,known\n").replace("\na", ",1\na") + "a0,a2,0\n")
+    write(folder, "edges", EDGES.replace("\n", ",1\n").replace("target,1", "target,known") + "a0,a2,0\n")
     with pytest.raises(DatasetError, match="edges must have a direction"):
         ac.load_tables(folder, trusted="known")
 

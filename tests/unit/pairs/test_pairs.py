@@ -63,6 +63,40 @@ def test_pairs_are_chosen_as_pyg_names_them(made):
     assert first.label == certificate.label[0]
 
 
+def with_reversed(data, value_of_reversed=None):
+    """The data with its first pair once more, the other way round and with the other label."""
+    more = data.clone()
+    more.edge_label_index = torch.cat([data.edge_label_index, data.edge_label_index[:, :1].flip(0)], dim=1)
+    more.edge_label = torch.cat([data.edge_label, 1 - data.edge_label[:1]])
+    for name in ("train_mask", "val_mask", "test_mask"):
+        more[name] = torch.cat([data[name], data[name][:1]])
+    if value_of_reversed is not None:
+        more.edge_label_attr = torch.ones((len(more.edge_label), 1))
+        more.edge_label_attr[-1] = value_of_reversed
+    return more
+
+
+@pytest.mark.parametrize("value", [None, 1.0], ids=["no values", "same values"])
+def test_labels_that_differ_by_direction_alone_are_refused_if_decisions_have_none(value):
+    data = links()
+    more = with_reversed(data, value)
+    u, v = data.node_id[data.edge_label_index[:, 0]].tolist()
+    rows = f'rows 1 ("{u}" and "{v}") and {len(more.edge_label)} ("{v}" and "{u}")'
+    with pytest.raises(DatasetError) as raised:
+        ac.fit(None, more, ac.PairVotes(epochs=1))
+    assert rows in str(raised.value)
+    assert "directed=True" in str(raised.value)
+
+
+def test_both_directions_may_have_their_labels_if_values_or_decisions_differ():
+    data = links()
+    ac.fit(None, with_reversed(data), ac.PairVotes(epochs=1, directed=True))
+    ac.fit(None, with_reversed(data, 2.0), ac.PairVotes(epochs=1))
+    unknown = with_reversed(data)
+    unknown.edge_label[-1] = -1
+    ac.fit(None, unknown, ac.PairVotes(epochs=1))
+
+
 def test_pairs_that_the_data_does_not_list_are_certified_without_a_true_class(made):
     data, model, _ = made["common"]
     certificate = ac.certify(model, data, model.defence, torch.tensor([[0, 1], [5, 2]]))
