@@ -43,6 +43,13 @@ def test_radii_that_do_not_follow_are_noticed():
     assert not views.right_radius(np.full(60, 10**9)).any()
 
 
+@pytest.mark.parametrize("stated", [-(10**9), -2, 6, 7, 10**9])
+def test_a_radius_outside_of_what_models_allow_is_noticed_even_for_targets_without_a_view(stated):
+    record = random_record(np.random.default_rng(9), 60, num_groups=1, num_models=5)
+    assert (np.diff(record.indptr) == 0).any()
+    assert not Views(record).right_radius(np.full(60, stated)).any()
+
+
 def test_no_target_at_all_is_no_error():
     record = random_record(np.random.default_rng(1), 0)
     assert len(Views(record).holds(Budget(poison_graphs=1))) == 0
