@@ -19,7 +19,7 @@ from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
-from agnncert.errors import ModelContractError, SettingsError
+from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.explanation import VoteExplanation
 from agnncert.graphs.digest import graph_digest
 from agnncert.graphs.targets import CanonicalData, prepared
@@ -78,6 +78,7 @@ class PairVotes(PairSettings, Defence):
             torch.manual_seed(seed)
             made = untrained(model, examples, self)
             _require_no_structure(examples.train, self)
+            _require_no_labels_in(examples.train)
             trained = train(made, examples, _reporting(options))
         trained.training_record = {
             "defence": str(self),
@@ -297,6 +298,26 @@ def _require_no_structure(chosen: PairTargets, defence: PairSettings) -> None:
         named = "; ".join(f"{finding.where} {finding.what} {finding.why}" for finding in findings[:9])
         raise ModelContractError(
             f"the prior of a pair must not read the graph: {named}. Leave these columns out; edges vote instead."
+        )
+
+
+def _require_no_labels_in(training: PairTargets) -> None:
+    """Refuses values that are another name of the label, as in a table that has it twice.
+
+    Raises:
+        DatasetError: A column is different for two classes, and the same within each of them.
+    """
+    truth, values = training.truth, training.values.numpy()
+    if truth is None or len(truth) < FEW_PAIRS:
+        return
+    of_class = [values[truth == k] for k in np.unique(truth)]
+    low = np.stack([each.min(axis=0) for each in of_class])
+    high = np.stack([each.max(axis=0) for each in of_class])
+    tells = (low == high).all(axis=0) & (low.max(axis=0) > low.min(axis=0))
+    if tells.any():
+        raise DatasetError(
+            f"column {int(tells.argmax())} of edge_label_attr is the same for all training pairs of a class, and not "
+            "for all classes: it is the label, which nobody knows when a decision is made. Leave it out."
         )
 
 

@@ -63,6 +63,18 @@ def test_pairs_are_chosen_as_pyg_names_them(made):
     assert first.label == certificate.label[0]
 
 
+@pytest.mark.parametrize("tells_all", [True, False])
+def test_a_value_that_is_the_label_is_refused(tells_all):
+    data = links()
+    data.edge_label_attr = torch.stack([torch.arange(len(data.edge_label)) % 5, 3.0 - data.edge_label], dim=1).float()
+    if not tells_all:  # a training pair has another value than the others of its class
+        data.edge_label_attr[data.train_mask.nonzero()[0], 1] = 9.0
+        ac.fit(None, data, ac.PairVotes(epochs=1))
+        return
+    with pytest.raises(DatasetError, match="column 1 of edge_label_attr is the same for all training pairs of a class"):
+        ac.fit(None, data, ac.PairVotes(epochs=1))
+
+
 def with_reversed(data, value_of_reversed=None):
     """The data with its first pair once more, the other way round and with the other label."""
     more = data.clone()
