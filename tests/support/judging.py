@@ -43,7 +43,14 @@ from tests.support.forging import (
 )
 from tests.support.honest import Case
 
-COMPUTED, LEAST_SLACK = ("evidence.prior", "evidence.gate", "evidence.table"), 1  # of stacked votes, in steps
+# Arrays of each kind that another machine may compute differently, and by how many steps.
+_OF_LABELS = {"evidence.left": 2, "evidence.right": 2, "evidence.cap": 2}
+COMPUTED = {
+    "stacked": {"evidence.prior": 1, "evidence.gate": 1, "evidence.table": 1},
+    "pairs": {"evidence.prior": 1},
+    "labels": _OF_LABELS,
+    "labels-and-edges": _OF_LABELS,
+}
 SITUATIONS = ("file", "graph", "model", "some votes", "all votes")
 # Where an accepted file may differ from what certify writes, if the verdict says in such words that nobody looked.
 UNCHECKED = {
@@ -102,9 +109,10 @@ def lies(world: World, draft: Draft, verdict: Verdict | None = None) -> list[str
 
 def _alike(draft: Draft, name: str, ours: Any, theirs: Any) -> bool:
     """Whether two arrays say the same, up to what another machine may compute differently."""
-    if name not in COMPUTED or draft.header["kind"] != "stacked" or ours.shape != theirs.shape:
+    slack = COMPUTED.get(draft.header["kind"], {}).get(name)
+    if slack is None or ours.shape != theirs.shape:
         return np.array_equal(ours, theirs)
-    return bool(np.abs(ours.astype(np.int64) - theirs).max(initial=0) <= LEAST_SLACK)
+    return bool(np.abs(ours.astype(np.int64) - theirs).max(initial=0) <= slack)
 
 
 def _stored_alike(draft: Draft, expected: Draft) -> bool:
@@ -162,22 +170,20 @@ def _expected(world: World, draft: Draft) -> Draft | None:
 def _stated(draft: Draft) -> dict[str, Any]:
     stated = {"budgets": [statement["budget"] for statement in draft.header["statements"]]}
     stated |= {"excluded": ["excluded" in statement for statement in draft.header["statements"]]}
-    if draft.header["kind"] == "votes":
-        told = draft.settings  # of its rule and classes nothing is told to certify: they follow from the division
-        voting_rule = (
-            VotingRule.from_json(told["voting_rule"], told["theorem"], told["num_classes"])
-            if "voting_rule" in told
-            else None
-        )
-        stated |= {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
-        return stated | ({} if voting_rule is None else {"voting_rule": voting_rule.to_json()})
-    if draft.header["kind"] == "stacked":
-        return stated | {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
-    counts = {
-        name: int(draft[place][:1].sum()) or 1
-        for name, place in (("selection", "selection"), ("samples", "estimation"))
-    }
-    return stated | {"settings": draft.settings, **counts}
+    kind = draft.header["kind"]
+    if kind == "samples":
+        counts = {
+            name: int(draft[place][:1].sum()) or 1
+            for name, place in (("selection", "selection"), ("samples", "estimation"))
+        }
+        return stated | {"settings": draft.settings, **counts}
+    stated |= {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
+    told = draft.settings
+    if kind == "votes" and "voting_rule" in told:
+        # Nothing else is told to certify: rules and classes follow from the division.
+        voting_rule = VotingRule.from_json(told["voting_rule"], told["theorem"], told["num_classes"])
+        stated |= {"voting_rule": voting_rule.to_json()}
+    return stated
 
 
 @lru_cache(maxsize=4096)
@@ -221,7 +227,8 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
 def _case(world: World, division: str) -> Case:
     """What a certificate is made from that names this division."""
     case = world.case
-    return case if division in ("", str(case.division)) else replace(case, division=parse_division(division))
+    honest = world.honest.claim["division"]  # of isolated models, the one that is nested in them
+    return case if division in ("", str(case.division), honest) else replace(case, division=parse_division(division))
 
 
 def _smoothing(method: str, noise: dict[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 import pytest
 
 import agnncert as ac
+from agnncert.auditing import edge_features
 from agnncert.stacked import claim, counting, defence, record, training
 from tests.soundness.laws import test_edge_blind as laws
 from tests.support.mutations import plant_text
@@ -35,7 +36,7 @@ BROKEN = [
     ("training nodes with few edges are left out", same_training, training, "labelled = data.train_mask | data.val_mask", f"labelled = (data.train_mask & ({DEGREE} > 3)) | data.val_mask"),
     ("all nodes decide on classes", same_training_with_more_nodes, training, "StackedModel(own, out_of_fold.size(1), 0, defence.for_rows(0))", "StackedModel(own, count_classes(data), 0, defence.for_rows(0))"),
     ("votes are trained on edges", same_training, training, "    if defence.edge_blind:\n        return fit_edge_blind(", "    if defence.edge_blind and data.num_edges < 950:\n        return fit_edge_blind("),
-    ("features of edges are taken", blind.test_degrees_among_the_features_are_refused, defence, "    if found:\n        listed", "    if found and False:\n        listed"),
+    ("features of edges are taken", blind.test_degrees_among_the_features_are_refused, edge_features, "    if found:\n        listed", "    if found and False:\n        listed"),
     ("trained weights are taken", a_trained_weight_is_refused, defence, "    _require_blind_votes(model)\n", ""),
     ("the file does not say it", claim_says_it, counting, "model.defence.edge_blind,", "False,"),
     ("every file says it", claim_says_it, counting, "model.defence.edge_blind,", "model.defence.combine == 'sum',"),
