@@ -4,7 +4,7 @@ The claim is written again from its facts, and compared word for word. What the 
 ``check_votes``, ``check_stacked`` and, for random samples, ``agnncert_peers.recount_samples``.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from agnncert.certificates.budget import TRAINING, Budget
 from agnncert.certificates.claim import FEATURES_FIXED, Claim
 from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import BoolArray
 from agnncert.errors import BudgetError
 
 # What a claim says that its evidence does not imply: anyone with the graph and the model can check it.
@@ -97,3 +98,24 @@ def _repeats(values: npt.NDArray[Any]) -> bool:
 def does_not_follow(name: str, number: int, evidence: str) -> str:
     """Returns a sentence about this many wrong statements."""
     return f"the {name} of {number:,} targets does not follow from the {evidence}"
+
+
+def wrong_answers(
+    budgets: Sequence[Budget], stated: BoolArray, derived: Sequence[BoolArray] | BoolArray, evidence: str
+) -> list[str]:
+    """Returns a sentence about each stated answer that is wrong.
+
+    Several statements may be about the same budget: each has an answer of its own, and all are compared.
+
+    Args:
+        budgets: The budget of each statement.
+        stated: Whether each target keeps its label, as the file states it, shape ``[number of statements, n]``.
+        derived: The same, derived again.
+        evidence: What the answers have to follow from, in words.
+    """
+    wrong = []
+    for budget, ours, theirs in zip(budgets, stated, derived, strict=True):
+        num_wrong = int((ours != theirs).sum())
+        if num_wrong:
+            wrong.append(does_not_follow(f"answer for {budget}", num_wrong, evidence))
+    return wrong

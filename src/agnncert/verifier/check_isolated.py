@@ -8,7 +8,7 @@ from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray
 from agnncert.isolated.claim import make_isolated_claim
 from agnncert.isolated.record import IsolatedRecord
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow, wrong_answers
 from agnncert.verifier.recount_isolated import Views
 
 TRAINING_FIELDS = ("poison_graphs",)
@@ -51,9 +51,8 @@ def _check_statements(contents: Contents, views: Views) -> list[str]:
         "number of new neighbours": stated["new_neighbours"] != -1,
     }
     answers = [views.holds(budget) for budget in contents.budgets]
-    for i, budget in enumerate(contents.budgets):
-        is_wrong[f"answer for {budget}"] = stated["holds"][i] != answers[i]
     wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
+    wrong += wrong_answers(contents.budgets, stated["holds"], answers, "votes")
     for budget, number, answer in zip(contents.budgets, contents.broken_at_most, answers, strict=True):
         if number != views.broken(budget, answer):
             wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")

@@ -11,7 +11,7 @@ from agnncert.errors import BudgetError
 from agnncert.labels.joint_claim import make_joint_claim
 from agnncert.labels.joint_record import JointRecord
 from agnncert.verifier import recount_joint
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow, wrong_answers
 
 TRAINING_FIELDS = ("flip_labels", "add_labels", "remove_labels")
 
@@ -67,9 +67,8 @@ def _check_statements(contents: Contents, record: JointRecord) -> list[str]:
         is_wrong["structure radius"] = np.ones(record.num_targets, dtype=bool)
     attacks = [recount_joint.attack_of(record, budget) for budget in contents.budgets]
     ahead = recount_joint.stays_ahead(record, elected, attacks)
-    for i, budget in enumerate(contents.budgets):
-        is_wrong[f"answer for {budget}"] = stated["holds"][i] != ahead[i].all(axis=1)
     wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
+    wrong += wrong_answers(contents.budgets, stated["holds"], ahead.all(axis=2), "votes")
     for i, budget in enumerate(contents.budgets):
         if contents.broken_at_most[i] != int((~stated["holds"][i]).sum()):
             wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")

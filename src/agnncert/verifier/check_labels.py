@@ -11,7 +11,7 @@ from agnncert.errors import BudgetError
 from agnncert.labels.claim import make_label_claim
 from agnncert.labels.record import LabelRecord
 from agnncert.verifier import recount_labels
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow, wrong_answers
 
 TRAINING_FIELDS = ("flip_labels", "add_labels", "remove_labels")
 
@@ -62,10 +62,9 @@ def _check_statements(contents: Contents, record: LabelRecord) -> list[str]:
     }
     if "structure_radius" in stated:
         is_wrong["structure radius"] = np.ones(record.num_targets, dtype=bool)
-    for i, budget in enumerate(contents.budgets):
-        answer = recount_labels.holds(counted, recount_labels.changed_labels(record, budget))
-        is_wrong[f"answer for {budget}"] = stated["holds"][i] != answer
+    answers = [recount_labels.holds(counted, recount_labels.changed_labels(record, b)) for b in contents.budgets]
     wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
+    wrong += wrong_answers(contents.budgets, stated["holds"], answers, "votes")
     for i, budget in enumerate(contents.budgets):
         if contents.broken_at_most[i] != int((~stated["holds"][i]).sum()):
             wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")

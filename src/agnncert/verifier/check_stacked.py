@@ -8,7 +8,7 @@ from agnncert.certificates.votes import BoolArray
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import StackedRecord
 from agnncert.verifier import recount_stacked
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow, wrong_answers
 
 
 def check(contents: Contents) -> list[str]:
@@ -46,9 +46,8 @@ def _check_statements(contents: Contents, record: StackedRecord) -> list[str]:
         ),
     }
     answers = [recount_stacked.holds(record, tables, budget) for budget in contents.budgets]
-    for i, budget in enumerate(contents.budgets):
-        is_wrong[f"answer for {budget}"] = stated["holds"][i] != answers[i]
     wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
+    wrong += wrong_answers(contents.budgets, stated["holds"], answers, "votes")
     if wrong:  # how many targets break follows from the radii, so that nothing can be said about it
         return wrong
     for budget, number, answer in zip(contents.budgets, contents.broken_at_most, answers, strict=True):

@@ -15,7 +15,7 @@ import agnncert as ac
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.verdict import verify
-from tests.support.forgers_world import SOME, all_cases, world_of
+from tests.support.forgers_world import SOME, all_cases, all_golden_cases, world_of
 from tests.support.forging import derive, drafted, ids_of, lay_open, seal, select, set_ids
 from tests.support.honest import a_graph, decisive, node_model
 from tests.support.judging import SITUATIONS, lies, verdict_on
@@ -351,6 +351,31 @@ def test_a_digest_of_something_that_nobody_checks(name, tmp_path):
     world, draft = opened(name)
     draft.claim["digests"]["approved by the authority"] = "ab" * 32
     refuse(world, draft, tmp_path)
+
+
+def _of_every_kind() -> list[str]:
+    """One golden file of each kind that has a broken target."""
+    found = {}
+    for name in all_golden_cases():
+        draft = world_of(name).honest
+        if draft.num_targets and not draft.arrays["holds"].all():
+            found.setdefault(draft.header["kind"], name)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("name", _of_every_kind())
+def test_a_false_answer_before_a_true_one_about_the_same_budget(name, tmp_path):
+    draft = world_of(name).honest.copy()
+    number = int(np.flatnonzero(~draft.arrays["holds"].all(axis=1))[0])
+    draft.header["statements"].insert(number, copy.deepcopy(draft.header["statements"][number]))
+    answers = draft.arrays["holds"]
+    draft.arrays["holds"] = np.insert(answers, number, True, axis=0)
+    draft.header["statements"][number]["broken_at_most"] = 0
+    file = tmp_path / "twice.cert"
+    seal(draft, file)
+    verdict = verify(file)
+    assert not verdict.holds
+    assert "answer for" in str(verdict)
 
 
 # Another graph, another model

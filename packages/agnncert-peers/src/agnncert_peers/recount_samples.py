@@ -26,7 +26,7 @@ import numpy.typing as npt
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
 from agnncert.errors import CertificateError
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow, require_trusted_training
+from agnncert.verifier.check import check_claim, check_targets, does_not_follow, require_trusted_training, wrong_answers
 from agnncert_peers.sample_claim import make_sample_claim
 
 Numbers = npt.NDArray[Any]
@@ -109,9 +109,9 @@ def _wrong_statements(contents: Contents, samples: "Samples") -> list[str]:
         "radius": ~right_radius(noise, bounds, arrays["radius"]),
         "number of new neighbours": arrays["new_neighbours"] != -1,  # noise never covers unlimited changes
     }
-    for i, budget in enumerate(contents.budgets):
-        bad[f"answer for {budget}"] = arrays["holds"][i] != holds(noise, bounds, budget)
-    return [does_not_follow(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
+    answers = [holds(noise, bounds, budget) for budget in contents.budgets]
+    wrong = [does_not_follow(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
+    return wrong + wrong_answers(contents.budgets, arrays["holds"], answers, "samples")
 
 
 def _wrong_numbers_broken(contents: Contents, samples: "Samples") -> list[str]:
