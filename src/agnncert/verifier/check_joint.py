@@ -68,7 +68,7 @@ def _check_statements(contents: Contents, record: JointRecord) -> list[str]:
     attacks = [recount_joint.attack_of(record, budget) for budget in contents.budgets]
     ahead = recount_joint.stays_ahead(record, elected, attacks)
     wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
-    wrong += wrong_answers(contents.budgets, stated["holds"], ahead.all(axis=2), "votes")
+    wrong += wrong_answers(contents.budgets, stated["holds"], [each.all(axis=1) for each in ahead], "votes")
     for i, budget in enumerate(contents.budgets):
         if contents.broken_at_most[i] != int((~stated["holds"][i]).sum()):
             wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
