@@ -8,6 +8,7 @@ from agnncert.agreement import require_model_of_point
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.auditing.model_audit import audit as audit_for_division
 from agnncert.certificates.class_names import names_in_data
+from agnncert.datasets.edge_words import in_words_of_the_table
 from agnncert.datasets.taught import require_true_labels, teaching_of_model
 from agnncert.defence import CertifyOptions, Engine, GraphData, Model, OperatingPoint, TargetChoice, Task, as_defence
 from agnncert.engine.arguments import require_order
@@ -182,7 +183,7 @@ def explain(model: Model, data: GraphData, defence: Any, target: Any) -> VoteExp
 
     Returns:
         The explanation. ``print`` shows a table, ``to_json`` returns everything, ``to_pyg(data)`` PyG's
-        ``Explanation``.
+        ``Explanation``. Values of edges are said in words if ``data.edge_names`` names the columns of ``edge_attr``.
 
     Raises:
         IdError: There is no such target.
@@ -192,7 +193,7 @@ def explain(model: Model, data: GraphData, defence: Any, target: Any) -> VoteExp
     Example: ``print(ac.explain(model, data, ac.NodeCentric(60), "user-002"))``
     """
     require_order(model, data, defence)
-    return as_defence(defence).explain(model, data, target)
+    return in_words_of_the_table(as_defence(defence).explain(model, data, target), data)
 
 
 def audit(model: Model, data: GraphData | None = None, defence: Any = None, *, task: Task | None = None) -> AuditReport:

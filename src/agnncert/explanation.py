@@ -31,17 +31,29 @@ class VotingEdge:
         head: Id of the node that it enters.
         values: Its own values by name: ``edge_weight`` and ``edge_attr``, as far as the graph has them.
         position: Its column in ``data.edge_index``.
+        words: What its ``edge_attr`` says in words of the table that it comes from, empty if there is nothing in this
+            direction. ``None`` if the values have no names.
     """
 
     source: Any
     head: Any
     values: Mapping[str, tuple[float, ...]]
     position: int
+    words: str | None = None
 
     def __str__(self) -> str:
-        values = [f"{name} {', '.join(f'{number:g}' for number in row)}" for name, row in self.values.items()]
-        shown = f" ({'; '.join(values)})" if values else ""
-        return f"{self.source} → {self.head}{shown}"
+        return self.shown()
+
+    def shown(self, arrow: str = "→") -> str:
+        """Returns both ids and the values, in words if there are some."""
+        values = []
+        for name, row in self.values.items():
+            if name == "edge_attr" and self.words is not None:
+                values.append(self.words)
+            else:
+                values.append(f"{name} {', '.join(f'{number:g}' for number in row)}")
+        text = "; ".join(value for value in values if value)
+        return f"{self.source} {arrow} {self.head}" + (f" ({text})" if text else "")
 
 
 @dataclass(frozen=True)
@@ -127,6 +139,7 @@ class VoteExplanation:
         arrivals: What would have to come for each other class, the nearest first.
         class_names: What classes are called; empty if they have numbers only.
         words: What nodes, edges and neighbours are called in the table and the sentences: ``{"edge": "payment"}``.
+        edge_names: The names of the columns of ``edge_attr``; empty if they have none.
     """
 
     target: Any
@@ -142,6 +155,7 @@ class VoteExplanation:
     arrivals: tuple[Arrival, ...] = ()
     class_names: tuple[str, ...] = field(default=())
     words: Mapping[str, str] = field(default_factory=dict)
+    edge_names: tuple[str, ...] = field(default=())
 
     @property
     def runner_up(self) -> int:
@@ -188,6 +202,7 @@ class VoteExplanation:
             "label": self.label,
             "runner_up": self.runner_up,
             "class_names": list(self.class_names),
+            "edge_names": list(self.edge_names),
             "counts": list(self.counts),
             "scale": self.scale,
             "total": list(self.total),
@@ -208,9 +223,10 @@ class VoteExplanation:
         for given in self.given:
             rows.append([in_domain(given.name, self.words), *self._numbers(given.votes), ""])
         for voter in self.voters:
-            edges = ", ".join(str(edge) for edge in voter.edges[:MOST_EDGES])
-            if len(voter.edges) > MOST_EDGES:
-                edges += f" and {len(voter.edges) - MOST_EDGES} more"
+            shown = _shown_edges(voter.edges)
+            edges = ", ".join(shown[:MOST_EDGES])
+            if len(shown) > MOST_EDGES:
+                edges += f" and {len(shown) - MOST_EDGES} more"
             name = name_in_domain(voter.name, self.words)
             if not voter.stable:
                 name += " (close to a tie)"
@@ -269,6 +285,22 @@ class VoteExplanation:
         return "\n".join([head, "", *_aligned([self.titles(), *rows]), "", *self.sentences()])
 
 
+def _shown_edges(edges: Sequence[VotingEdge]) -> list[str]:
+    """Returns edges as text. Two directions that say the same in words are one, and one that says nothing is none."""
+    by_ends = {(edge.source, edge.head): edge for edge in edges}
+    shown = []
+    for edge in edges:
+        back = by_ends.get((edge.head, edge.source))
+        if edge.words is None or back is None:
+            shown.append(edge.shown())
+        elif edge.words == back.words and edge.values.get("edge_weight") == back.values.get("edge_weight"):
+            if edge.position < back.position:
+                shown.append(edge.shown("–"))
+        elif edge.words:
+            shown.append(edge.shown())
+    return shown
+
+
 def _aligned(rows: list[list[str]]) -> list[str]:
     """Returns rows with columns of equal width; numbers are at the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -284,7 +316,10 @@ def _voter_json(voter: Voter) -> dict[str, Any]:
     edges = []
     for edge in voter.edges:
         values = {name: list(row) for name, row in edge.values.items()}
-        edges.append({"source": edge.source, "head": edge.head, "values": values, "position": edge.position})
+        stated: dict[str, Any] = {"source": edge.source, "head": edge.head, "values": values, "position": edge.position}
+        if edge.words is not None:
+            stated["words"] = edge.words
+        edges.append(stated)
     return {
         "name": voter.name,
         "votes": list(voter.votes),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agnncert.certificates.file import read_contents
+from agnncert.certifier import explain
 from agnncert.cli.folder import find_run
 from agnncert.cli.settings import CertifySettings
 from agnncert.cli.studies import certified_model, study_of_run
@@ -40,7 +41,7 @@ def explain_target(
     if model_digest(certified) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
     defence = defence_of_file(read_contents(folder.certificate), certified)
-    explanation = defence.explain(certified, study.ready.data, _id_of(certificate, target))
+    explanation = explain(certified, study.ready.data, defence, _id_of(certificate, target))
     return replace(explanation, words=folder.words)
 
 

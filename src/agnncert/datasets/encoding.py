@@ -51,6 +51,11 @@ class Encoding:
         return [name for column in self.nodes for name in column.features]
 
     @property
+    def edge_names(self) -> list[str]:
+        """Names of the values of an edge of a table of edges, for readers."""
+        return [name for column in self.edges for name in column.titles]
+
+    @property
     def digest(self) -> str:
         """sha256 of everything in it, which is part of the claim of a certificate."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()

@@ -1,8 +1,10 @@
 """``Column``: how one column of a table becomes features, fitted to the training part; and columns of dates."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any, Self
 
 import numpy as np
@@ -91,6 +93,14 @@ class Column:
         if self.gaps:
             names.append(f"{self.name}={MISSING}")
         return names
+
+    @property
+    def titles(self) -> list[str]:
+        """Names of the features for readers: that of a date says from which day its years count."""
+        if self.kind != "date":
+            return self.features
+        day = date(1970, 1, 1) + timedelta(days=math.floor(self.first))
+        return [f"{self.name} (years since {day})", *self.features[1:]]
 
     def encode(self, table: Table) -> Matrix:
         """Returns the features of every row.

@@ -6,7 +6,7 @@ that a table with all of them gives. The values of an edge depend on the events 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -92,6 +92,11 @@ class Term:
         name = (logged["inside"] if logged else term["inside"]).strip()
         return cls(term["way"], Quantity(name, logged is not None), outer is not None)
 
+    def of_column(self, name: str) -> "Term":
+        """Returns the same term of another column, or of one feature of its column."""
+        assert self.quantity is not None
+        return replace(self, quantity=replace(self.quantity, column=name))
+
     def __str__(self) -> str:
         plain = "count" if self.quantity is None else f"{self.way}({self.quantity})"
         return f"log({plain})" if self.is_log else plain
@@ -151,10 +156,11 @@ class EventSummary:
             if term.quantity is None:
                 names.append(str(term))
             else:
-                names += [str(term).replace(term.quantity.column, name) for name in self._features(term.quantity)]
+                names += [str(term.of_column(feature)) for feature in self.features(term.quantity)]
         return names
 
-    def _features(self, quantity: Quantity) -> list[str]:
+    def features(self, quantity: Quantity) -> list[str]:
+        """Returns the names of the features that a quantity consists of."""
         for column in self.columns:
             if column.name == quantity.column:
                 return column.features
@@ -174,7 +180,7 @@ class EventSummary:
             if term.way == "last":
                 wanted["time", None] = 1
             way = "sum" if term.way == "mean" else term.way
-            wanted[way, term.quantity] = len(self._features(term.quantity))
+            wanted[way, term.quantity] = len(self.features(term.quantity))
         totals = []
         first = 0
         for (way, quantity), width in wanted.items():

@@ -19,6 +19,7 @@ from agnncert.datasets.encoding import Encode, Encoding, encoding_named, trusted
 from agnncert.datasets.encoding_columns import Column, encoded, fit_columns, kind_of, moments
 from agnncert.datasets.event_summary import CLOCK, Events, EventSummary, Term, usual_values
 from agnncert.datasets.splits import NODE_FRACTIONS, set_masks
+from agnncert.datasets.table_edges import TRUSTED
 from agnncert.datasets.table_roles import (
     Columns,
     Names,
@@ -552,7 +553,7 @@ def _attributes(
 def _edge_names(summary: EventSummary, has_marks: bool) -> list[str]:
     names = summary.names
     back = [f"{name}, back" for name in names] if summary.directed else []
-    return [*names, *back, *(["trusted"] if has_marks else [])]
+    return [*names, *back, *([TRUSTED] if has_marks else [])]
 
 
 def made_of_events(data: Any) -> bool:

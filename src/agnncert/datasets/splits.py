@@ -32,6 +32,7 @@ class GraphSet(list[Data]):
         class_names: Names of the classes, or None.
         name: Name of the dataset.
         encoding: How the columns of a table became features, or None.
+        edge_names: Names of the columns of ``edge_attr``, or None.
         repeated_edges: Rows of a table of edges that joined a pair again.
 
     Example:
@@ -68,6 +69,7 @@ class GraphSet(list[Data]):
         self.class_names = class_names
         self.name = name
         self.encoding: Encoding | None = None
+        self.edge_names: list[str] | None = None
         self.repeated_edges = 0
 
     @property

@@ -13,6 +13,7 @@ from agnncert.errors import DatasetError
 _log = logging.getLogger(__name__)
 Values = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
+TRUSTED = "trusted"  # name of the mark of trusted edges
 REPEATED = ("sum", "mean")  # what becomes of the values of repeated edges
 
 

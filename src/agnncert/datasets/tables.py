@@ -16,7 +16,7 @@ from agnncert.datasets.columns import FORMATS, Table, read_table, shortlist
 from agnncert.datasets.encoding import Encode, Encoding, encoding_named, trusted_rows
 from agnncert.datasets.encoding_columns import encoded, fit_columns
 from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
-from agnncert.datasets.table_edges import REPEATED, EdgeRows, Values, joined_edges, without_repeated_trusted
+from agnncert.datasets.table_edges import REPEATED, TRUSTED, EdgeRows, Values, joined_edges, without_repeated_trusted
 from agnncert.datasets.table_pairs import fit_values, read_pairs, values_of_pairs
 from agnncert.datasets.table_roles import (
     Columns,
@@ -231,11 +231,22 @@ def locate(folder: PathLike | None, kind: str, path: PathLike | None, is_require
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Features of the nodes and attributes of the edges, and the encoding that made them, if there is one."""
+    """Features of the nodes, attributes of the edges with their names, and the encoding that made them, if any."""
 
     x: Values | None = None
     attributes: Values | None = None
     encoding: Encoding | None = None
+    edge_names: tuple[str, ...] = ()
+
+    def attach(self, data: Data) -> Data:
+        """Gives a graph with edges its features, the names of its values, and the encoding."""
+        assert self.x is not None
+        data.x = torch.from_numpy(self.x)
+        if self.edge_names and len(self.edge_names) == data.num_edge_features:
+            data.edge_names = list(self.edge_names)  # but a column of lists has one name for several numbers
+        if self.encoding is not None:
+            data.encoding = self.encoding
+        return data
 
 
 class _GraphReader:
@@ -332,6 +343,7 @@ class _GraphReader:
         num_classes = None if class_names is None else len(class_names)
         graph_set = GraphSet(data, train, val, test, num_classes=num_classes, class_names=class_names, name=title)
         graph_set.encoding = getattr(whole, "encoding", None)
+        graph_set.edge_names = getattr(whole, "edge_names", None)
         graph_set.repeated_edges = whole.repeated_edges
         return graph_set
 
@@ -383,10 +395,8 @@ class _GraphReader:
         data = self._with_edges(edges)
         if trusted is not None:
             data.edge_attr[:, -1].clamp_(max=1)  # of edges that are summed
-        data.x = torch.from_numpy(columns_read.x)
-        if columns_read.encoding is not None:
-            data.encoding = columns_read.encoding
-        return data
+            columns_read = replace(columns_read, edge_names=(*columns_read.edge_names, TRUSTED))
+        return columns_read.attach(data)
 
     def _read_plain(self, features: Sequence[str] | None, attributes: list[str]) -> _Encoded:
         """Returns columns of numbers as they are."""
@@ -396,7 +406,7 @@ class _GraphReader:
             x = self.problems.attempt(self.nodes.numbers, features, "feature")
         if attributes:
             values = self.problems.attempt(self.edges.numbers, attributes, "edge feature")
-        return _Encoded(x, values)
+        return _Encoded(x, values, edge_names=tuple(attributes))
 
     def _read_encoded(
         self, features: Sequence[str] | None, attributes: list[str], ends: Rows | None, training: Rows | None
@@ -411,7 +421,7 @@ class _GraphReader:
         values = None
         if encoding.edges:
             values = self.problems.attempt(encoded, self.edges, encoding.edges)
-        return _Encoded(x, values, encoding)
+        return _Encoded(x, values, encoding, tuple(encoding.edge_names))
 
     def _fit(
         self,

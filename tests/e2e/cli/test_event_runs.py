@@ -1,8 +1,11 @@
 """Tables of events from the command line: settings, the frozen encoding, cut-offs, scores, and what Python gives."""
 
+import csv
 import json
+import re
 import shutil
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -180,3 +183,21 @@ def test_a_class_that_is_not_rare_enough_to_be_noticed_is_found_all_the_same(agn
     chosen = agnncert("certify", "mine", "--set", "false_positive_rate=0.1", "--set", "positive=1", "--no-report")
     assert chosen.status == 0, chosen.err
     assert bool(ac.load_model("mine/weights.safetensors").use_votes)
+
+
+def test_an_explained_decision_says_payments_as_the_table_has_them(agnncert, bank) -> None:
+    payments = defaultdict(list)
+    for row in csv.DictReader(Path("bank/events.csv").read_text(encoding="utf-8").splitlines()):
+        if row["paid_at"] < "2026-02-15":
+            payments[row["payer"], row["payee"]].append(float(row["amount"]))
+    target = ac.load_certificate("run/certificate.cert").target.tolist()[0]
+    answer = agnncert("explain", "run", target)
+    assert answer.status == 0
+    assert "edge_attr" not in answer.out
+    shown = re.findall(r"(\S+) → (\S+) \(([\d,]+) events?, typical amount \S+, sum of amount ([\d.,]+),", answer.out)
+    assert shown
+    for payer, payee, number, total in shown:
+        assert int(number) == len(payments[payer, payee])
+        assert float(total.replace(",", "")) == pytest.approx(sum(payments[payer, payee]), rel=1e-3)
+    partners = {frozenset(pair) for pair in payments if target in pair}
+    assert {frozenset(pair[:2]) for pair in shown} == partners
