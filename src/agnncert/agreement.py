@@ -1,7 +1,9 @@
 """Whether the targets, the model and the classes that a certificate file names are those at hand."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy.typing as npt
 
 from agnncert.certificates.file import Contents
 from agnncert.defence import OperatingPoint, as_defence
@@ -12,7 +14,7 @@ from agnncert.graphs.targets import Targets
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import as_ids
 
-_COLUMNS = {"target": "id", "truth": "true class", "degree": "degree"}
+_COLUMNS = {"target": "id", "row": "place in edge_label_index", "truth": "true class", "degree": "degree"}
 
 
 def wrong_targets(contents: Contents, chosen: Targets, digests: tuple[str, ...] = ("graph", "model")) -> Iterator[str]:
@@ -23,7 +25,13 @@ def wrong_targets(contents: Contents, chosen: Targets, digests: tuple[str, ...] 
         chosen: The same targets in the graph at hand.
         digests: Names of the digests that such a file has to state.
     """
-    stated, claim = contents.arrays, contents.claim
+    yield from wrong_graph(contents, chosen, digests)
+    yield from wrong_columns(contents, {"target": as_ids(chosen.ids), "truth": chosen.truth, "degree": chosen.degree})
+
+
+def wrong_graph(contents: Contents, chosen: Targets, digests: tuple[str, ...]) -> Iterator[str]:
+    """Yields what is wrong if the graph is not the one that was certified; arguments as in :func:`wrong_targets`."""
+    claim = contents.claim
     if claim.ids != chosen.id_kind:
         yield f'the claim says that nodes are known by "{claim.ids}", the data says by "{chosen.id_kind}"'
     missing = [name for name in digests if name not in claim.digests]
@@ -33,14 +41,23 @@ def wrong_targets(contents: Contents, chosen: Targets, digests: tuple[str, ...] 
         yield "the graph is not the one that was certified (its digest differs)"
     if chosen.encoding and claim.digests.get("encoding", chosen.encoding) != chosen.encoding:
         yield "the features were made from the table by another encoding (its digest differs)"
-    known = {"target": as_ids(chosen.ids), "truth": chosen.truth, "degree": chosen.degree}
+
+
+def wrong_columns(contents: Contents, known: Mapping[str, npt.NDArray[Any] | None]) -> Iterator[str]:
+    """Yields what a file states of each target that the data contradicts, or does not have.
+
+    Args:
+        contents: What the file says.
+        known: What the data says, by names of the file's arrays, shape ``[n]`` each; None for what it does not have.
+    """
     for name, values in known.items():
-        if name not in stated:
+        if name not in contents.arrays:
             continue
         if values is None:
             yield f"the file states the {_COLUMNS[name]} of each target, which the data does not have"
             continue
-        wrong = sum(a != b for a, b in zip(stated[name].tolist(), values.tolist(), strict=True))
+        stated = contents.arrays[name].tolist()
+        wrong = sum(a != b for a, b in zip(stated, values.tolist(), strict=True))
         if wrong:
             yield f"the {_COLUMNS[name]} of {wrong:,} targets is not that of the graph"
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.agreement import other_model
+from agnncert.agreement import other_model, wrong_columns, wrong_graph
 from agnncert.auditing.degree_features import inspect_features
 from agnncert.auditing.findings import Finding
 from agnncert.auditing.model_audit import AuditReport
@@ -21,7 +21,6 @@ from agnncert.certificates.votes import IntArray
 from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
 from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.explanation import VoteExplanation
-from agnncert.graphs.digest import graph_digest
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.models.digest import settings_of, unchanged_digest
 from agnncert.pairs.claim import make_pair_claim
@@ -30,7 +29,7 @@ from agnncert.pairs.explain import explain_pair
 from agnncert.pairs.model import LOWEST, PairModel, PairPrior
 from agnncert.pairs.record import PairRecord
 from agnncert.pairs.settings import PairSettings
-from agnncert.pairs.targets import PairTargets, choose_pairs, require_one_label_both_ways
+from agnncert.pairs.targets import PairTargets, choose_pairs, pairs_of_file, require_one_label_both_ways
 from agnncert.pairs.training import Examples, examples_of, train, untrained
 from agnncert.pairs.voters import neighbours_of_pairs, unmasked
 from agnncert.proving.certificate import Certificate, as_ids
@@ -127,10 +126,9 @@ class PairVotes(PairSettings, Defence):
         stored = PairRecord.load(contents.evidence, contents.settings)
         if stored.pairs.max(initial=-1) >= data.total:
             return Findings([f"the certificate names row {stored.pairs.max()}, the data has {data.total}"])
-        chosen = choose_pairs(data, stored.pairs.T)
+        chosen = pairs_of_file(data, stored.pairs, contents.arrays["row"])
         findings.wrong += _wrong_pairs(contents, chosen)
-        findings.checked.append("the graph, and the pairs with their ids")
-        findings.not_checked.append("at which place of a list each pair stood: a pair is known by its ids")
+        findings.checked.append("the graph, and the pairs with their ids and places")
         if model is None:
             findings.not_checked.append("that the model computed these scores and votes: give the model")
             return findings
@@ -356,20 +354,9 @@ def _follows(values: Any, total: IntArray) -> bool:
 
 def _wrong_pairs(contents: Contents, chosen: PairTargets) -> Iterator[str]:
     """Yields what is not as in the graph, pair by pair."""
-    stated, claim = contents.arrays, contents.claim
-    if claim.ids != chosen.nodes.id_kind:
-        yield f'the claim says that nodes are known by "{claim.ids}", the data says by "{chosen.nodes.id_kind}"'
-    missing = [name for name in ("graph", "model") if name not in claim.digests]
-    if missing:
-        yield f"the file does not say which {missing[0]} was certified: it has no digest of it"
-    elif claim.digests["graph"] != graph_digest(chosen.graph):
-        yield "the graph is not the one that was certified (its digest differs)"
-    if stated["target"].tolist() != as_ids(chosen.ids).tolist():
-        yield "the ids of the pairs are not those of the graph"
-    if "truth" in stated and chosen.truth is not None and not np.array_equal(stated["truth"], chosen.truth):
-        yield "the true classes of the pairs are not those of the data"
-    if "degree" in stated:
-        yield "the file states degrees, which pairs do not have"
+    yield from wrong_graph(contents, chosen.nodes, ("graph", "model"))
+    known = {"target": as_ids(chosen.ids), "row": chosen.rows, "truth": chosen.truth, "degree": None}
+    yield from wrong_columns(contents, known)
 
 
 def _differences(stored: PairRecord, here: PairEvidence) -> Iterator[str]:

@@ -78,6 +78,22 @@ def choose_pairs(data: CanonicalData, targets: Any) -> PairTargets:
     return _pairs(data, nodes, ends, places, known=True)
 
 
+def pairs_of_file(data: CanonicalData, ends: Rows, rows: Rows) -> PairTargets:
+    """Returns the pairs that a file names, at the places where ``certify`` would say that they stand.
+
+    A pair may be listed more than once, each time with values of its own. The file says which of them was certified.
+
+    Args:
+        data: The graph, whose list may be another one than that of the file.
+        ends: Rows of both nodes of each pair, all in the graph, shape ``[n, 2]``.
+        rows: Places of the pairs, as the file states them, shape ``[n]``.
+    """
+    listed = listed_pairs(data.data)
+    if listed is None or rows.max(initial=-1) >= len(listed) or not np.array_equal(listed[rows], ends):
+        return choose_pairs(data, ends.T)
+    return choose_pairs(data, rows)
+
+
 def listed_pairs(data: Any) -> Rows | None:
     """Returns the pairs of ``edge_label_index``, shape ``[m, 2]``; None if the data has no such list.
 

@@ -141,6 +141,6 @@ def breaks(contents: Contents) -> Callable[[Budget], BoolArray]:
 def not_checked(contents: Contents) -> tuple[str, ...]:
     """Returns what the file alone cannot show, and what to pass to have it checked."""
     return (
-        "whether the pairs, their ids and true classes are those of a graph: pass data",
+        "whether the pairs, their ids, places and true classes are those of a graph: pass data",
         "whether a model computed these scores and votes, and may be certified: pass data and model",
     )

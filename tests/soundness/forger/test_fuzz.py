@@ -46,7 +46,7 @@ def test_no_forgery_is_accepted(part, path):
     assert fates.count("true") > 3  # does not refuse everything
 
 
-@pytest.mark.parametrize("name", [*SOME, "golden gated-node", "golden rs"])
+@pytest.mark.parametrize("name", [*SOME, "golden gated-node", "golden pairs-common", "golden rs"])
 def test_no_field_can_be_altered_unnoticed(name, path):
     """Every field of the header and every array, once on its own and once with all statements derived again."""
     world, rng = world_of(name), np.random.default_rng(7)

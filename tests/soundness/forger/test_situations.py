@@ -30,7 +30,7 @@ TABLE = {
     "id_kind": (GRAPH, IDS, EVERY),
     "other_truth": (GRAPH, TRUTH, EVERY),
     "other_degree": (GRAPH, DEGREE, EVERY),
-    "other_rows": (GRAPH, IDS, EVERY),
+    "other_rows": (GRAPH, IDS, (*EVERY, "golden pairs-common", "golden pairs-both", "golden pairs-trusted")),
     "unlisted": (MODEL, CAST, ("edge", "node", "graphs-edge")),
     "regrouped": (MODEL, CAST, ("edge", "node", "gated")),
     "one_vote": (ALL, CAST, BY_VOTES),

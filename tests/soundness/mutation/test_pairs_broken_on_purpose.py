@@ -2,12 +2,14 @@
 
 import pytest
 
-from agnncert.pairs import evidence, model, training, voters
+from agnncert import agreement
+from agnncert.pairs import defence, evidence, model, training, voters
 from agnncert.pairs import record as records
 from agnncert.pairs import targets as chosen
 from agnncert.verifier import check_pairs
 from tests.soundness.laws import test_pair_votes as law
 from tests.support.mutations import plant_text
+from tests.unit.pairs import test_pairs_beside_their_data as beside
 from tests.unit.pairs import test_recount_of_pairs as twice
 
 
@@ -89,3 +91,28 @@ def test_training_counts_as_the_evidence_does(monkeypatch):
     plant_text(monkeypatch, training, "np.where(place < reached, 0, ranked)", "ranked")
     with pytest.raises(AssertionError):
         twice.test_counting_in_training_agrees_with_the_evidence()
+
+
+def places(tmp_path):
+    beside.test_a_pair_at_a_place_where_it_does_not_stand_is_refused(beside.exchanged, tmp_path)
+
+
+def listed_twice(tmp_path):
+    beside.test_of_a_pair_that_is_listed_twice_the_certified_place_is_compared(-1, tmp_path)
+
+
+BESIDE_DATA = [
+    ("places are not compared", places, defence, '"row": chosen.rows, ', ""),
+    ("places are taken as stated", places, chosen, "np.array_equal(listed[rows], ends)", "True"),
+    ("the first of two places is meant", listed_twice, chosen, "return choose_pairs(data, rows)", "return choose_pairs(data, ends.T)"),
+    ("true classes are not compared", beside.test_true_classes_of_pairs_that_have_none_are_refused, defence, '"truth": chosen.truth, ', ""),
+    ("what the data lacks is not missed", beside.test_true_classes_of_pairs_that_have_none_are_refused, agreement, "if name not in contents.arrays:", "if name not in contents.arrays or values is None:"),
+    ("encodings are not compared", beside.test_another_encoding_of_the_table_is_refused, agreement, "if chosen.encoding and claim", "if not chosen.encoding and claim"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "test", "module", "old", "new"), BESIDE_DATA, ids=[one[0] for one in BESIDE_DATA])
+def test_a_comparison_with_the_data_that_is_left_out_is_noticed(monkeypatch, tmp_path, mistake, test, module, old, new):
+    plant_text(monkeypatch, module, old, new)
+    with pytest.raises(AssertionError):
+        test(tmp_path)
