@@ -21,11 +21,15 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import Defence, GraphData, Model, TargetChoice, as_defence
 from agnncert.engine.arguments import require_order
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.pairs.evidence import PairEvidence
+from agnncert.pairs.targets import PairTargets, choose_pairs, pairs_of_file
 from agnncert.proving.certificate import Certificate
 from agnncert.recompute import defence_of_file
 
 SEEDED = {"greedy": greedy, "random": random, "gradient": gradient}
 KINDS = (*SEEDED, "exhaustive")
+OTHER_TARGETS = "the targets are not those of the certificate: leave them out, or certify the ones to attack."
 
 
 @dataclass(frozen=True)
@@ -194,9 +198,7 @@ def attack(
     problem = problem_of(model, data, attacked_defence)
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
     if certificate is not None and not np.array_equal(rows, certificate.row):
-        raise SettingsError(
-            "the targets are not those of the certificate: leave them out, or certify the ones to attack."
-        )
+        raise SettingsError(OTHER_TARGETS)
     budgets = problem.budgets(budget, rows)
     results = []
     for name in kinds:
@@ -221,13 +223,27 @@ def _attack_pairs(
     """Attacks pairs of nodes, for which there is one kind of attack."""
     if kinds != [KIND]:
         raise SettingsError(f'{defence} is attacked by "{KIND}" alone: the best changes are found vote by vote.')
-    rows = certificate.row if certificate is not None and targets is None else targets
-    results, budgets, places = attack_pairs(model, data, defence, rows, budget)
-    if certificate is not None and not np.array_equal(places, certificate.row):
-        raise SettingsError(
-            "the targets are not those of the certificate: leave them out, or certify the ones to attack."
-        )
+    chosen = _pairs_to_attack(prepared(data), targets, certificate)
+    results, budgets = attack_pairs(model, data, defence, chosen, budget)
     return AttackReport(tuple(results), tuple(budgets), certificate)
+
+
+def _pairs_to_attack(data: CanonicalData, targets: TargetChoice, certificate: Certificate | None) -> PairTargets:
+    """Returns the pairs that are named, or those of the certificate, which the data need not list.
+
+    Raises:
+        SettingsError: They are not those of the certificate.
+    """
+    if certificate is None:
+        return choose_pairs(data, targets)
+    evidence = certificate.evidence
+    if targets is None and isinstance(evidence, PairEvidence):
+        chosen = pairs_of_file(data, evidence.pairs, certificate.row)
+    else:
+        chosen = choose_pairs(data, targets)
+    if not np.array_equal(chosen.ids, certificate.target):
+        raise SettingsError(OTHER_TARGETS)
+    return chosen
 
 
 def _checked_kinds(kind: str | Sequence[str]) -> list[str]:

@@ -23,9 +23,8 @@ from agnncert.certificates.votes import IntArray
 from agnncert.defence import Defence
 from agnncert.errors import BudgetError, SettingsError
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.graphs.targets import prepared
 from agnncert.pairs.model import PairModel
-from agnncert.pairs.targets import BETWEEN, PairTargets, choose_pairs
+from agnncert.pairs.targets import BETWEEN, PairTargets
 from agnncert.stacked.record import STEPS
 
 KIND = "greedy"
@@ -55,19 +54,19 @@ class _Move:
 
 
 def attack_pairs(
-    model: PairModel, data: Any, defence: Defence, targets: Any, budget: Budget | Sequence[Budget]
-) -> tuple[list[AttackResult], list[Budget], IntArray]:
+    model: PairModel, data: Any, defence: Defence, chosen: PairTargets, budget: Budget | Sequence[Budget]
+) -> tuple[list[AttackResult], list[Budget]]:
     """Attacks pairs one by one.
 
     Args:
         model: The trained model.
-        data: The graph. Its ``edge_label_index`` lists the pairs.
+        data: The graph.
         defence: The votes about pairs.
-        targets: Places in ``edge_label_index``, a mask, or pairs of rows. Defaults to all pairs.
+        chosen: The pairs, of the same graph.
         budget: What the attacker may do to each pair, or one budget for each.
 
     Returns:
-        One result for each pair, the budgets, and the places of the pairs.
+        One result for each pair, and the budgets.
 
     Raises:
         BudgetError: A budget allows what is no change of the graph around a pair, or there are too few.
@@ -78,7 +77,6 @@ def attack_pairs(
             f"{defence} cannot have its graph attacked pair by pair, because the edges of all targets are masked: "
             "which edges count depends on all of them. Train with mask='own' (--set defence.mask=own)."
         )
-    chosen = choose_pairs(prepared(data), targets)
     budgets = list(budget) if isinstance(budget, Sequence) else [budget] * len(chosen.ends)
     if len(budgets) != len(chosen.ends):
         raise BudgetError(f"{len(budgets)} budgets were given for {len(chosen.ends)} pairs: pass one, or one for each.")
@@ -87,7 +85,7 @@ def attack_pairs(
     bare = _without_pairs(data)
     neighbours = _Neighbours(model, defence, chosen)
     results = [_attack(neighbours, bare, place, allowed) for place, allowed in enumerate(budgets)]
-    return results, budgets, chosen.rows
+    return results, budgets
 
 
 def _require_possible(budget: Budget, chosen: PairTargets) -> None:

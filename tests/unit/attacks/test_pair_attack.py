@@ -71,6 +71,19 @@ def test_a_result_says_what_was_done_and_it_is_done_again_on_the_graph(made) -> 
         assert data.edge_label_index[:, result.row].tolist() == ends.view(-1).tolist()
 
 
+def test_the_pairs_of_a_certificate_are_attacked_though_the_data_does_not_list_them(made) -> None:
+    data, model, _ = made["common"]
+    listed = set(map(tuple, data.edge_label_index.T.tolist()))
+    others = [(u, v) for u in range(12) for v in range(u + 1, 12) if (u, v) not in listed]
+    certificate = ac.certify(model, data, model.defence, torch.tensor(others).T)
+    budget = ac.Budget(add_edges=2, delete_edges=2)
+    report = ac.attack(model, data, certificate=certificate, budget=budget)
+    assert [result.target for result in report.results] == certificate.target.tolist()
+    assert np.array_equal(report.succeeded, ~certificate.holds_against(budget))
+    with pytest.raises(SettingsError, match="not those of the certificate"):
+        ac.attack(model, data, certificate=certificate, budget=budget, targets=np.arange(len(others)))
+
+
 def test_what_cannot_be_attacked_says_so(made) -> None:
     data, model, certificate = made["common"]
     with pytest.raises(SettingsError, match="vote by vote"):
