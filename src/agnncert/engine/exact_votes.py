@@ -213,10 +213,13 @@ def _vote_and_lead(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 def _is_single_precision_plain() -> bool:
     """Tells whether products of float32 matrices are computed in float32."""
-    if torch.get_float32_matmul_precision() != "highest":
-        return False
     of_matmul: Any = getattr(torch.backends.mkldnn, "matmul", None)
-    return getattr(of_matmul, "fp32_precision", "none") in ("none", "ieee")
+    if getattr(of_matmul, "fp32_precision", "none") not in ("none", "ieee"):
+        return False
+    try:
+        return torch.get_float32_matmul_precision() == "highest"
+    except RuntimeError:  # the newer settings of PyTorch contradict this older one: then float64 decides
+        return False
 
 
 def _converted(bound_model: ModelAdapter, inputs: Inputs) -> Inputs:

@@ -87,6 +87,20 @@ def test_reduced_products_of_matrices_are_not_used():
         assert BoundedModel(model, SINGLE)(graph.x, graph.edge_index, {}).values.dtype == torch.float32
 
 
+@pytest.mark.parametrize("kind", ["tf32", "bf16"])
+def test_products_that_are_reduced_by_the_newer_setting_are_not_used(kind):
+    """PyTorch then refuses to say what its older setting is."""
+    model, data = two_scores(1e-3)
+    settings = torch.backends.mkldnn.matmul
+    before = settings.fp32_precision
+    settings.fp32_precision = kind
+    try:
+        assert decided(model, data).by.tolist() == [BY_FLOAT64]
+    finally:
+        settings.fp32_precision = before
+    assert decided(model, data).by.tolist() == [BY_FLOAT32]
+
+
 def test_how_votes_are_decided_depends_on_the_layers():
     data = random_data(3)
     expected = {"gcn": "float32", "sage": "float32", "gin": "float32", "resgcn": "float32", "mlp": "float32"}
