@@ -124,6 +124,17 @@ def page(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def stored_rows(file: Path, anew: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Returns the rows of a file, without those that are to be measured anew.
+
+    Args:
+        file: The file. If it does not exist, there are no rows.
+        anew: Names of datasets and models.
+    """
+    rows = json.loads(file.read_text())["rows"] if file.is_file() else []
+    return [row for row in rows if (row["dataset"], row["model"]) not in anew]
+
+
 def write(rows: list[dict[str, Any]]) -> None:
     (RESULTS / "rounding.json").write_text(json.dumps({"rows": rows}, indent=1) + "\n")
     (RESULTS / "rounding.md").write_text(page(rows), encoding="utf-8")
@@ -135,7 +146,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[*NODE, *GRAPH])
     parser.add_argument("--models", nargs="*", default=list(MODELS))
     parser.add_argument("--too-small", type=float, default=1.0, help="divide all bounds by this, and write nothing")
-    parser.add_argument("--again", action="store_true", help="measure rows anew that are there")
+    parser.add_argument("--again", action="store_true", help="measure rows of these datasets and models anew")
     options = parser.parse_args()
     import torch
 
@@ -144,7 +155,8 @@ def main() -> None:
     torch.set_num_threads(1)
     file = RESULTS / "rounding.json"
     keeps_rows = options.too_small == 1.0
-    rows = json.loads(file.read_text())["rows"] if file.is_file() and not options.again and keeps_rows else []
+    asked = [(dataset, name) for dataset in options.only for name in options.models]
+    rows = stored_rows(file, asked if options.again else []) if keeps_rows else []
     done = {(row["dataset"], row["model"]) for row in rows}
     for dataset in options.only:
         data = ac.load_dataset(dataset, root=options.root)
