@@ -188,9 +188,11 @@ def _check(
 ) -> tuple[Contents, _Checked]:
     """Checks the file alone, and then what follows from the graph and the model, if they are given."""
     contents, wrong = check_file(file)
+    says_neighbours = bool((contents.arrays["new_neighbours"] >= 0).any())  # else they are -1: nothing is stated
+    numbers = "label, radius and new neighbours" if says_neighbours else "label and radius"
     checked = [
         "the claim, word for word",
-        f"label, radius and new neighbours of {len(contents.arrays['row']):,} targets{_labels(contents)}",
+        f"{numbers} of {len(contents.arrays['row']):,} targets{_labels(contents)}",
     ]
     if contents.budgets:
         checked.append(f"{len(contents.budgets)} stated budgets")

@@ -30,6 +30,19 @@ def test_a_verdict_reads_well():
     assert str(Verdict(True, (), (), compared=("data", "model"))).startswith("The certificate holds for this graph")
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("node-centric-node", "label, radius and new neighbours of"),
+        ("stacked-sum", "label, radius and new neighbours of"),
+        ("labels-flips", "label and radius of"),
+        ("isolated-node-views", "label and radius of"),
+    ],
+)
+def test_a_verdict_speaks_of_new_neighbours_only_where_a_file_does(name, says):
+    assert verify(GOLDEN / f"{name}.cert").checked[1].startswith(says)
+
+
 def test_casting_votes_again_needs_graph_and_model(rng, tmp_path):
     certificate_of(random_evidence(rng, "gated/node")).save(tmp_path / "a.cert")
     with pytest.raises(SettingsError, match="both the graph and the model"):

@@ -210,8 +210,8 @@ def refuse_duplicates(encoded: EncodedIds) -> None:
     named = [f"id {value!r} appears at rows {where[0]} and {where[1]}" for value, where in repeated[:3]]
     more = f", and {len(repeated) - 3} more ids are repeated" if len(repeated) > 3 else ""
     raise IdError(
-        f"node ids are not unique: {'; '.join(named)}{more}. An id is a node's identity, so give every node its own (1 "
-        "and '1' are the same id)."
+        f"ids are not unique: {'; '.join(named)}{more}. An id is the identity of a node, or of a training graph, so "
+        "give each its own (1 and '1' are the same id)."
     )
 
 

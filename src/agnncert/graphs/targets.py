@@ -218,6 +218,8 @@ def target_rows(targets: object, total: int) -> Rows:
         return np.flatnonzero(rows).astype(np.int64)
     if rows.ndim != 1 or (rows.size and not np.issubdtype(rows.dtype, np.integer)):
         hint = " If it is a mask, make it one: targets.bool()." if rows.shape == (total,) else ""
+        if rows.ndim == 2 and len(rows) == 2:
+            hint = " Pairs of nodes are the targets of PairVotes: no other defence decides about them."
         raise GraphError(
             f"targets must be a mask or row numbers, got an array of {rows.dtype} with shape {rows.shape}.{hint}"
         )

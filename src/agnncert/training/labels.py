@@ -45,10 +45,13 @@ def masked_rows(data: Data, name: str) -> IntArray:
         )
     flags = torch.as_tensor(mask)
     if flags.shape != (data.num_nodes,):
-        splits = f" It holds several splits: choose one, {name}[:, 0]." if flags.dim() == 2 else ""
+        hint = f" It holds several splits: choose one, {name}[:, 0]." if flags.dim() == 2 else ""
+        pairs = getattr(data, "edge_label_index", None)
+        if pairs is not None and flags.shape == pairs.shape[1:]:
+            hint = " It is a mask of pairs, which only PairVotes decides about."
         raise DatasetError(
             f"{name} has shape {tuple(flags.shape)}, but there are {data.num_nodes} nodes: a mask says True or False "
-            f"for each.{splits}"
+            f"for each.{hint}"
         )
     if not bool(((flags == 0) | (flags == 1)).all()):
         raise DatasetError(f"{name} holds other numbers than 0 and 1: a mask says True or False for each node.")

@@ -322,6 +322,7 @@ def test_targets_are_a_mask_an_index_or_everything(targets, expected):
         ([0.5], "must be a mask or row numbers"),
         (torch.ones(4), "must be a mask or row numbers"),
         ([[0, 1]], "must be a mask or row numbers"),
+        ([[0, 1], [2, 3]], r"shape \(2, 2\). Pairs of nodes are the targets of PairVotes"),
         (["a"], "must be a mask or row numbers"),
     ],
 )

@@ -70,3 +70,11 @@ def test_a_mask_that_is_none_is_named(mask, message):
     data.train_mask = mask
     with pytest.raises(ac.errors.DatasetError, match=message):
         ac.fit(ac.build_model("gcn", data), data, DIVISION, epochs=1)
+
+
+def test_a_mask_of_pairs_is_called_one():
+    data = labelled_graph(18)
+    data.edge_label_index = torch.tensor([[0, 1, 2], [3, 4, 5]])
+    data.train_mask = torch.ones(3, dtype=torch.bool)
+    with pytest.raises(ac.errors.DatasetError, match="a mask of pairs, which only PairVotes decides about"):
+        ac.fit(ac.build_model("gcn", data), data, DIVISION, epochs=1)
