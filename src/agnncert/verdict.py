@@ -190,10 +190,7 @@ def _check(
     contents, wrong = check_file(file)
     says_neighbours = bool((contents.arrays["new_neighbours"] >= 0).any())  # else they are -1: nothing is stated
     numbers = "label, radius and new neighbours" if says_neighbours else "label and radius"
-    checked = [
-        "the claim, word for word",
-        f"{numbers} of {len(contents.arrays['row']):,} targets{_labels(contents)}",
-    ]
+    checked = ["the claim, word for word", f"{numbers} of {len(contents.arrays['row']):,} targets{_labels(contents)}"]
     if contents.budgets:
         checked.append(f"{len(contents.budgets)} stated budgets")
     if contents.excluded:

@@ -20,8 +20,8 @@ class LabelSettings:
     """How training labels vote.
 
     Attributes:
-        preset: How many changed labels the votes are for: ``"few"`` (1 or 2) or ``"many"`` (20 and more). It sets ``df``
-            and ``rank`` from the number of labels. Defaults to ``"many"``.
+        preset: How many changed labels the votes are for: ``"few"`` (1 or 2) or ``"many"`` (20 and more). It sets
+            ``df`` and ``rank`` from the number of labels. Defaults to ``"many"``.
         candidates: ``"labelled"``: only the nodes of ``train_mask`` vote, and flipped labels are covered. ``"all"``:
             every node may vote, and labels that are added and removed are covered, too. Defaults to ``"labelled"``.
         df: Degrees of freedom of the votes. Defaults to that of the preset.

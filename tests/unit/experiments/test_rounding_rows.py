@@ -9,9 +9,7 @@ from experiments.benchmarks import rounding
 def test_there_are_rows_for_every_dataset_and_model():
     rows = json.loads((rounding.RESULTS / "rounding.json").read_text())["rows"]
     measured = Counter((row["dataset"], row["model"]) for row in rows)
-    assert measured == {
-        (dataset, name): 4 for dataset in (*rounding.NODE, *rounding.GRAPH) for name in rounding.MODELS
-    }
+    assert measured == {(dataset, name): 4 for dataset in (*rounding.NODE, *rounding.GRAPH) for name in rounding.MODELS}
     assert (rounding.RESULTS / "rounding.md").read_text(encoding="utf-8") == rounding.page(rows)
 
 

@@ -153,7 +153,7 @@ def test_ids_that_are_no_ids_are_refused(own_id):
 def test_ids_that_occur_twice_are_refused():
     data = make_set()
     data[3].graph_id = "graph 6"
-    with pytest.raises(IdError, match="'graph 6' appears .* or of a training graph"):
+    with pytest.raises(IdError, match=r"'graph 6' appears .* or of a training graph"):
         train(data)
 
 
