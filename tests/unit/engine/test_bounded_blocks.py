@@ -1,6 +1,5 @@
 """Rows in blocks: while a block waits for the others, it keeps nothing that they do not need."""
 
-import gc
 import weakref
 
 import pytest
@@ -17,16 +16,6 @@ from tests.support.graphs import random_data
 RING = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
 
 
-@pytest.fixture
-def no_collection():
-    """Keeps Python from collecting cycles of references, which it does long after memory is needed."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("loop", [[], [2]], ids=["without loops", "with a loop"])
 def test_edges_go_with_their_last_user(loop):
     arcs = Arcs.of(torch.cat([RING, torch.tensor([loop, loop], dtype=torch.int64)], dim=1), 4)
@@ -35,7 +24,7 @@ def test_edges_go_with_their_last_user(loop):
     assert len(others.source) == 4
     remembered = weakref.ref(arcs)
     del arcs, others
-    assert remembered() is None
+    assert remembered() is None, "a cycle of references keeps them until Python collects garbage"
 
 
 def test_where_all_rows_send_there_are_no_other_blocks():
@@ -59,7 +48,6 @@ class Remembering(BoundedModel):
         return rows
 
 
-@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("name", ["gcn", "sage"])
 def test_a_block_that_waits_keeps_neither_what_it_sent_nor_what_nobody_needs(name):
     data = random_data(0, smallest=6, density=0.5)
