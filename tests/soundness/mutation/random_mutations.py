@@ -387,7 +387,7 @@ class Judge:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Judges what has no outcome yet; then runs the tests that noticed something on the code as it is."""
         this = commit()
-        self.freeze()
+        self.load_functions()
         for few in (True, False):
             for number, (mutation, text) in enumerate(self.drawn.items()):
                 if mutation in self.known or (few and mutation in self.passed):
@@ -411,14 +411,12 @@ class Judge:
         assert outcome == "survived"
         return True
 
-    def freeze(self) -> None:
-        """What is done once, and not in every process: to look through all objects there would copy all memory."""
+    def load_functions(self) -> None:
+        """Imports what is mutated and finds its functions, once for all processes that are forked."""
         for file in dict.fromkeys(mutation.file for mutation in self.drawn):
             # Some are loaded by name when first needed, which is too late to be mutated.
             importlib.import_module(module_of(file))
         self.functions = functions_by_file()
-        gc.collect()
-        gc.freeze()
 
     def items(self, session: pytest.Session, file: str, few: bool) -> list[pytest.Item]:
         """The tests of a file, those that noticed most mutations of it first, then the quick ones."""
@@ -467,7 +465,7 @@ class Again(Judge):
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """A mutation is noticed if it is wherever it can be made."""
         this = commit()
-        self.freeze()
+        self.load_functions()
         for mutation in self.drawn:
             places = present_places(mutation)
             seen = [(made, self.run(self.items(session, made.file, False), made.file, text)) for made, text in places]
