@@ -5,7 +5,8 @@ import functools
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LIBRARY = (str(ROOT / "src"), *(str(folder) for folder in (ROOT / "packages").glob("*/src")))
 TESTS = (str(ROOT / "tests"), *(str(folder) for folder in (ROOT / "packages").glob("*/tests")))
+RED = (AssertionError, pytest.fail.Exception)  # a check that fails raises one of these
 
 
 class Unreached(Exception):
@@ -197,3 +199,61 @@ def turns_red(
     with pytest.raises(errors):
         check()
     planted.require_reached()
+
+
+def text_turns_red(
+    patch: pytest.MonkeyPatch,
+    module: ModuleType,
+    old: str,
+    new: str,
+    check: Callable[[], object],
+    errors: type[BaseException] | tuple[type[BaseException], ...] = RED,
+) -> None:
+    """Replaces one piece of a module's text, see :func:`plant_text`, and expects that the check fails."""
+    plant_text(patch, module, old, new)
+    with pytest.raises(errors):
+        check()
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A piece of a module's text, the wrong one that takes its place, and the check that must notice it."""
+
+    what: str
+    check: Callable[..., object]
+    module: ModuleType
+    old: str
+    new: str
+
+    def turns_red(self, patch: pytest.MonkeyPatch, folder: Path | None = None) -> None:
+        """Expects that the check passes, and fails once the mistake is made.
+
+        Args:
+            patch: Makes the mistake, and undoes it.
+            folder: Where a check that writes files gets an empty folder for each of the two. Other checks take nothing.
+        """
+        if folder is None:
+            _require_green(self.check)
+            text_turns_red(patch, self.module, self.old, self.new, self.check)
+            return
+        right, wrong = folder / "right", folder / "wrong"
+        right.mkdir()
+        wrong.mkdir()
+        self.check(right)
+        text_turns_red(patch, self.module, self.old, self.new, lambda: self.check(wrong))
+
+
+@functools.cache
+def _require_green(check: Callable[[], object]) -> None:
+    """Runs a check on the library as it is, once for all mistakes. One that fails anyway would notice nothing."""
+    check()
+
+
+def each_mistake(rows: Iterable[tuple[str, Callable[..., object], ModuleType, str, str]]) -> pytest.MarkDecorator:
+    """Runs a test once for each row, which the test takes as its argument ``mistake``.
+
+    Args:
+        rows: The fields of a :class:`Mistake`. The first one is the name of the test's case.
+    """
+    mistakes = [Mistake(*row) for row in rows]
+    return pytest.mark.parametrize("mistake", mistakes, ids=[mistake.what for mistake in mistakes])

@@ -9,9 +9,8 @@ from agnncert.labels import defence, joint_evidence, joint_record, model, settin
 from agnncert.verifier import check_joint, recount_joint
 from tests.soundness.golden.examples import EXAMPLES
 from tests.soundness.laws import test_labels_and_edges as laws
-from tests.support.forging import budget_of, drafted, lay_open, seal
-from tests.support.mutations import plant_text
-from tests.support.paths import GOLDEN
+from tests.soundness.mutation.golden_forgeries import is_refused, is_refused_with_the_graph, with_evidence
+from tests.support.mutations import each_mistake
 from tests.unit.labels import test_labels_and_edges as units
 
 
@@ -108,19 +107,6 @@ def abstaining():
     units.test_neighbours_that_abstain_are_refused()
 
 
-def forged(alter, name="joint-any", **known):
-    """A check that a golden file, altered and sealed again, is refused."""
-
-    def check(folder):
-        draft = lay_open(GOLDEN / f"{name}.cert")
-        alter(draft)
-        assert seal(draft, folder / "forged.cert")
-        given = {key: getattr(EXAMPLES[name], key)() for key in known}
-        assert not ac.verify(folder / "forged.cert", **given).holds
-
-    return check
-
-
 def other_settings(folder):
     data = digits()
     units.test_a_file_with_other_settings_than_those_of_the_model_is_refused(
@@ -139,22 +125,6 @@ def nodes_and_labels(draft):
         "broken_at_most": draft.num_targets,
     }
     draft.arrays["holds"][0] = False
-
-
-def with_evidence(name, **other):
-    """A golden file whose evidence was altered, with all statements that follow from it."""
-
-    def alter(draft):
-        certificate = EXAMPLES[name].certify()
-        evidence = certificate.evidence
-        altered = {field: change(evidence) for field, change in other.items()}
-        forgery = type(evidence).load({**evidence.tensors(), **altered}, evidence.settings())
-        known = (certificate.target, certificate.row, certificate.truth, certificate.degree)
-        budgets = tuple(budget_of(statement["budget"]) for statement in draft.header["statements"])
-        forged_draft = drafted(ac.Certificate(certificate.claim, forgery, *known), budgets)
-        draft.header, draft.arrays = forged_draft.header, forged_draft.arrays
-
-    return alter
 
 
 NOBODYS_OWN = with_evidence("joint-any", own=lambda evidence: np.full_like(evidence.voters.own, -1))
@@ -223,30 +193,25 @@ VERIFIER = [
     ("the recount: neighbours have no vote", "_own_scores(record) + record.neighbour_steps * cast", "_own_scores(record)"),
 ]  # fmt: skip
 FILES = [
-    ("files: flips alone cover all changes", forged(foreign_budget, "joint-flips"), recount_joint, 'or (others and record.voters.candidates == "labelled")', ""),
-    ("files: labels and nodes together", forged(nodes_and_labels), recount_joint, "if changes_nodes and labels:", "if False:"),
-    ("files: voters may count themselves", forged(NOBODYS_OWN), check_joint, "if own != record.voters.own.tolist():", "if False:"),
-    ("files: targets are others", forged(OTHER_TARGETS, "joint-flips"), check_joint, 'if contents.arrays["row"].tolist() != record.voter[record.target].tolist():', "if False:"),
-    ("the graph: other weights pass", forged(OTHER_CAPS, "joint-flips", data=True), defence, "apart, apart_in_all = there.weights_apart(here)", "apart = apart_in_all = 0"),
-    ("the graph: other neighbours pass", forged(NO_NEIGHBOUR, "joint-flips", data=True), defence, "_wrong_neighbours(joint, chosen) or _wrong", "_wrong"),
+    ("files: flips alone cover all changes", is_refused(foreign_budget, "joint-flips"), recount_joint, 'or (others and record.voters.candidates == "labelled")', ""),
+    ("files: labels and nodes together", is_refused(nodes_and_labels, "joint-any"), recount_joint, "if changes_nodes and labels:", "if False:"),
+    ("files: voters may count themselves", is_refused(NOBODYS_OWN, "joint-any"), check_joint, "if own != record.voters.own.tolist():", "if False:"),
+    ("files: targets are others", is_refused(OTHER_TARGETS, "joint-flips"), check_joint, 'if contents.arrays["row"].tolist() != record.voter[record.target].tolist():', "if False:"),
+    ("the graph: other weights pass", is_refused_with_the_graph(OTHER_CAPS, "joint-flips"), defence, "apart, apart_in_all = there.weights_apart(here)", "apart = apart_in_all = 0"),
+    ("the graph: other neighbours pass", is_refused_with_the_graph(NO_NEIGHBOUR, "joint-flips"), defence, "_wrong_neighbours(joint, chosen) or _wrong", "_wrong"),
     ("the model: other settings pass", other_settings, defence, "if stated != setting:", "if False:"),
 ]  # fmt: skip
 RED = [*PROVER, *EDGES_LEAK, *((what, derive_twice, recount_joint, old, new) for what, old, new in VERIFIER)]
 
 
-@pytest.mark.parametrize(("what", "check", "module", "old", "new"), RED, ids=[one[0] for one in RED])
-def test_a_mistake_is_noticed(monkeypatch, what, check, module, old, new):
-    plant_text(monkeypatch, module, old, new)
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        check()
+@each_mistake(RED)
+def test_a_mistake_is_noticed(monkeypatch, mistake):
+    mistake.turns_red(monkeypatch)
 
 
-@pytest.mark.parametrize(("what", "check", "module", "old", "new"), FILES, ids=[one[0] for one in FILES])
-def test_a_mistake_about_files_is_noticed(monkeypatch, tmp_path, what, check, module, old, new):
-    check(tmp_path)
-    plant_text(monkeypatch, module, old, new)
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        check(tmp_path)
+@each_mistake(FILES)
+def test_a_mistake_about_files_is_noticed(monkeypatch, tmp_path, mistake):
+    mistake.turns_red(monkeypatch, tmp_path)
 
 
 def test_own_vectors_know_no_edge():

@@ -11,7 +11,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.proving import evidence, theorems
 from tests.soundness.mutation import random_mutations
 from tests.support.checks import check_radius
-from tests.support.mutations import LIBRARY, ROOT, Planted, Unreached, plant_text, turns_red
+from tests.support.mutations import LIBRARY, ROOT, Mistake, Planted, Unreached, plant_text, turns_red
 
 MODULES = sorted([*Path(__file__).parent.glob("test_*.py"), *(ROOT / "packages").glob("*/tests/test_*on_purpose.py")])
 
@@ -65,6 +65,20 @@ def test_a_replaced_text_is_seen_under_every_name(monkeypatch):
         check_radius()
     monkeypatch.undo()
     check_radius()
+
+
+def test_a_mistake_that_its_check_does_not_notice_is_reported(monkeypatch):
+    unseen = Mistake("nothing", check_radius, theorems, "margin -= wins_ties", "margin -= 1 * wins_ties")
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        unseen.turns_red(monkeypatch)
+
+
+def test_a_check_that_fails_without_the_mistake_is_reported(monkeypatch):
+    def fails_anyway():
+        raise AssertionError("anyway")
+
+    with pytest.raises(AssertionError, match="anyway"):
+        Mistake("a tie", fails_anyway, theorems, "margin -= wins_ties", "pass").turns_red(monkeypatch)
 
 
 def test_a_text_outside_of_functions_is_refused(monkeypatch):

@@ -11,7 +11,7 @@ from agnncert.verifier import recount_stacked as recount
 from tests.soundness.laws import test_prices as prices
 from tests.soundness.laws import test_stacked_graphs as graphs
 from tests.soundness.laws import test_stacked_votes as votes
-from tests.support.mutations import plant_text, turns_red
+from tests.support.mutations import each_mistake, text_turns_red, turns_red
 from tests.unit.stacked import test_record as records
 from tests.unit.verifier import test_recount_stacked as blocks
 
@@ -124,9 +124,7 @@ LINES = [
 
 @pytest.mark.parametrize(("mistake", "law", "kind", "old", "new"), LINES, ids=[one[0] for one in LINES])
 def test_a_law_notices_a_broken_line(monkeypatch, mistake, law, kind, old, new):
-    plant_text(monkeypatch, stacked, old, new)
-    with pytest.raises(AssertionError):
-        law(kind)
+    text_turns_red(monkeypatch, stacked, old, new, lambda: law(kind))
 
 
 RECOUNTED = [
@@ -140,9 +138,8 @@ RECOUNTED = [
 
 @pytest.mark.parametrize(("mistake", "old", "new"), RECOUNTED, ids=[one[0] for one in RECOUNTED])
 def test_a_broken_line_of_the_recount_is_noticed(monkeypatch, mistake, old, new):
-    plant_text(monkeypatch, recount, old, new)
-    with pytest.raises(AssertionError):
-        blocks.test_blocks_change_no_answer(monkeypatch, 7, 0)
+    check = blocks.test_blocks_change_no_answer
+    text_turns_red(monkeypatch, recount, old, new, lambda: check(monkeypatch, 7, 0))
 
 
 def one_vote_above_one_is_refused():
@@ -151,17 +148,15 @@ def one_vote_above_one_is_refused():
 
 
 ELSEWHERE = [
-    ("only if all votes are above one", record, "dtype=np.int64).max() > STEPS", "dtype=np.int64).min() > STEPS", one_vote_above_one_is_refused),
-    ("only with a negative part as well", record, "self.table.min() < 0 or self.table.sum", "self.table.min() < 0 and self.table.sum", one_vote_above_one_is_refused),
-    ("rounding helps the label in the recount", recount, "self.prior_lead - 2 * self.record.slack", "self.prior_lead + 2 * self.record.slack", lambda: votes.test_a_tie_goes_to_the_smaller_class(1)),
-    ("rounding is forgotten in the recount", recount, "self.prior_lead - 2 * self.record.slack", "self.prior_lead", lambda: votes.test_a_tie_goes_to_the_smaller_class(1)),
-    ("only marks above one are trusted", models, "trusted = attr[:, column] > 0", "trusted = attr[:, column] > 1", lambda: SCORES("trusted")),
-    ("marks of zero are trusted", models, "trusted = attr[:, column] > 0", "trusted = attr[:, column] >= 0", lambda: SCORES("trusted")),
+    ("only if all votes are above one", one_vote_above_one_is_refused, record, "dtype=np.int64).max() > STEPS", "dtype=np.int64).min() > STEPS"),
+    ("only with a negative part as well", one_vote_above_one_is_refused, record, "self.table.min() < 0 or self.table.sum", "self.table.min() < 0 and self.table.sum"),
+    ("rounding helps the label in the recount", lambda: votes.test_a_tie_goes_to_the_smaller_class(1), recount, "self.prior_lead - 2 * self.record.slack", "self.prior_lead + 2 * self.record.slack"),
+    ("rounding is forgotten in the recount", lambda: votes.test_a_tie_goes_to_the_smaller_class(1), recount, "self.prior_lead - 2 * self.record.slack", "self.prior_lead"),
+    ("only marks above one are trusted", lambda: SCORES("trusted"), models, "trusted = attr[:, column] > 0", "trusted = attr[:, column] > 1"),
+    ("marks of zero are trusted", lambda: SCORES("trusted"), models, "trusted = attr[:, column] > 0", "trusted = attr[:, column] >= 0"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("mistake", "module", "old", "new", "check"), ELSEWHERE, ids=[one[0] for one in ELSEWHERE])
-def test_a_broken_line_of_record_model_or_recount_is_noticed(monkeypatch, mistake, module, old, new, check):
-    plant_text(monkeypatch, module, old, new)
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        check()
+@each_mistake(ELSEWHERE)
+def test_a_broken_line_of_record_model_or_recount_is_noticed(monkeypatch, mistake):
+    mistake.turns_red(monkeypatch)
