@@ -201,6 +201,13 @@ def another_digest(name: str) -> Callable[[Draft], None]:
     return alter
 
 
+def shown_by_the_model(
+    why: str, says: str, alter: Callable[[Draft], None], rules: tuple[str, ...], understates: bool = False
+) -> Fault:
+    """A fault after which everything in the file agrees, so that only the model shows it."""
+    return Fault(why, says, restated(alter), rules, found_with="model", understates=understates)
+
+
 PAIR_FAULTS = {
     "pair-radius-too-large": Fault(
         "The radius of a pair is one larger than what the votes prove.",
@@ -270,65 +277,65 @@ PAIR_FAULTS = {
     "pair-another-graph": Fault(
         "The claim names another graph.", "the graph is not the one", another_digest("graph"), PAIRS, found_with="graph",
     ),
-    "pair-another-model": Fault(
-        "The claim names another model.", "model", restated(another_digest("model")), PAIRS, found_with="model",
+    "pair-another-model": shown_by_the_model(
+        "The claim names another model.", "model", another_digest("model"), PAIRS,
     ),
-    "pair-prior-raised": Fault(
+    "pair-prior-raised": shown_by_the_model(
         "The score of a pair's own features is larger than what the model computes, and the radius with it.",
-        "prior is not what the model computes", restated(prior_raised), PAIRS, found_with="model",
+        "prior is not what the model computes", prior_raised, PAIRS,
     ),
-    "pair-weights-dropped": Fault(
+    "pair-weights-dropped": shown_by_the_model(
         "The factors of votes are 0, so that no edge seems to matter.",
-        "gate is not what the model computes", restated(weights_dropped), PAIRS, found_with="model",
+        "gate is not what the model computes", weights_dropped, PAIRS,
     ),
-    "pair-votes-for-the-other-class": Fault(
+    "pair-votes-for-the-other-class": shown_by_the_model(
         "Common neighbours vote for the other class.",
-        "gate is not what the model computes", restated(votes_for_the_other_class), COMMON, found_with="model",
+        "gate is not what the model computes", votes_for_the_other_class, COMMON,
     ),
-    "pair-smaller-vote": Fault(
+    "pair-smaller-vote": shown_by_the_model(
         "A vote is smaller than what the model computes.",
-        "the votes are not what the model computes", restated(a_smaller_vote), PAIRS, found_with="model",
+        "the votes are not what the model computes", a_smaller_vote, PAIRS,
     ),
-    "pair-vote-left-out": Fault(
+    "pair-vote-left-out": shown_by_the_model(
         "A common neighbour or contact is left out.",
-        "indptr is not what the model computes", restated(a_vote_left_out), PAIRS, found_with="model",
+        "indptr is not what the model computes", a_vote_left_out, PAIRS,
     ),
-    "pair-vote-of-another": Fault(
+    "pair-vote-of-another": shown_by_the_model(
         "A vote is counted for another pair.",
-        "indptr is not what the model computes", restated(a_vote_of_another_pair), COMMON, found_with="model",
+        "indptr is not what the model computes", a_vote_of_another_pair, COMMON,
     ),
     "pair-fewer-voters": Fault(
         "A node that votes on pairs is left out of the list of voters.", "do not fit the lists", fewer_voters, PAIRS,
     ),
-    "pair-two-voters-as-one": Fault(
+    "pair-two-voters-as-one": shown_by_the_model(
         "Two nodes that vote on pairs are counted as one.",
-        "targets_per_node does not have the shape", restated(two_voters_as_one), (*COMMON, *BOTH), found_with="model",
+        "targets_per_node does not have the shape", two_voters_as_one, (*COMMON, *BOTH),
     ),
-    "pair-other-mask": Fault(
+    "pair-other-mask": shown_by_the_model(
         "Another mask is stated, in evidence and words, than the one that was applied.",
-        "mask is", restated(with_setting("mask", "targets")), (*COMMON, *TRUSTING), found_with="model",
+        "mask is", with_setting("mask", "targets"), (*COMMON, *TRUSTING),
     ),
-    "pair-own-mask-only": Fault(
+    "pair-own-mask-only": shown_by_the_model(
         "Only own edges are said to be masked, where the edges of all targets were.",
-        "mask is", restated(with_setting("mask", "own")), BOTH, found_with="model",
+        "mask is", with_setting("mask", "own"), BOTH,
     ),
-    "pair-other-rule": Fault(
+    "pair-other-rule": shown_by_the_model(
         "Common neighbours alone are said to vote, where all neighbours do, so that an edge seems to cost one vote.",
-        "rule is", restated(with_setting("rule", "common")), BOTH, found_with="model",
+        "rule is", with_setting("rule", "common"), BOTH,
     ),
-    "pair-other-column": Fault(
+    "pair-other-column": shown_by_the_model(
         "Edges are said to be trusted by another column.",
-        "trusted is", restated(with_setting("trusted", 0)), TRUSTING, found_with="model",
+        "trusted is", with_setting("trusted", 0), TRUSTING,
     ),
     "pair-no-slack": Fault(
         "No step is left for rounding on other machines.", "a setting is out of range", with_setting("slack", 0), PAIRS,
     ),
-    "pair-slack-hides-a-prior": Fault(
+    "pair-slack-hides-a-prior": shown_by_the_model(
         "So much is left for rounding that another score of a pair's own features lies within it.",
-        "slack is", restated(hidden_by_slack), PAIRS, found_with="model",
+        "slack is", hidden_by_slack, PAIRS,
     ),
-    "pair-votes-that-read": Fault(
+    "pair-votes-that-read": shown_by_the_model(
         "Votes are said to read features of who votes, where they read nothing: less is proved than what follows.",
-        "blind is", restated(with_setting("blind", False)), COMMON, found_with="model", understates=True,
+        "blind is", with_setting("blind", False), COMMON, understates=True,
     ),
 }  # fmt: skip
