@@ -5,7 +5,7 @@ To show a result on a page, add a function here, name it in ``BLOCKS``, and put 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from experiments.documentation import sources
 from experiments.documentation.facts import table
@@ -87,8 +87,7 @@ def _splits(found: list[Row]) -> int:
 
 def _splits_in_words(found: list[Row]) -> str:
     """Describes how many splits each dataset has, as "two splits of Amazon-C and one of PubMed"."""
-    datasets = dict.fromkeys(row["dataset"] for row in found)
-    counts = {name: _splits(some(found, dataset=name)) for name in datasets}
+    counts = {name: _splits(some(found, dataset=name)) for name in _datasets(found)}
     if len(set(counts.values())) == 1:
         (number,) = set(counts.values())
         return f"{in_words(number)} split{'s' if number > 1 else ''}"
@@ -97,13 +96,35 @@ def _splits_in_words(found: list[Row]) -> str:
     return listed([*parts, *(f"{in_words(number)} of {NAMES[name]}" for name, number in others)])
 
 
-def _by_dataset(titles: Sequence[str], lines: list[list[str]]) -> str:
-    """Returns a table whose lines begin with a dataset, which is named once, and a method."""
-    named, above = [], ""
-    for dataset, *cells in lines:
-        named.append(["" if dataset == above else f"**{NAMES[dataset]}**", *cells])
-        above = dataset
-    return table(titles, named, words=2)
+def _datasets(found: list[Row]) -> list[str]:
+    return list(dict.fromkeys(row["dataset"] for row in found))
+
+
+def _method_table(
+    methods: Mapping[str, Mapping[str, str]],
+    title: str,
+    columns: Sequence[object],
+    cells: Callable[[str, str], list[str]],
+) -> str:
+    """Returns a table with a line for each dataset and method, in which a dataset is named once.
+
+    Args:
+        methods: The methods of each dataset, and what they are called on the page.
+        title: What stands above the methods.
+        columns: What stands above the cells.
+        cells: Returns the cells of a dataset and a method.
+    """
+    lines = []
+    for dataset, words_of_method in methods.items():
+        name = f"**{NAMES[dataset]}**"
+        for method, words in words_of_method.items():
+            lines.append([name, words, *cells(dataset, method)])
+            name = ""
+    return table(["", title, *map(str, columns)], lines, words=2)
+
+
+def _count_or_none(number: int) -> str:
+    return "none" if number == 0 else f"{number:,}"
 
 
 # ---- Pairs ----
@@ -129,22 +150,22 @@ RATINGS = {
 def pair_links() -> str:
     """Certified accuracy of links by dataset and method, for each way to draw pairs that are not links."""
     found = sources.rows("pair_votes_links")
-    lines = []
-    for dataset in dict.fromkeys(row["dataset"] for row in found):
-        for method, words in PAIR_METHODS.items():
-            curves = []
-            for negatives in NEGATIVES:
-                rows = some(found, dataset=dataset, method=method, negatives=negatives)
-                curves.append(_curve(rows, PAIR_SIZES, PAIR_SIZES[: len(rows[0]["certified"])]))
-            known = [" / ".join(cells) for cells in zip(*curves, strict=True)]
-            lines.append([dataset, words, *known, *["–"] * (len(PAIR_SIZES) - len(known))])
-    return _by_dataset(["", "", *map(str, PAIR_SIZES)], lines)
+
+    def cells(dataset: str, method: str) -> list[str]:
+        curves = []
+        for negatives in NEGATIVES:
+            rows = some(found, dataset=dataset, method=method, negatives=negatives)
+            curves.append(_curve(rows, PAIR_SIZES, PAIR_SIZES[: len(rows[0]["certified"])]))
+        known = [" / ".join(values) for values in zip(*curves, strict=True)]
+        return [*known, *["–"] * (len(PAIR_SIZES) - len(known))]
+
+    return _method_table(dict.fromkeys(_datasets(found), PAIR_METHODS), "", PAIR_SIZES, cells)
 
 
 def _methods_of(found: list[Row], words: dict[str, str]) -> dict[str, dict[str, str]]:
     """Returns the methods of each dataset: those with words of their own first, then any other that has rows."""
     methods: dict[str, dict[str, str]] = {}
-    for dataset in dict.fromkeys(row["dataset"] for row in found):
+    for dataset in _datasets(found):
         present = dict.fromkeys(row["method"] for row in found if row["dataset"] == dataset and "certified" in row)
         known = {name: text for name, text in words.items() if name in present}
         methods[dataset] = known | {name: name for name in present if name not in words}
@@ -164,7 +185,7 @@ def pair_gains() -> str:
     """Says by how much common neighbours are above own features at one and two changes."""
     found = sources.rows("pair_votes_links")
     parts = []
-    for dataset in dict.fromkeys(row["dataset"] for row in found):
+    for dataset in _datasets(found):
         gains = {}
         for negatives in NEGATIVES:
             both = [
@@ -206,9 +227,8 @@ def pair_attacks() -> str:
         for place, what in (("within", "attacks"), ("within", "changed"), ("beyond", "attacks"), ("beyond", "changed"))
     )
     names = listed([NAMES[row["dataset"]] for row in found])
-    none = "none" if changed == 0 else f"{changed:,}"
     return (
-        f"Of {within:,} random attacks within the radius on {names}, {none} changed a label. "
+        f"Of {within:,} random attacks within the radius on {names}, {_count_or_none(changed)} changed a label. "
         f"With one more change, {flipped:,} of {beyond:,} did."
     )
 
@@ -246,12 +266,12 @@ def _labels(dataset: str, protocol: str, method: str, size: int) -> str:
 def label_table() -> str:
     """Certified accuracy against flipped training labels, 30 % of the nodes being labelled."""
     found = some(sources.rows("label_votes"), protocol="30")
-    lines = [
-        [dataset, words, *(_labels(dataset, "30", method, size) for size in LABEL_COLUMNS)]
-        for dataset in dict.fromkeys(row["dataset"] for row in found)
-        for method, words in LABEL_METHODS.items()
-    ]
-    return _by_dataset(["", f"mean of {_splits_in_words(found)}", *map(str, LABEL_COLUMNS)], lines)
+    methods = dict.fromkeys(_datasets(found), LABEL_METHODS)
+
+    def cells(dataset: str, method: str) -> list[str]:
+        return [_labels(dataset, "30", method, size) for size in LABEL_COLUMNS]
+
+    return _method_table(methods, f"mean of {_splits_in_words(found)}", LABEL_COLUMNS, cells)
 
 
 def label_few() -> str:
@@ -280,8 +300,7 @@ def label_attacks() -> str:
         for name in ("attacks within the radius", "labels changed", "one beyond", "labels changed beyond")
     )
     names = listed([NAMES[row["dataset"]] for row in found])
-    none = "none" if changed == 0 else f"{changed:,}"
-    return f"Of {within:,} attacks within the radius on {names}, {none} changed a decision. With one more label, {flipped:,} of {beyond:,} did."
+    return f"Of {within:,} attacks within the radius on {names}, {_count_or_none(changed)} changed a decision. With one more label, {flipped:,} of {beyond:,} did."
 
 
 # ---- Labels and edges together ----
@@ -299,27 +318,26 @@ JOINT_METHODS = {
 def joint_table() -> str:
     """Certified accuracy against flipped labels and changed edges together."""
     found = sources.rows("labels_and_edges")
-    lines = []
-    for dataset in dict.fromkeys(row["dataset"] for row in found):
-        for method, words in JOINT_METHODS.items():
-            rows = some(found, dataset=dataset, method=method)
-            cells = []
-            for labels, edges in JOINT_COLUMNS:
-                of_labels, of_edges = JOINT_LABELS.index(labels), JOINT_EDGES.index(edges)
-                (value,) = mean(rows, lambda row, f=of_labels, e=of_edges: [row["certified"][f][e]])
-                cells.append(share(value))
-            lines.append([dataset, words, *cells])
-    titles = [f"{labels} + {edges}" for labels, edges in JOINT_COLUMNS]
-    return _by_dataset(["", f"labels + edges, mean of {_splits_in_words(found)}", *titles], lines)
+
+    def certified(row: Row) -> list[float]:
+        return [
+            row["certified"][JOINT_LABELS.index(labels)][JOINT_EDGES.index(edges)] for labels, edges in JOINT_COLUMNS
+        ]
+
+    def cells(dataset: str, method: str) -> list[str]:
+        return [share(value) for value in mean(some(found, dataset=dataset, method=method), certified)]
+
+    methods = dict.fromkeys(_datasets(found), JOINT_METHODS)
+    columns = [f"{labels} + {edges}" for labels, edges in JOINT_COLUMNS]
+    return _method_table(methods, f"labels + edges, mean of {_splits_in_words(found)}", columns, cells)
 
 
 def joint_attacks() -> str:
     """Says how many attacks on labels and edges together were tried, within what is certified and beyond."""
     (row,) = sources.rows("labels_and_edges_attacks")
     changed = row["labels changed within"]
-    none = "none" if changed == 0 else f"{changed:,}"
     return (
-        f"Of {row['attacks within']:,} attacks on {NAMES[row['dataset']]} within the certified budgets, {none} changed a decision. With one more edge, "
+        f"Of {row['attacks within']:,} attacks on {NAMES[row['dataset']]} within the certified budgets, {_count_or_none(changed)} changed a decision. With one more edge, "
         f"{row['labels changed by it']:,} of {row['one edge beyond']:,} decisions were changed, and with one more label {row['labels changed by that']:,} of "
         f"{row['one label beyond']:,}: here the theorem is a bound."
     )
@@ -340,21 +358,23 @@ MIXED = ((0, 1), (1, 1), (2, 1), (5, 1), (1, 2))  # as in the script: poisoned g
 def graph_table() -> str:
     """Certified accuracy against poisoned training graphs."""
     found = sources.rows("poisoned_graphs")
-    lines = []
-    for dataset, methods in _methods_of(found, GRAPH_METHODS).items():
-        for method, words in methods.items():
-            cells = _curve(some(found, dataset=dataset, method=method), GRAPH_SIZES, GRAPH_SIZES)
-            proved = [cells[0], *["–"] * (len(cells) - 1)] if method.startswith("undefended") else cells
-            lines.append([dataset, words, *proved])
     measured = [row for row in found if "certified" in row]
-    return _by_dataset(["", f"mean of {_splits_in_words(measured)}", *map(str, GRAPH_SIZES)], lines)
+
+    def cells(dataset: str, method: str) -> list[str]:
+        accuracy, *certified = _curve(some(found, dataset=dataset, method=method), GRAPH_SIZES, GRAPH_SIZES)
+        if method.startswith("undefended"):
+            certified = ["–"] * len(certified)
+        return [accuracy, *certified]
+
+    methods = _methods_of(found, GRAPH_METHODS)
+    return _method_table(methods, f"mean of {_splits_in_words(measured)}", GRAPH_SIZES, cells)
 
 
 def graph_mixed() -> str:
     """Says what is left if one node of the test graph changes as well."""
     found = [row for row in sources.rows("poisoned_graphs") if "mixed" in row]
     parts = []
-    for dataset in dict.fromkeys(row["dataset"] for row in found):
+    for dataset in _datasets(found):
         values = mean(some(found, dataset=dataset), lambda row: row["mixed"])
         one, five = (share(values[MIXED.index((poisoned, 1))]) for poisoned in (1, 5))
         parts.append(f"{one} at 1 poisoned graph and {five} at 5 on {NAMES[dataset]}")
@@ -390,12 +410,12 @@ BLIND_METHODS = {
 def blind_table() -> str:
     """Certified accuracy of votes whose training reads no edge."""
     found = sources.rows("edge_blind")
-    lines = [
-        [dataset, words, *_curve(some(found, dataset=dataset, method=method), BLIND_SIZES, BLIND_SIZES)]
-        for dataset, methods in _methods_of(found, BLIND_METHODS).items()
-        for method, words in methods.items()
-    ]
-    return _by_dataset(["", f"mean of {_splits_in_words(found)}", *map(str, BLIND_SIZES)], lines)
+
+    def cells(dataset: str, method: str) -> list[str]:
+        return _curve(some(found, dataset=dataset, method=method), BLIND_SIZES, BLIND_SIZES)
+
+    methods = _methods_of(found, BLIND_METHODS)
+    return _method_table(methods, f"mean of {_splits_in_words(found)}", BLIND_SIZES, cells)
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
