@@ -75,7 +75,25 @@ def test_checker_and_verifier_agree_on_random_votes(theorem, checker):
     assert not found.differ
 
 
-def test_checker_and_verifier_agree_on_random_votes_of_training_labels(checker):
+def require_that_both_derive_the_same(record, budgets):
+    """Requires that the checker accepts all that the prover derives from votes, and refuses everything else."""
+    label, radius = record.label_and_radius()
+    holds = np.array([record.holds(budget) for budget in budgets])
+    stated = {"label": label, "radius": radius, "holds": holds}
+    answer = extracted.ask_checker(record, stated, budgets, excluded=[True] * len(budgets))
+    assert not any(answer.wrong.values())
+    assert not any(answer.wrong_budgets)
+    assert answer.broken == (~holds).sum(axis=1).tolist()
+    assert answer.excluded == tuple(tuple((~record.possible(budget)).sum(axis=0).tolist()) for budget in budgets)
+    n = record.num_targets
+    for other_radius in (radius + 1, np.where(radius < 0, 0, radius - 1)):
+        false = {"label": (label + 1) % record.num_classes, "radius": other_radius, "holds": ~holds}
+        answer = extracted.ask_checker(record, false, budgets)
+        assert answer.wrong["label"] == answer.wrong["radius"] == n
+        assert answer.wrong_budgets == [n] * len(budgets)
+
+
+def test_checker_and_prover_agree_on_random_votes_of_training_labels(checker):
     rng = np.random.default_rng(17)
     budgets = [Budget(flip_labels=number) for number in (0, 1, 2, 5, math.inf)] + [Budget(add_edges=1)]
     seen = set()
@@ -86,19 +104,8 @@ def test_checker_and_verifier_agree_on_random_votes_of_training_labels(checker):
             weights = rng.integers(-127, 128, (n, m)).astype(np.int8)
             none = {"left": np.zeros((n, 0), dtype=np.int16), "right": np.zeros((m, 0), dtype=np.int16)}
             record = replace(record, weights=weights, **none)
-        label, radius = record.label_and_radius()
-        holds = np.array([record.holds(budget) for budget in budgets])
-        stated = {"label": label, "radius": radius, "holds": holds}
-        answer = extracted.ask_checker(record, stated, budgets, excluded=[True] * len(budgets))
-        assert not any(answer.wrong.values())
-        assert not any(answer.wrong_budgets)
-        assert answer.broken == (~holds).sum(axis=1).tolist()
-        assert answer.excluded == tuple(tuple((~record.possible(b)).sum(axis=0).tolist()) for b in budgets)
-        seen |= set(radius.tolist())
-        false = {"label": (label + 1) % classes, "radius": radius + 1, "holds": ~holds}
-        answer = extracted.ask_checker(record, false, budgets)
-        assert answer.wrong["label"] == answer.wrong["radius"] == n
-        assert answer.wrong_budgets == [n] * len(budgets)
+        require_that_both_derive_the_same(record, budgets)
+        seen |= set(record.label_and_radius()[1].tolist())
     assert {-1, 0, 1} <= seen
 
 
@@ -119,21 +126,8 @@ def test_checker_and_prover_agree_on_random_votes_of_labels_and_neighbours(check
     seen = set()
     for round_ in range(12):
         record = random_joint(rng, **({"neighbour_steps": 0} if round_ % 4 == 0 else {}))
-        label, radius = record.label_and_radius()
-        holds = np.array([record.holds(budget) for budget in budgets])
-        stated = {"label": label, "radius": radius, "holds": holds}
-        answer = extracted.ask_checker(record, stated, budgets, excluded=[True] * len(budgets))
-        assert not any(answer.wrong.values())
-        assert not any(answer.wrong_budgets)
-        assert answer.broken == (~holds).sum(axis=1).tolist()
-        assert answer.excluded == tuple(tuple((~record.possible(b)).sum(axis=0).tolist()) for b in budgets)
-        seen |= set(radius.tolist())
-        n = record.num_targets
-        for wrong_radius in (radius + 1, np.where(radius < 0, 0, radius - 1)):
-            false = {"label": (label + 1) % record.num_classes, "radius": wrong_radius, "holds": ~holds}
-            answer = extracted.ask_checker(record, false, budgets)
-            assert answer.wrong["label"] == answer.wrong["radius"] == n
-            assert answer.wrong_budgets == [n] * len(budgets)
+        require_that_both_derive_the_same(record, budgets)
+        seen |= set(record.label_and_radius()[1].tolist())
     assert {-1, 0, 1} <= seen
     assert max(seen) > 3
 
