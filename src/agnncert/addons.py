@@ -89,3 +89,16 @@ def addon(group: str, name: str, package: str, purpose: str) -> Any:
     if point is None:
         raise missing(package, purpose)
     return point.load()
+
+
+def config_of(model: object) -> dict[str, Any] | None:
+    """Returns the description from which a model can be built again, or ``None`` for a module of somebody else.
+
+    Such a module may have an attribute ``config`` too, or inherit it from a built-in model whose ``forward`` it
+    replaces. Built from that description, it would be another model.
+    """
+    config = getattr(model, "config", None)
+    if not isinstance(config, dict):
+        return None
+    is_own = type(model).__module__.startswith("agnncert.")
+    return config if is_own or config.get("name") in addons("agnncert.models") else None

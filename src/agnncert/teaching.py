@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from agnncert.addons import config_of
 from agnncert.datasets.splits import dataset_digest, inductive_view
 from agnncert.datasets.taught import teaching_of, unlabelled_nodes
 from agnncert.datasets.teaching_record import CLASS_SHARES, ClassShares, Teaching
@@ -145,7 +146,7 @@ class _Teacher:
 
     @property
     def reads_no_edges(self) -> bool:
-        return all((getattr(model, "config", None) or {}).get("name") == "mlp" for model in self.models)
+        return all((config_of(model) or {}).get("name") == "mlp" for model in self.models)
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,7 @@ def _given_teacher(models: list[Any], lesson: _Lesson) -> _Teacher:
 
 
 def _name_of(model: nn.Module) -> str:
-    config = getattr(model, "config", None) or {}
+    config = config_of(model) or {}
     return str(config.get("name", type(model).__name__))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from agnncert.addons import config_of
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.controls_step import store_controls
 from agnncert.cli.data import copy_tables, describe, load_training, targets_of
@@ -381,6 +382,6 @@ def _log_advice(record: dict[str, Any], references: list[_Reference], model: Any
     if record.get("size") or "score" not in record:
         return
     score = max(reference.score for reference in references)
-    advice = advice_if_worse(record["score"], score, getattr(model, "config", None))
+    advice = advice_if_worse(record["score"], score, config_of(model))
     if advice is not None:
         log.warning("%s", advice)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from agnncert.addons import config_of
+
 if TYPE_CHECKING:
     from agnncert.isolated.defence import IsolatedModels
 
@@ -28,7 +30,7 @@ class IsolatedEnsemble(nn.Module):
         self.models = nn.ModuleList(models)
         self.register_buffer("is_empty", is_empty)
         self.defence = defence
-        part = getattr(models[0], "config", None)
+        part = config_of(models[0])
         self.config: dict[str, Any] | None = None
         if part:
             self.config = {"name": "isolated-models", "part": dict(part), "defence": defence.to_json()}

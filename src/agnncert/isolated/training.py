@@ -10,7 +10,6 @@ each part is trained with the memory as it was before any training. Else one par
 must come out the same to the bit.
 """
 
-import copy
 import multiprocessing
 import pickle
 import random
@@ -26,6 +25,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from agnncert.addons import config_of
 from agnncert.datasets.splits import GraphSet
 from agnncert.defence import FitOptions
 from agnncert.divisions.base import Division
@@ -70,7 +70,7 @@ def train_apart(
     def train_part(number: int, options: FitOptions) -> torch.nn.Module:
         its_seed = SEEDS_PER_RUN * seed + number
         with own_random_numbers(its_seed):
-            own = _fresh_model(model, its_seed)
+            own = fresh_copy(model, its_seed)
             if parts[number]:
                 own = train_one(own, parts[number], division, {**settings, "seed": its_seed}, options)
         return own.eval()
@@ -165,7 +165,7 @@ def _require_nothing_carried_over(
         ModelContractError: The weights differ.
     """
     filled = [number for number, graphs in enumerate(parts) if graphs]
-    is_built_in = bool(getattr(trained[0], "config", None))
+    is_built_in = config_of(trained[0]) is not None
     if is_built_in or len(filled) < 2:
         return
     again = train_again(filled[0]).state_dict()
@@ -223,12 +223,6 @@ def _require_fresh(model: Any) -> None:
             f"{scaled[0]} scales features by numbers that were measured on all training graphs, so that one of them "
             'alters every model: leave scale="standard" out, or scale by constants beforehand.'
         )
-
-
-def _fresh_model(model: torch.nn.Module, seed: int) -> torch.nn.Module:
-    if getattr(model, "config", None):
-        return fresh_copy(model, seed)
-    return copy.deepcopy(model)
 
 
 def _options_of_part(options: FitOptions, number: int) -> FitOptions:

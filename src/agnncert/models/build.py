@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from agnncert.addons import addons
+from agnncert.addons import addons, config_of
 from agnncert.errors import GraphError, SettingsError, did_you_mean, suggests_arguments
 from agnncert.graphs.checks import require_tensors
 from agnncert.graphs.labels import class_numbers, graph_classes
@@ -214,8 +214,8 @@ def _num_edge_channels(data: Data | Sequence[Data]) -> int:
 
 def fresh_copy(model: nn.Module, seed: int) -> nn.Module:
     """Returns a built-in model with the initial weights of another seed, or a copy of any other module."""
-    config = getattr(model, "config", None)
-    if not config:
+    config = config_of(model)
+    if config is None:
         return copy.deepcopy(model)
     fresh = build_from_config({**config, "seed": seed})
     if getattr(model, "scaling", None) is not None:

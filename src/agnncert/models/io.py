@@ -19,6 +19,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
+from agnncert.addons import config_of
 from agnncert.errors import ModelContractError, did_you_mean
 from agnncert.models.build import build_from_config
 from agnncert.storage import parse_json, write_atomic
@@ -55,7 +56,7 @@ def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] |
     blob = save_tensors(_tensors(model))
     facts = {
         "format": FORMAT,
-        "model": getattr(model, "config", None),
+        "model": config_of(model),
         "weights": files.weights.name,
         "sha256": hashlib.sha256(blob).hexdigest(),
         "torch": torch.__version__,

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from agnncert.addons import config_of
+
 LARGE = 10.0  # ratio of the deviations of a column and of the median column above which a column is uneven
 SCALES = ("standard",)
 
@@ -129,7 +131,7 @@ class Fallback(nn.Module):
         self.without_edges = without_edges
         parameters = inspect.signature(model.forward).parameters
         self.takes = tuple(name for name in ("edge_weight", "edge_attr") if name in parameters)
-        configs = [getattr(part, "config", None) for part in (model, without_edges)]
+        configs = [config_of(part) for part in (model, without_edges)]
         if all(configs):
             self.config: dict[str, Any] = {"name": NAME, "model": configs[0], "without_edges": configs[1]}
 

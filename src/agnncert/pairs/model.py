@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from agnncert.addons import config_of
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph
@@ -153,10 +154,11 @@ class PairModel(nn.Module):
         self.register_buffer("side_weight", torch.zeros((), dtype=torch.float64))  # of a neighbour of one node
         self.register_buffer("edge_center", torch.zeros(edge_channels))
         self.register_buffer("edge_spread", torch.ones(edge_channels))
-        if getattr(prior, "config", None):
+        config = config_of(prior)
+        if config is not None:
             self.config: dict[str, Any] = {
                 "name": NAME,
-                "prior": prior.config,
+                "prior": config,
                 "num_classes": num_classes,
                 "edge_channels": edge_channels,
                 "defence": {each.name: getattr(defence, each.name) for each in fields(PairSettings)},
@@ -180,7 +182,7 @@ class PairModel(nn.Module):
 
     def require_values(self, values: Tensor) -> None:
         """Refuses pairs without the values that the prior was trained with."""
-        expected = getattr(self.prior, "config", {}).get("num_values", values.size(1))
+        expected = (config_of(self.prior) or {}).get("num_values", values.size(1))
         if values.size(1) != expected:
             raise SettingsError(
                 f"the prior reads {expected} values of a pair, these pairs have {values.size(1)}: they stand in "

@@ -26,6 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from agnncert.addons import config_of
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.stacked.record import LARGEST_GATE, LARGEST_SCORE, LARGEST_SECOND, STEPS
 from agnncert.stacked.rounding import whole_steps
@@ -167,7 +168,7 @@ class StackedModel(nn.Module):
 
     def _describe(self) -> None:
         """Sets ``config``, from which the model can be built again, if that is known of all models without edges."""
-        configs = [getattr(model.model, "config", None) for model in self.own]
+        configs = [config_of(model.model) for model in self.own]
         if not all(configs):
             return
         self.config: dict[str, Any] = {

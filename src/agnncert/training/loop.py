@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from agnncert.addons import config_of
 from agnncert.datasets.splits import GraphSet, dataset_digest
 from agnncert.defence import FitOptions
 from agnncert.divisions.edge import EdgeCentric
@@ -137,7 +138,7 @@ def _run(
     options: FitOptions,
 ) -> TrainingState:
     """Runs all epochs that are left, from the checkpoint if there is one, and returns the state at the end."""
-    identity = {"model": getattr(model, "config", None) or str(model), **description}
+    identity = {"model": config_of(model) or str(model), **description}
     file = None if options.checkpoint is None else Path(options.checkpoint)
     state = TrainingState()
     if file is not None and file.exists():
