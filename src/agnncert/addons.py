@@ -100,5 +100,5 @@ def config_of(model: object) -> dict[str, Any] | None:
     config = getattr(model, "config", None)
     if not isinstance(config, dict):
         return None
-    is_own = type(model).__module__.startswith("agnncert.")
+    is_own = type(model).__module__.startswith(("agnncert.", "agnncert_"))  # of this library or one of its add-ons
     return config if is_own or config.get("name") in addons("agnncert.models") else None

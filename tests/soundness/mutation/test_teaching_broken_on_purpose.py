@@ -4,11 +4,12 @@ import inspect
 
 import pytest
 
-from agnncert import recompute, teaching
+from agnncert import addons, recompute, teaching
 from agnncert.datasets import taught
 from agnncert.stacked import training as stacked_training
 from tests.support.mutations import edited
 from tests.unit import test_teaching as tests
+from tests.unit.models import test_own_config
 from tests.unit.stacked import test_stacked
 
 
@@ -54,6 +55,10 @@ def constants(folder):
     test_stacked.test_a_constant_is_certified_also_where_all_classes_are_equally_frequent()
 
 
+def names_of_teachers(folder):
+    test_own_config.test_a_teacher_that_calls_itself_an_mlp_may_have_read_edges()
+
+
 MUTATIONS = {
     "test nodes are taught": (taught.unlabelled_nodes, " | data.test_mask.bool()", "", teaches_nobody_else),
     "validation nodes are taught": (taught.unlabelled_nodes, " | data.val_mask.bool()", "", teaches_nobody_else),
@@ -93,6 +98,12 @@ MUTATIONS = {
         'record.get("data", digest) != digest',
         "False",
         teachers_that_know_too_much,
+    ),
+    "a teacher reads no edges if it says so": (
+        addons.config_of,
+        'is_own or config.get("name") in addons("agnncert.models")',
+        "True",
+        names_of_teachers,
     ),
     "class shares are those of the loss": (
         teaching._with_predicted_shares,
