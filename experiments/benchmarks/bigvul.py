@@ -10,7 +10,6 @@ Seconds are of processor time in one thread, because other work on the machine d
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ import agnncert_code
 from agnncert.training.rule_search import window
 from agnncert_code.bigvul import load_big_vul
 from agnncert_code.statement_fit import learn
+from experiments.paper.rows import append_row, read_rows
 
 PROTOCOLS = ("big-vul", "big-vul-matched")
 SEEDS = 5
@@ -166,11 +166,6 @@ STAGES: dict[str, tuple[Callable[[Any, int], Iterator[Row]], Any]] = {
 }
 
 
-def read(path: Path) -> list[Row]:
-    """All rows of a file; none if there is no such file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def main() -> None:
     """Computes the rows that are missing."""
     parser = argparse.ArgumentParser()
@@ -180,7 +175,7 @@ def main() -> None:
     parser.add_argument("--protocols", nargs="*", default=PROTOCOLS)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    done = {(row["stage"], row["protocol"], row["seed"]) for row in read(options.out)}
+    done = {(row["stage"], row["protocol"], row["seed"]) for row in read_rows(options.out)}
     for seed in range(SEEDS):
         for protocol in options.protocols:
             for stage in options.stages:
@@ -190,9 +185,8 @@ def main() -> None:
                 data = load_big_vul(options.data, seed, protocol == "big-vul-matched", embed=embed)
                 about = {"stage": stage, "protocol": protocol, "seed": seed}
                 rows = [{**about, **row} for row in compute(data, seed)]
-                with options.out.open("a") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in rows)
                 for row in rows:
+                    append_row(options.out, row)
                     print(
                         stage, protocol, seed, row["method"], f"{row['accuracy']:.3f}", row.get("certified"), flush=True
                     )

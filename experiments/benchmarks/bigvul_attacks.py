@@ -26,7 +26,8 @@ from agnncert.datasets.catalog import SOURCES
 from agnncert_code.bigvul import load_big_vul
 from agnncert_code.rewrites import greedy_rewrite, worst_edits
 from agnncert_code.syntax import parse
-from experiments.benchmarks.bigvul import PROTOCOLS, Row, read
+from experiments.benchmarks.bigvul import PROTOCOLS, Row
+from experiments.paper.rows import append_row, read_rows
 
 FUNCTIONS, CHUNK = 5600, 100  # attacked for each protocol, and at a time
 EDITED = 32000  # random edits: functions are drawn again and again
@@ -183,7 +184,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     texts = sources(options.data)
-    done = {(row["stage"], row["protocol"], row.get("chunk")) for row in read(options.out)}
+    done = {(row["stage"], row["protocol"], row.get("chunk")) for row in read_rows(options.out)}
     if options.edits:
         order = random.Random(0).choices(sorted(texts), k=EDITED)
         for start in range(0, EDITED, EDITS):
@@ -204,8 +205,7 @@ def main() -> None:
 
 def write(path: Path, row: Row) -> None:
     """One more row."""
-    with path.open("a") as file:
-        file.write(json.dumps(row) + "\n")
+    append_row(path, row)
     print({name: value for name, value in row.items() if name != "flips"}, len(row.get("flips", ())), flush=True)
 
 

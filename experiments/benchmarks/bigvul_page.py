@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from agnncert.report.tables import laid_out
-from experiments.benchmarks.bigvul import DESIGN, DESIGNS, FIT, GROUPS, MODEL, PROTOCOLS, SIZES, TRAINED_WITH, Row, read
+from experiments.benchmarks.bigvul import DESIGN, DESIGNS, FIT, GROUPS, MODEL, PROTOCOLS, SIZES, TRAINED_WITH, Row
+from experiments.paper.rows import read_rows
 
 ROWS, PAGE = Path("experiments/results/bigvul.jsonl"), Path("experiments/benchmarks/results/bigvul.md")
 SHOWN = (0, 1, 2, 3, 5, 10)
@@ -222,7 +223,7 @@ repeated assignments, renamed variables, swapped statements, split and merged de
 
 def main() -> None:
     """Writes the page."""
-    PAGE.write_text(written(page(read(ROWS))))
+    PAGE.write_text(written(page(list(read_rows(ROWS)))))
     print(f"written to {PAGE}")
 
 

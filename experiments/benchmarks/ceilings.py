@@ -28,6 +28,7 @@ from agnncert_peers.control_rows import histogram_row
 from agnncert_peers.runner import make_study
 from agnncert_peers.threat import HISTOGRAM, Threat
 from experiments.benchmarks.stacked import OWN
+from experiments.paper.rows import append_row, read_rows
 
 ROWS = Path(__file__).parents[1] / "results" / "ceilings.jsonl"
 SIZES = (0, 1, 2, 3, 5, 10)
@@ -93,7 +94,7 @@ def main() -> None:
     parser.add_argument("datasets", nargs="*", default=[*GRAPHS, *NODES])
     parser.add_argument("--root", default=".cache/data")
     args = parser.parse_args()
-    kept = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
+    kept = list(read_rows(ROWS))
     for name in args.datasets:
         there = [row for row in kept if row["dataset"] == name]
         seeds = set(range(SEEDS)) - {row["seed"] for row in there if row["what"] == HISTOGRAM}
@@ -101,8 +102,7 @@ def main() -> None:
         if not any(row["what"] != HISTOGRAM for row in there):
             rows = chain((of_nodes if name in NODES else of_graphs)(name, args.root), rows)
         for row in rows:
-            with ROWS.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            append_row(ROWS, row)
             print(json.dumps(row), flush=True)
 
 

@@ -9,7 +9,6 @@ stays detected and the share of genuine accounts that stay genuine. Test nodes a
 Rows are appended to ``experiments/results/demo-settings.jsonl``; those that are there already are not made again.
 """
 
-import json
 import logging
 from itertools import product
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 import agnncert as ac
 from agnncert.datasets.generated import accounts
 from agnncert.datasets.splits import NODE_FRACTIONS, set_masks, stratified_split
+from experiments.paper.rows import append_row, read_rows
 
 FILE = Path(__file__).parents[1] / "results" / "demo-settings.jsonl"
 SEEDS, SIZE = (1, 2, 3, 4, 5), 3
@@ -44,15 +44,13 @@ def main() -> None:
     """Makes the rows that are missing, and prints the means, best first."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.getLogger("agnncert").setLevel(logging.WARNING)
-    FILE.touch()
-    rows = [json.loads(line) for line in FILE.read_text().splitlines()]
+    rows = list(read_rows(FILE))
     known = {(row["seed"], row["lr"], row["epochs"]) for row in rows}
     for seed, rate, epochs in product(SEEDS, RATES, EPOCHS):
         if (seed, rate, epochs) not in known:
             row = {"seed": seed, "lr": rate, "epochs": epochs, "balanced": certified(seed, rate, epochs)}
             rows.append(row)
-            with FILE.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            append_row(FILE, row)
     means = {
         (rate, epochs): np.mean([r["balanced"] for r in rows if (r["lr"], r["epochs"]) == (rate, epochs)], axis=0)
         for rate, epochs in product(RATES, EPOCHS)

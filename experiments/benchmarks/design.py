@@ -30,6 +30,7 @@ from agnncert.training.rule_search import (
     size_only,
     window,
 )
+from experiments.paper.rows import append_row, read_rows
 
 SIZES = (*range(11), 12, 15, 20, 30, 50)
 DESIGNS = {"mutag": (1, 2), "proteins": (3, 5, 10), "aids": (2, 5, 10), "dd": (5, 10)}
@@ -100,7 +101,7 @@ def main() -> None:
         for seed in options.seeds:
             data = None
             for word in options.divisions or DIVISIONS[name]:
-                about, known = {"dataset": name, "division": word, "seed": seed}, read(options.out)
+                about, known = {"dataset": name, "division": word, "seed": seed}, list(read_rows(options.out))
                 if all(
                     key({**about, "size": size, "method": "size only"}) in map(key, known) for size in DESIGNS[name]
                 ):
@@ -110,16 +111,10 @@ def main() -> None:
                 write(options.out, [row for row in rows if key(row) not in set(map(key, known))])
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """All rows of a file; none if there is no such file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
     """Appends rows, and says what they hold."""
-    with path.open("a") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
     for row in rows:
+        append_row(path, row)
         marks = " ".join(f"{s}:{v:.3f}" for s, v in zip(row["sizes"], row["test_certified"], strict=True) if s <= 10)
         print(*(row[name] for name in ("dataset", "division", "seed", "size", "method")), f"{row['score']:.3f}", marks)
 

@@ -13,7 +13,6 @@ computed again.
 """
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from itertools import product
@@ -27,6 +26,7 @@ import agnncert as ac
 from agnncert.datasets.splits import inductive_view
 from agnncert.training.rule_search import VoteTable, window
 from agnncert.training.settings import tuned_arguments
+from experiments.paper.rows import append_row, read_rows
 
 SIZES = (*range(11), 12, 15, 20, 30, 50)
 DESIGNS = (1, 2, 3, 5, 10)
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--no-edge", type=float, help="weight of the no-edge term, if not as in WEIGHTS")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    done = list(read_rows(options.out))
     for name, protocol, alone, seed in product(
         options.datasets, options.protocols, options.without_edges, options.seeds
     ):
@@ -167,9 +167,8 @@ def main() -> None:
             continue
         data = ac.load_dataset(name, root=options.data, seed=seed)
         rows = [{**about, **row} for row in votes(data, name, protocol, seed, weight, alone == "mlp")]
-        with options.out.open("a") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
         for row in rows:
+            append_row(options.out, row)
             print(name, protocol, alone, seed, row["size"], row["prior"], f"{row['accuracy_no_edge']:.4f}",
                 " ".join(f"{s}:{v:.3f}" for s, v in zip(SIZES, row["test_certified"], strict=True) if s <= 5), flush=True)  # fmt: skip
 

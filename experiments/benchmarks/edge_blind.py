@@ -17,6 +17,7 @@ import torch
 
 import agnncert as ac
 from agnncert.training.settings import tuned_arguments
+from experiments.paper.rows import append_row, read_rows
 
 ROWS = Path(__file__).with_name("results") / "edge_blind.jsonl"
 SIZES = (0, 1, 2, 3, 5)
@@ -56,7 +57,7 @@ def rows_of(name: str, root: str, seed: int, done: set[str]) -> Any:
 
 def page() -> str:
     """The table, as Markdown: means over splits."""
-    rows = [json.loads(line) for line in ROWS.read_text().splitlines()]
+    rows = list(read_rows(ROWS))
     lines = [f"| method | {' | '.join(map(str, SIZES))} |", "|---|" + "---|" * len(SIZES)]
     for method in (ALONE, *BLIND, TRAINED):
         here = [row["certified"] for row in rows if row["method"] == method]
@@ -77,14 +78,13 @@ def main() -> None:
     torch.set_num_threads(1)
     for name in given.datasets:
         for seed in given.seeds:
-            done = {json.loads(line)["key"] for line in ROWS.read_text().splitlines()} if ROWS.exists() else set()
+            done = {row["key"] for row in read_rows(ROWS)}
             if json.dumps([name, seed, TRAINED]) in done:
                 continue
             for row in rows_of(name, given.root, seed, done):
                 key = json.dumps([name, seed, row["method"]])
                 if key not in done:
-                    with ROWS.open("a") as file:
-                        file.write(json.dumps({"key": key, "dataset": name, "seed": seed, **row}) + "\n")
+                    append_row(ROWS, {"key": key, "dataset": name, "seed": seed, **row})
                     print(row, flush=True)
     if given.page:
         print(page())

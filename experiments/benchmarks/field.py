@@ -31,6 +31,7 @@ from agnncert.training.settings import tuned_arguments
 from agnncert_peers import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, Interception, SparseRS
 from agnncert_peers.similarity import SimilarityEdges
 from experiments.benchmarks.stacked import OWN
+from experiments.paper.rows import append_row, read_rows
 
 FILE = Path(__file__).parents[1] / "results" / "field.jsonl"
 KEPT = Path(".cache/field")
@@ -288,8 +289,7 @@ def run(cell: Cell, name: str) -> None:
         "clock": "processor",
         "certificate": stem.name,
     }  # fmt: skip
-    with FILE.open("a") as file:
-        file.write(json.dumps(row) + "\n")
+    append_row(FILE, row)
     shown = {threat: row[threat] for threat in THREATS}
     print(cell.dataset, cell.protocol, cell.seed, name, row["accuracy"], shown, row["seconds"], flush=True)
 
@@ -309,7 +309,7 @@ def main() -> None:
     for seed in options.seeds:
         for protocol in options.protocols:
             for dataset in options.datasets:
-                done = [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
+                done = list(read_rows(FILE))
                 here = [
                     row for row in done if (row["dataset"], row["protocol"], row["seed"]) == (dataset, protocol, seed)
                 ]

@@ -12,7 +12,6 @@ of the account that come or go; edges that are added; new accounts, each with an
 
 import argparse
 import copy
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from agnncert.stacked.record import STEPS
 from agnncert.training.rule_search import VoteTable
 from experiments.benchmarks.fraud_attacks import attacks
 from experiments.benchmarks.stacked import ETHEREUM, ETHEREUM_PARTS
+from experiments.paper.rows import append_row, read_rows
 
 ROWS = Path(__file__).parents[1] / "results" / "fraud.jsonl"
 SIZES = (0, 1, 2, 3, 5, 10)
@@ -401,11 +401,6 @@ def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["dataset"], row["seed"], row["method"], row["times"]
 
 
-def read_rows(file: Path = ROWS) -> list[dict[str, Any]]:
-    """All rows there are."""
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-
 def jobs(datasets: Iterable[str], seeds: Iterable[int], methods: Iterable[str]) -> Iterable[tuple[Any, ...]]:
     """Every row that is wanted, seed by seed; payments and ratings once more without their times."""
     for seed in seeds:
@@ -430,8 +425,7 @@ def main() -> None:
         if (name, seed, method, times) in done or time.monotonic() - begin > 60 * args.minutes:
             continue
         row = run(name, seed, method, args.root, times)
-        with args.out.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_row(args.out, row)
         shown = [round(one["auc"], 3) for one in row["certified"].get("added", [])]
         print(name, seed, method, times, round(row["clean"]["auc"], 3), shown, f"{row['seconds']} s", flush=True)
 

@@ -8,7 +8,6 @@ to experiments/results/fraud-trusted.jsonl. Thresholds are chosen on validation 
 """
 
 import argparse
-import json
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from agnncert.datasets.splits import set_masks, stratified_split
 from agnncert.stacked.training import mark_trusted, with_threshold
 from experiments.benchmarks.fraud import DESIGNS, without_times
 from experiments.benchmarks.stacked import ETHEREUM_PARTS
+from experiments.paper.rows import append_row, read_rows
 
 ROWS = Path(__file__).parents[1] / "results" / "fraud-trusted.jsonl"
 SIZES, SHARES, RATE = (0, 1, 2, 5, 10), (0.0, 0.5, 0.8), 0.1
@@ -77,15 +77,14 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--out", type=Path, default=ROWS)
     args = parser.parse_args()
-    rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
+    rows = list(read_rows(args.out))
     done = {(row["dataset"], row["seed"], row["share"]) for row in rows}
     for seed in args.seeds:
         for name in args.datasets:
             for share in SHARES:
                 if (name, seed, share) not in done:
                     row = run(name, seed, share, args.root)
-                    with args.out.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+                    append_row(args.out, row)
                     print(name, seed, share, row["before"], [round(one, 3) for one in row["recall"]], flush=True)
 
 

@@ -21,7 +21,6 @@ experiments/results/interception_curve.jsonl; what is there is not run again.
 
 import argparse
 import copy
-import json
 import pickle
 import time
 import types
@@ -40,6 +39,7 @@ from torch_geometric.utils import subgraph, to_scipy_sparse_matrix
 import agnncert as ac
 from agnncert.datasets.splits import set_masks
 from agnncert_peers import Interception
+from experiments.paper.rows import append_row, read_rows
 
 FILE = Path(__file__).parents[1] / "results" / "interception_curve.jsonl"
 PUBLISHED = {0: 0.81, 1: 0.77, 2: 0.69, 3: 0.55, 4: 0.23, 5: 0.13, 6: 0.08, 7: 0.03, 8: 0.0}  # read from the figure
@@ -201,14 +201,13 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     data: Any = LargestConnectedComponents()(ac.load_dataset("cora-ml", root=options.root))
-    rows = [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
+    rows = list(read_rows(FILE))
     done = {(row["seed"], row["weights"]) for row in rows}
     wanted = [(NOTEBOOK_SPLIT, "published")] if options.weights else [(seed, "ours") for seed in options.seeds]
     for seed, whose in wanted:
         if (seed, whose) not in done:
             row = run(data, seed, options.weights)
-            with FILE.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            append_row(FILE, row)
             print(row, flush=True)
 
 

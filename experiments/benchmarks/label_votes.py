@@ -27,6 +27,7 @@ from agnncert.labels.evidence import LabelEvidence
 from agnncert.labels.settings import LabelSettings
 from agnncert.labels.vectors import _normalised, _unit_rows, node_spectrum
 from agnncert.labels.weights import Weighting, make_weights
+from experiments.paper.rows import append_row, read_rows
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = (0, 1, 2, 5, 10, 20, 40)
@@ -44,15 +45,14 @@ class Store:
 
     def __init__(self, name):
         self.file = RESULTS / name
-        self.rows = [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+        self.rows = list(read_rows(self.file))
 
     def has(self, **key):
         return any(all(row.get(name) == value for name, value in key.items()) for row in self.rows)
 
     def add(self, row):
         self.rows.append(row)
-        with self.file.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_row(self.file, row)
         print(json.dumps(row), flush=True)
 
 

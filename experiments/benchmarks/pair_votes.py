@@ -30,10 +30,12 @@ from agnncert.graphs.targets import prepared
 from agnncert.pairs.targets import choose_pairs
 from agnncert.pairs.training import choose_weights
 from agnncert.pairs.voters import neighbours_of_pairs, unmasked
+from experiments.paper.rows import append_row, read_rows
 
 DATA = Path(".cache/data")
 HERE = Path(__file__).resolve().parent / "results"
 SIZES = (0, 1, 2, 3, 5)
+CONTACTS = ac.PairVotes(size=0, trusted=0, directed=True, balanced=True, hidden=16, epochs=60)
 SEEDS = (2, 3, 4)  # the recipe was found on seeds 0 and 1
 DATASETS = ("amazon-c", "cora-ml", "pubmed")
 TRAINING_LINKS = 6000
@@ -94,10 +96,7 @@ def rows_of_links(name, negatives, seed):
     yield {**shared, "method": "features alone", "certified": [features] * len(SIZES), "training": training}
     both, added, costs = [], [], []
     for size in SIZES:
-        fitted = copy.deepcopy(model)
-        fitted.defence = replace(fitted.defence, size=size)
-        fitted.config["defence"]["size"] = size
-        choose_weights(fitted, val)
+        fitted = fitted_for(model, val, size)
         begin = time.perf_counter()
         certificate = ac.certify(fitted, data, fitted.defence, data.test_mask)
         certifying = time.perf_counter() - begin
@@ -110,6 +109,15 @@ def rows_of_links(name, negatives, seed):
     counts = {part: _counts(canonical_data, data, part) for part in ("val_mask", "test_mask")}
     yield {**shared, "method": "common neighbours alone, come or go", "certified": _by_count(data, counts)}
     yield {**shared, "method": "undefended", "certified": [_undefended(data, alone, counts)]}
+
+
+def fitted_for(model, val, size):
+    """The same prior, with the weight and the threshold of the votes chosen for so many changes."""
+    fitted = copy.deepcopy(model)
+    fitted.defence = replace(fitted.defence, size=size)
+    fitted.config["defence"]["size"] = size
+    choose_weights(fitted, val)
+    return fitted
 
 
 def _plain(model):
@@ -211,20 +219,29 @@ def joined(graphs):
     return made
 
 
-def rows_of_ratings(seed, each=0.01):
-    """Trained on events from 40 % to 60 % of all, tested on the others: window by window, on the graph before each."""
+def rated_windows(low, high, each):
+    """A graph for each window of events, between two shares of all: what was known before it, and its ratings."""
     ends, rating = events()
-    total = len(ends)
-    data = joined([snapshot(ends, rating, low, slice(low, high)) for low, high in windows_of(total, 0.4, 0.6, each)])
+    bounds = windows_of(len(ends), low, high, each)
+    return [snapshot(ends, rating, begin, slice(begin, end)) for begin, end in bounds]
+
+
+def split_for_training(data, seed):
+    """Keeps 40 % of the pairs for validation."""
     order = np.random.default_rng(seed).permutation(data.edge_label_index.size(1))
     data.val_mask = torch.from_numpy(order < 0.4 * len(order))
     data.train_mask = ~data.val_mask
+
+
+def rows_of_ratings(seed, each=0.01):
+    """Trained on events from 40 % to 60 % of all, tested on the others: window by window, on the graph before each."""
+    data = joined(rated_windows(0.4, 0.6, each))
+    split_for_training(data, seed)
     begin = time.perf_counter()
-    defence = ac.PairVotes(size=0, trusted=0, directed=True, balanced=True, hidden=16, epochs=60)
-    model = ac.fit(None, data, defence, seed=seed)
+    model = ac.fit(None, data, CONTACTS, seed=seed)
     training = time.perf_counter() - begin
     val = choose_pairs(prepared(data), data.val_mask)
-    tests = [snapshot(ends, rating, low, slice(low, high)) for low, high in windows_of(total, 0.6, 1.0, each)]
+    tests = rated_windows(0.6, 1.0, each)
     windows = len(tests)
     truth = np.concatenate([test.edge_label.numpy() for test in tests])
 
@@ -234,10 +251,7 @@ def rows_of_ratings(seed, each=0.01):
     shared = {"seed": seed, "pairs": len(truth), "negative": float(truth.mean()), "windows": windows}
     certified, sybils, heard = [], [], []
     for size in SIZES:
-        fitted = copy.deepcopy(model)
-        fitted.defence = replace(fitted.defence, size=size)
-        fitted.config["defence"]["size"] = size
-        choose_weights(fitted, val)
+        fitted = fitted_for(model, val, size)
         parts = [ac.certify(fitted, test, fitted.defence) for test in tests]
         right = np.concatenate([part.label for part in parts]) == truth
         radius = np.concatenate([part.radius for part in parts])
@@ -300,11 +314,8 @@ def rows_of_events(seed):
     ends, rating = events()
     total = len(ends)
     data = event_graph(ends, rating, slice(int(0.4 * total), int(0.6 * total)))
-    order = np.random.default_rng(seed).permutation(data.edge_label_index.size(1))
-    data.val_mask = torch.from_numpy(order < 0.4 * len(order))
-    data.train_mask = ~data.val_mask
-    defence = ac.PairVotes(size=0, trusted=0, directed=True, balanced=True, hidden=16, epochs=60)
-    model = ac.fit(None, data, defence, seed=seed)
+    split_for_training(data, seed)
+    model = ac.fit(None, data, CONTACTS, seed=seed)
     val = choose_pairs(prepared(data), data.val_mask)
     test = event_graph(ends, rating, slice(int(0.6 * total), total))
     truth = test.edge_label.numpy()
@@ -428,14 +439,9 @@ def _count_after(rng, sets, size, fewer):
 # ---- Rows and tables ----
 
 
-def _known(file):
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-
 def _append(file, rows):
-    with file.open("a") as out:
-        for row in rows:
-            out.write(json.dumps(row) + "\n")
+    for row in rows:
+        append_row(file, row)
 
 
 def run_links():
@@ -443,7 +449,7 @@ def run_links():
     for seed in SEEDS:
         for name in DATASETS:
             for negatives in ("uniform", "degree"):
-                done = {(row["dataset"], row["negatives"], row["seed"]) for row in _known(file)}
+                done = {(row["dataset"], row["negatives"], row["seed"]) for row in read_rows(file)}
                 if (name, negatives, seed) not in done:
                     rows = list(rows_of_links(name, negatives, seed))
                     _append(file, rows)
@@ -454,7 +460,7 @@ def run_links():
 def run_ratings():
     file = HERE / "pair_votes_ratings.jsonl"
     for seed in SEEDS:
-        if seed not in {row["seed"] for row in _known(file)}:
+        if seed not in {row["seed"] for row in read_rows(file)}:
             rows = list(rows_of_ratings(seed))
             _append(file, rows)
             for row in rows:
@@ -464,7 +470,7 @@ def run_ratings():
 def run_events():
     file = HERE / "pair_votes_events.jsonl"
     for seed in SEEDS[:1]:
-        if seed not in {row["seed"] for row in _known(file)}:
+        if seed not in {row["seed"] for row in read_rows(file)}:
             rows = list(rows_of_events(seed))
             _append(file, rows)
             for row in rows:
@@ -480,7 +486,7 @@ def run_attacks(number=50_000):
 
 
 def tables():
-    rows = _known(HERE / "pair_votes_links.jsonl") + _known(HERE / "pair_votes_ratings.jsonl")
+    rows = [*read_rows(HERE / "pair_votes_links.jsonl"), *read_rows(HERE / "pair_votes_ratings.jsonl")]
     groups = {}
     for row in rows:
         groups.setdefault((row.get("dataset", "bitcoin-otc"), row.get("negatives", ""), row["method"]), []).append(row)

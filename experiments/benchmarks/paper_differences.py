@@ -8,7 +8,6 @@ started again goes on where it stopped, and ``--table`` prints the means. Settin
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,6 +21,7 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.utils import to_undirected
 
 import agnncert as ac
+from experiments.paper.rows import append_row, read_rows
 
 ROWS = Path(__file__).parents[1] / "results" / "paper-differences.jsonl"
 GROUPS = 300
@@ -125,7 +125,7 @@ def measure(root: Path, seed: int, differences: Differences, defence: str) -> di
 
 def stored() -> list[dict[str, Any]]:
     """Returns the rows that are there."""
-    return [json.loads(line) for line in ROWS.read_text("utf-8").splitlines()] if ROWS.exists() else []
+    return list(read_rows(ROWS))
 
 
 def table() -> Iterator[str]:
@@ -163,8 +163,7 @@ def main() -> None:
                 if (str(differences), defence, seed) not in done:
                     row = measure(wanted.root, seed, differences, defence)
                     print(row, flush=True)
-                    with ROWS.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(row) + "\n")
+                    append_row(ROWS, row)
 
 
 if __name__ == "__main__":

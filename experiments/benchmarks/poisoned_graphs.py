@@ -25,6 +25,7 @@ import agnncert as ac
 from agnncert.defence import FitOptions
 from agnncert.isolated.parts import sort_into_parts, training_rows_of
 from agnncert.isolated.training import train_apart
+from experiments.paper.rows import append_row, read_rows
 
 ROWS = Path(__file__).with_name("results") / "poisoned_graphs.jsonl"
 SIZES = (0, 1, 2, 5, 10, 20)
@@ -165,14 +166,12 @@ def _worst(cast: np.ndarray, label: int) -> int:
 
 def done_keys() -> set[str]:
     """What has a row already."""
-    if not ROWS.exists():
-        return set()
-    return {json.loads(line)["key"] for line in ROWS.read_text().splitlines()}
+    return {row["key"] for row in read_rows(ROWS)}
 
 
 def page() -> str:
     """The tables, as Markdown: means over splits."""
-    rows = [json.loads(line) for line in ROWS.read_text().splitlines()]
+    rows = list(read_rows(ROWS))
     lines = [f"| dataset, method | {' | '.join(map(str, SIZES))} |", "|---|" + "---|" * len(SIZES)]
     seen = sorted({(row["dataset"], row["method"]) for row in rows if "certified" in row})
     for dataset, method in seen:
@@ -205,8 +204,7 @@ def main() -> None:
                     continue
                 row = {"key": key, "dataset": name, "seed": seed, "method": method}
                 row |= make(load(name, given.root, seed), seed)
-                with ROWS.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
+                append_row(ROWS, row)
                 print(row, flush=True)
     if given.page:
         print(page())

@@ -24,7 +24,6 @@ from agnncert.graphs.targets import prepared
 from agnncert.isolated.parts import training_rows_of
 from agnncert.labels.vectors import node_spectrum
 from agnncert.pairs.targets import choose_pairs
-from agnncert.pairs.training import choose_weights
 from agnncert.training.settings import tuned_arguments
 from agnncert_peers.card_check import rows_of_targets
 from agnncert_peers.card_making import About, labels_of, make_cards, parts_of, restated
@@ -196,7 +195,7 @@ def links(negatives: str, name: str = "amazon-c", epochs: int | None = None) -> 
     canonical = prepared(data)
     val = choose_pairs(canonical, data.val_mask)
     for size in (1, 2, 3):
-        fitted = fitted_for(model, val, size)
+        fitted = pair_votes.fitted_for(model, val, size)
         begin = time.perf_counter()
         certificate = ac.certify(fitted, data, fitted.defence, data.test_mask)
         seconds = {"training": training, "certifying": time.perf_counter() - begin}
@@ -216,15 +215,6 @@ def links(negatives: str, name: str = "amazon-c", epochs: int | None = None) -> 
     _write(content, undefended, threats, EDGES, "labels")
 
 
-def fitted_for(model: Any, val: Any, size: int) -> Any:
-    """The same prior, with the weight and the threshold of the votes chosen for so many changes."""
-    fitted = copy.deepcopy(model)
-    fitted.defence = replace(fitted.defence, size=size)
-    fitted.config["defence"]["size"] = size
-    choose_weights(fitted, val)
-    return fitted
-
-
 def trees(data: Any, prior: Any, counts: Any) -> Any:
     """Labels of an undefended model on the prior's scores, the counts and the degrees."""
     table = {part: pair_votes._columns(data, prior, counts, part) for part in ("val_mask", "test_mask")}
@@ -235,26 +225,17 @@ def trees(data: Any, prior: Any, counts: Any) -> Any:
 
 def ratings(each: float = 0.01) -> None:
     """Votes of contacts whom u trusts, beside u's own habit; all windows of time are one graph with parts."""
-    ends, rating = pair_votes.events()
-
-    def windows(low: float, high: float) -> Any:
-        bounds = pair_votes.windows_of(len(ends), low, high, each)
-        return pair_votes.joined([pair_votes.snapshot(ends, rating, a, slice(a, b)) for a, b in bounds])
-
-    data = windows(0.4, 0.6)
-    order = np.random.default_rng(SEED).permutation(data.edge_label_index.size(1))
-    data.val_mask = torch.from_numpy(order < 0.4 * len(order))
-    data.train_mask = ~data.val_mask
+    data = pair_votes.joined(pair_votes.rated_windows(0.4, 0.6, each))
+    pair_votes.split_for_training(data, SEED)
     begin = time.perf_counter()
-    defence = ac.PairVotes(size=0, trusted=0, directed=True, balanced=True, hidden=16, epochs=60)
-    model = ac.fit(None, data, defence, seed=SEED)
+    model = ac.fit(None, data, pair_votes.CONTACTS, seed=SEED)
     training = time.perf_counter() - begin
     val = choose_pairs(prepared(data), data.val_mask)
-    tests = windows(0.6, 1.0)
+    tests = pair_votes.joined(pair_votes.rated_windows(0.6, 1.0, each))
     about = About("", "bitcoin-otc", SEED, "", "ratings in time", citation="agnncert", measure="balanced accuracy")
     threats = ["edges and values", "injected nodes"]
     for size in (0, 1):
-        fitted = fitted_for(model, val, size)
+        fitted = pair_votes.fitted_for(model, val, size)
         begin = time.perf_counter()
         certificate = ac.certify(fitted, tests, fitted.defence)
         seconds = {"training": training, "certifying": time.perf_counter() - begin}

@@ -21,6 +21,7 @@ import torch
 import agnncert as ac
 from agnncert.datasets.splits import set_masks, stratified_split
 from agnncert.stacked.training import fit_stacked
+from experiments.paper.rows import append_row, read_rows
 
 ROWS = Path(__file__).parents[1] / "results" / "stacked.jsonl"
 FEW_ROWS, FEW = ROWS.with_name("stacked_few.jsonl"), "20-per-class"
@@ -117,8 +118,7 @@ def run(name: str, seed: int, root: str, done: set[str], standard: bool = False,
             "seconds": {"models without edges": seconds["own"], "votes": fitted - begin, "certify": certified - fitted,
                         "forward": forward},
         }  # fmt: skip
-        with (FEW_ROWS if few else ROWS).open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_row(FEW_ROWS if few else ROWS, row)
         print(name, seed, rule, design.size, protocol, share, [round(v, 3) for v in row["structure"]], flush=True)
 
 
@@ -149,8 +149,7 @@ def run_ethereum(seed: int, root: str, done: set[str]) -> None:
             "validation": model.training_record["score"], **curves(certificate),
             "seconds": {"votes": fitted - begin, "certify": time.perf_counter() - fitted},
         }  # fmt: skip
-        with ROWS.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_row(ROWS, row)
         print(row["rule"], seed, [round(value, 3) for value in row["structure"]], flush=True)
 
 
@@ -166,7 +165,7 @@ def with_trusted(data: Any, share: float, seed: int) -> Any:
 
 def page(file: Path = ROWS) -> str:
     """The rows as tables, means over seeds."""
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows = list(read_rows(file))
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["dataset"], row["protocol"], row["trusted"], row["rule"], row["size"]), []).append(row)
@@ -200,7 +199,7 @@ def main() -> None:
     if args.page:
         print(page(rows))
         return
-    done = {json.loads(line)["key"] for line in rows.read_text().splitlines()} if rows.exists() else set()
+    done = {row["key"] for row in read_rows(rows)}
     for seed in args.seeds:
         for name in args.datasets:
             if name == "ethereum-phishing":

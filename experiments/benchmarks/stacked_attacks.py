@@ -22,6 +22,7 @@ from torch import Tensor
 import agnncert as ac
 from agnncert.stacked.model import StackedModel, pairs_of
 from experiments.benchmarks import stacked
+from experiments.paper.rows import append_row
 
 ROWS = Path(__file__).parents[1] / "results" / "stacked_attacks.jsonl"
 CONFIRMED = 3  # changes of a target that are drawn, whether they flip or not, and confirmed too
@@ -214,8 +215,7 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.datasets:
         row = run(name, args.targets, args.seed, args.root, args.every)
-        with ROWS.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_row(ROWS, row)
         print(json.dumps(row, indent=1), flush=True)
 
 

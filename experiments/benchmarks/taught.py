@@ -31,6 +31,7 @@ from agnncert.training.settings import tuned_arguments
 from experiments.benchmarks import field, taught_gnncert
 from experiments.benchmarks.fraud import DESIGNS
 from experiments.benchmarks.stacked import ETHEREUM, FEW, OWN, SCALED, SIZES, curves
+from experiments.paper.rows import append_row, read_rows
 
 # A run that others must not disturb writes elsewhere.
 ROWS = Path(os.environ.get("TAUGHT_ROWS") or Path(__file__).with_name("results") / "taught.jsonl")
@@ -371,13 +372,12 @@ def key_of(name: str, seed: int, method: str, labels: str) -> str:
 
 def append(row: dict[str, Any]) -> None:
     """Adds a row to the file."""
-    with ROWS.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+    append_row(ROWS, row)
 
 
 def stored() -> list[dict[str, Any]]:
     """Returns all rows so far."""
-    return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()] if ROWS.exists() else []
+    return list(read_rows(ROWS))
 
 
 def found_by_group(seeds: range) -> Groups:
@@ -454,7 +454,7 @@ def other_defences(name: str = "cora-ml") -> str:
 
     The splits are those that all of these rows have.
     """
-    rows = [json.loads(line) for line in field.FILE.read_text(encoding="utf-8").splitlines()]
+    rows = list(read_rows(field.FILE))
     found = {
         (row["protocol"], row["defence"], row["seed"]): row
         for row in rows

@@ -8,7 +8,6 @@ better here has to be shown on fresh splits.
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from agnncert.stacked import training as stacked_training
 from agnncert.training.settings import tuned_arguments
 from experiments.benchmarks import field, taught
 from experiments.benchmarks.stacked import SIZES
+from experiments.paper.rows import append_row, read_rows
 
 ROWS = Path(__file__).with_name("results") / "taught-choices.jsonl"
 MADE_FOR = 3
@@ -130,7 +130,7 @@ def make_row(students: Students, choice: str) -> dict[str, Any]:
 
 def stored() -> list[dict[str, Any]]:
     """Returns all rows so far."""
-    return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()] if ROWS.exists() else []
+    return list(read_rows(ROWS))
 
 
 def main() -> None:
@@ -150,8 +150,7 @@ def main() -> None:
             for choice in wanted:
                 assert students is not None
                 row = make_row(students, choice)
-                with ROWS.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
+                append_row(ROWS, row)
                 print(dataset, seed, choice, [round(100 * value, 1) for value in row["validation"]], flush=True)
 
 

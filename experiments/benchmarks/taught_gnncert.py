@@ -9,7 +9,6 @@ where it stopped. Splits are those that had been looked at before, and no test l
 """
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import agnncert as ac
 from agnncert.graphs.canonical import canonical
 from agnncert_peers import GNNCertEN, GNNCertN
 from experiments.benchmarks import field
+from experiments.paper.rows import append_row, read_rows
 
 ROWS = Path(__file__).with_name("results") / "taught-gnncert.jsonl"
 DIVISIONS = {"GNNCert-N": GNNCertN(24), "GNNCert-EN": GNNCertEN(15, 15)}
@@ -86,7 +86,7 @@ def make_row(cell: field.Cell, defence: str, lesson: str) -> dict[str, Any]:
 
 def stored() -> list[dict[str, Any]]:
     """Returns all rows so far."""
-    return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()] if ROWS.exists() else []
+    return list(read_rows(ROWS))
 
 
 def main() -> None:
@@ -112,8 +112,7 @@ def main() -> None:
             cell = field.Cell.load(dataset, field.TAUGHT, seed, options.root)
             for defence, lesson in wanted:
                 row = make_row(cell, defence, lesson)
-                with ROWS.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
+                append_row(ROWS, row)
                 print(row, flush=True)
 
 

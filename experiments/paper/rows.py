@@ -51,8 +51,9 @@ def append_row(path: Path, row: Row) -> None:
     stored = path.read_bytes() if path.exists() else b""
     if stored and not stored.endswith(b"\n"):  # the last run was interrupted in the middle of a line
         path.write_bytes(stored[: stored.rfind(b"\n") + 1])
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, sort_keys=True) + "\n")
+    line = (json.dumps(row) + "\n").encode()
+    with path.open("ab", buffering=len(line) + 1) as file:  # one write: rows of several processes do not mix
+        file.write(line)
         file.flush()
         os.fsync(file.fileno())
 

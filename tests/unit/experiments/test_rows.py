@@ -17,6 +17,13 @@ def test_rows_come_back_in_order(tmp_path) -> None:
     assert [row["key"] for row in read_rows(file)] == ["a", "b"]
 
 
+def test_a_row_keeps_the_order_of_its_fields_which_are_columns_of_tables(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    append_row(file, {"method": "b", "dataset": "a"})
+    (row,) = read_rows(file)
+    assert list(row) == ["method", "dataset"]
+
+
 def test_a_file_that_is_not_there_has_no_rows(tmp_path) -> None:
     assert list(read_rows(tmp_path / "none.jsonl")) == []
 
