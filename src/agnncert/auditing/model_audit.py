@@ -166,9 +166,20 @@ def audit(
 
 @torch.no_grad()
 def audited(
-    model: nn.Module | Callable[..., Tensor], data: Data | Sequence[Data] | None, division: Division | None, task: Task
+    model: nn.Module | Callable[..., Tensor],
+    data: Data | Sequence[Data] | None,
+    division: Division | None,
+    task: Task,
+    probed_on: Sequence[Data] | None = None,
 ) -> tuple[AuditReport, ModelAdapter | None]:
     """Audits a model with arguments that were checked.
+
+    Args:
+        model: The model.
+        data: A graph, or list of graphs.
+        division: The division; ``None`` for every division.
+        task: "node" or "graph".
+        probed_on: The graphs on which the model is called. Defaults to ``data``.
 
     Returns:
         The report, and the model as it was called, or ``None`` if no probe could call it.
@@ -183,7 +194,7 @@ def audited(
     adapter = None
     if all(finding.leaves for finding in findings):  # else no attack is left that a certificate could speak about
         try:
-            probes, new_findings = _probed(model, task, data, division, is_known)
+            probes, new_findings = _probed(model, task, data if probed_on is None else probed_on, division, is_known)
         except ModelContractError as error:
             if not findings and data is None:
                 raise ModelContractError(

@@ -4,12 +4,14 @@ import hashlib
 import logging
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch_geometric.data import Data
 
 from agnncert.auditing.model_audit import AuditReport, audited
 from agnncert.certificates.claim import make_claim
@@ -44,6 +46,8 @@ def certify_division(
     targets: Any = None,
     voting_rule: VotingRule | None = None,
     options: CertifyOptions | None = None,
+    *,
+    probed_on: Sequence[Data] | None = None,
 ) -> Certificate:
     """Certifies targets with the votes of a model on the subgraphs of a division.
 
@@ -54,6 +58,7 @@ def certify_division(
         targets: Mask or row numbers. Defaults to all nodes, or graphs.
         voting_rule: How votes are added up. Defaults to ``VotingRule()``.
         options: The other options of ``certify``. Its voting rule is not looked at.
+        probed_on: The graphs on which the audit calls the model. Defaults to ``data``.
     """
     options = options or CertifyOptions()
     engine = options.engine or "fast"
@@ -62,7 +67,7 @@ def certify_division(
     canonical_data = prepared(data, targets, compact=True)
     chosen = _divisible(canonical_data, targets, division)
     settings_before = settings_of(model)
-    report, audited_model = audited(model, canonical_data.data, division, canonical_data.task)
+    report, audited_model = audited(model, canonical_data.data, division, canonical_data.task, probed_on)
     report.require_fit(division.edges_only, one_at_a_time=engine == "naive")
     tolerance = report.tolerance_from(options.tolerance)
     # The model is bound after the audit, which names a layer that makes this fail.

@@ -7,7 +7,7 @@ as are asked for once more by the plain one. What comes out is what ``certify`` 
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.sparse import coo_matrix
+from torch_geometric.data import Data
 
 from agnncert.agreement import other_classes, other_model, wrong_targets
 from agnncert.auditing.model_audit import AuditReport, audited
@@ -41,7 +42,13 @@ _STRENGTH = {"": 0, "test": 1, "construction": 2}  # of the ways in which it is 
 
 
 def recompute_division(
-    contents: Contents, data: CanonicalData, model: Any, division: Division, options: RecomputeOptions
+    contents: Contents,
+    data: CanonicalData,
+    model: Any,
+    division: Division,
+    options: RecomputeOptions,
+    *,
+    probed_on: Sequence[Data] | None = None,
 ) -> Findings:
     """Compares what a file says with the votes of a model on the subgraphs of a division.
 
@@ -51,6 +58,7 @@ def recompute_division(
         model: The model; ``None`` if only the graph is compared.
         division: The division that the file names.
         options: How much is computed once more.
+        probed_on: The graphs on which the audit calls the model. Defaults to all graphs of the data.
     """
     findings = Findings()
     record = VoteRecord.load(contents.evidence, contents.settings)
@@ -74,7 +82,7 @@ def recompute_division(
         findings.wrong += other_model(contents, model)
     if findings.wrong:
         return findings
-    report, audited_model = audited(model, data.data, division, data.task)
+    report, audited_model = audited(model, data.data, division, data.task, probed_on)
     findings.wrong += _wrong_model(contents, report, division.edges_only)
     if not findings.wrong:
         bound_model = bind_audited(model, chosen, report, audited_model)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.claim import make_claim
@@ -25,17 +26,19 @@ from agnncert.divisions.named import parse_division
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DivisionError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.hashing import HASHES
+from agnncert.graphs.labels import graph_classes
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.isolated.claim import make_isolated_claim
 from agnncert.isolated.evidence import KIND, IsolatedEvidence
 from agnncert.isolated.model import IsolatedEnsemble
-from agnncert.isolated.parts import sort_into_parts
+from agnncert.isolated.parts import sort_into_parts, training_rows_of
 from agnncert.isolated.record import GRAPH_IDS, MOST_MODELS, IsolatedRecord
 from agnncert.isolated.training import train_apart
 from agnncert.models.digest import LATER, model_digest, settings_of, unchanged_digest
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import VoteEvidence
+from agnncert.training.labels import checked_labels
 
 _STRENGTH = ("", "test", "construction")  # of the ways in which it is known that a model is local
 
@@ -133,15 +136,19 @@ class IsolatedModels(Defence):
             raise self.refusal("voting_rule")
         begin = time.perf_counter()
         parts = sort_into_parts(data, self.num_models, self.hash, self.ids)
+        _require_sound_graphs(data)
         divides = self.division.num_groups > 1
         trained = train_apart(model, parts, self.division if divides else None, options, self.own_processes)
-        ensemble = IsolatedEnsemble(trained, torch.tensor([not graphs for graphs in parts]), self).eval()
         sizes = [len(graphs) for graphs in parts]
+        diverged = [number for number, part in enumerate(trained) if part.diverged]
+        abstains = torch.tensor([size == 0 or number in diverged for number, size in enumerate(sizes)])
+        ensemble = IsolatedEnsemble([part.model for part in trained], abstains, self).eval()
         ensemble.training_record = {
             "division": str(self),
             "seconds": time.perf_counter() - begin,
             "graphs_per_part": sizes,
-            "warnings": _warnings(sizes),
+            "diverged_parts": diverged,
+            "warnings": _warnings(sizes, diverged),
             **{name: value for name, value in options.settings.items() if isinstance(value, int | float | str)},
         }
         return ensemble
@@ -163,8 +170,9 @@ class IsolatedModels(Defence):
         self.require_task(canonical_data.task)
         chosen = canonical_data.targets(targets, self.division.self_loops)
         settings_before = settings_of(model)
+        certified = _graphs_at(canonical_data, chosen.rows)
         certificates = [
-            certify_division(one, canonical_data, self.division, targets, None, options)
+            certify_division(one, canonical_data, self.division, targets, None, options, probed_on=certified)
             for one, is_empty in zip(model.models, model.is_empty.tolist(), strict=True)
             if not is_empty
         ]
@@ -237,11 +245,12 @@ class IsolatedModels(Defence):
         """Returns what is wrong with the votes of one model; ``None`` if its part is empty, so that it abstains."""
         if model is None:
             silent = (record.vote[:, number] == ABSTAIN) & record.stable[:, number]
-            return [] if silent.all() else [f"model {number} has no training graph, and votes"]
+            return [] if silent.all() else [f"model {number} abstains according to the weights, and votes"]
         of_one = _of_one(contents, record, number)
         digests = {**of_one.claim.digests, "model": model_digest(model)}
         of_one = replace(of_one, claim=replace(of_one.claim, digests=digests))
-        found = recompute_division(of_one, data, model, self.division, options)
+        certified = _graphs_at(data, contents.arrays["row"])
+        found = recompute_division(of_one, data, model, self.division, options, probed_on=certified)
         return [f"model {number}: {text}" for text in found.wrong]
 
     @classmethod
@@ -339,6 +348,11 @@ def _require_same_views(first: Votes, other: Votes) -> None:
         raise ModelContractError("the models do not see the same views, or have another number of classes.")
 
 
+def _graphs_at(data: CanonicalData, rows: IntArray) -> list[Data] | None:
+    """Returns the certified graphs. The audit calls models on these alone: others may be poisoned, and overflow."""
+    return [data.data[int(row)] for row in rows] or None
+
+
 def _votes_of(certificate: Certificate) -> VoteEvidence:
     evidence = certificate.evidence
     assert isinstance(evidence, VoteEvidence)  # certify_division makes no other
@@ -360,12 +374,34 @@ def _of_one(contents: Contents, record: IsolatedRecord, number: int) -> Contents
     return replace(contents, kind="votes", settings=votes.settings(), evidence=votes.tensors(), claim=own_claim)
 
 
-def _warnings(sizes: list[int]) -> list[str]:
+def _require_sound_graphs(data: Any) -> None:
+    """Checks all graphs before any part is trained, so that an error names a graph by its row in the data.
+
+    Raises:
+        GraphError: A graph is broken.
+        DatasetError: A training graph has a class that the data does not have.
+    """
+    prepared(data, compact=True)
+    num_classes = getattr(data, "num_classes", None)
+    if num_classes is not None:
+        checked_labels(graph_classes(data), len(data), np.array(training_rows_of(data)), num_classes)
+
+
+def _warnings(sizes: list[int], diverged: list[int]) -> list[str]:
     """Returns what the user should know about the parts."""
+    warnings = []
     num_empty = sizes.count(0)
-    if not num_empty:
-        return []
-    return [f"{num_empty} of {len(sizes)} parts have no training graph, and their models abstain: choose fewer models"]
+    if num_empty:
+        warnings.append(
+            f"{num_empty} of {len(sizes)} parts have no training graph, and their models abstain: choose fewer models"
+        )
+    if diverged:
+        shown = ", ".join(str(number) for number in diverged[:10]) + (", …" if len(diverged) > 10 else "")
+        warnings.append(
+            f"training diverged on {len(diverged)} of {len(sizes)} parts ({shown}), and their models abstain: look for "
+            "extreme features in the graphs of these parts; if they are many, lower lr or set clip=1.0"
+        )
+    return warnings
 
 
 def model_from_config(

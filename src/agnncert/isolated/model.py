@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 
 class IsolatedEnsemble(nn.Module):
-    """The models of all parts. A part without a training graph has a model that abstains.
+    """The models of all parts. A part without a training graph, or on which training diverged, has one that abstains.
 
     Attributes:
         models: One model for each part.
-        is_empty: Whether each part has no training graph, shape ``[num_models]``.
+        is_empty: Whether the model of each part abstains, because training had no graph or diverged, shape
+            ``[num_models]``.
         defence: The defence that it was trained for.
         config: What :func:`agnncert.load_model` needs to build it again; ``None`` if the models are not built in.
     """

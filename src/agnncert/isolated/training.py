@@ -5,6 +5,9 @@ torch, numpy and Python, the optimizer, the batches, class weights and the numbe
 graphs of other parts: no weights are kept by a validation score, features are not scaled, and the number of classes is
 that of the given model.
 
+A part on which training diverges has a model that abstains, as one without a graph has: else one poisoned graph would
+stop the training of all parts. Whether it diverges depends on that part alone.
+
 A module of somebody else may share state between its copies, or draw random numbers elsewhere. In a process of its own
 each part is trained with the memory as it was before any training. Else one part is trained again after all others, and
 must come out the same to the bit.
@@ -17,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,7 @@ from agnncert.divisions.base import Division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.models.build import fresh_copy
 from agnncert.models.wrappers import Scaling
-from agnncert.training.loop import Step, train
+from agnncert.training.loop import DivergedError, Step, train
 from agnncert.training.settings import SETTINGS, checked
 
 SEEDS_PER_RUN = 1_000_003  # further apart than there are parts
@@ -42,13 +45,26 @@ _WITHOUT_EFFECT = ("evaluate_every", "patience", "protocol")
 _ONCE_MORE: dict[str, Any] = {"checkpoint": None, "progress": None, "voting_rule": None}
 
 
+@dataclass(frozen=True)
+class TrainedPart:
+    """What became of one part.
+
+    Attributes:
+        model: The model, in eval mode. One that abstains has initial weights.
+        diverged: What went wrong, empty if training did not diverge. The model of such a part abstains.
+    """
+
+    model: torch.nn.Module
+    diverged: str = ""
+
+
 def train_apart(
     model: torch.nn.Module,
     parts: list[list[Data]],
     division: Division | None,
     options: FitOptions,
     own_processes: bool = False,
-) -> list[torch.nn.Module]:
+) -> list[TrainedPart]:
     """Returns one trained model for each part, in eval mode. The given model is not changed.
 
     Args:
@@ -59,7 +75,8 @@ def train_apart(
         own_processes: Whether each part is trained in a process of its own. Defaults to False.
 
     Raises:
-        SettingsError: A setting would be decided by a validation score, or there are no processes of this kind here.
+        SettingsError: A setting would be decided by a validation score, there are no processes of this kind here, or
+            training diverges on every part.
         ModelContractError: The model was trained before, scales features as it measured them on all graphs, or carries
             something from one part to another.
     """
@@ -67,13 +84,17 @@ def train_apart(
     settings = _settings_of_one(options.settings)
     seed = int(settings.pop("seed"))
 
-    def train_part(number: int, options: FitOptions) -> torch.nn.Module:
+    def train_part(number: int, options: FitOptions) -> TrainedPart:
         its_seed = SEEDS_PER_RUN * seed + number
         with own_random_numbers(its_seed):
             own = fresh_copy(model, its_seed)
-            if parts[number]:
+            if not parts[number]:
+                return TrainedPart(own.eval())
+            try:
                 own = train_one(own, parts[number], division, {**settings, "seed": its_seed}, options)
-        return own.eval()
+            except DivergedError as error:
+                return TrainedPart(fresh_copy(model, its_seed).eval(), str(error))
+        return TrainedPart(own.eval())
 
     train_it = in_own_process(train_part) if own_processes else train_part
     trained = []
@@ -81,6 +102,7 @@ def train_apart(
     for number in range(len(parts)):
         trained.append(train_it(number, _options_of_part(options, number)))
         _report(options.progress, number + 1, len(parts), time.perf_counter() - begin)
+    _require_some_converged(trained, parts)
     if not own_processes:
         _require_nothing_carried_over(trained, parts, lambda number: train_part(number, replace(options, **_ONCE_MORE)))
     return trained
@@ -102,9 +124,7 @@ def own_random_numbers(seed: int) -> Iterator[None]:
             np.random.set_state(of_numpy)
 
 
-def in_own_process(
-    train_part: Callable[[int, FitOptions], torch.nn.Module],
-) -> Callable[[int, FitOptions], torch.nn.Module]:
+def in_own_process(train_part: Callable[[int, FitOptions], TrainedPart]) -> Callable[[int, FitOptions], TrainedPart]:
     """Returns a function that trains a part in a process that is a copy of this one, and ends afterwards.
 
     Whatever training changes in memory is gone with the process: all parts begin with the same memory.
@@ -119,7 +139,7 @@ def in_own_process(
         )
     context = multiprocessing.get_context("fork")
 
-    def train_elsewhere(number: int, options: FitOptions) -> torch.nn.Module:
+    def train_elsewhere(number: int, options: FitOptions) -> TrainedPart:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "trained"
             process = context.Process(target=_train_and_store, args=(train_part, number, options, file))
@@ -132,19 +152,19 @@ def in_own_process(
             outcome = pickle.loads(file.read_bytes())  # written by a copy of this very process
         if isinstance(outcome, Exception):
             raise outcome
-        trained: torch.nn.Module = outcome
+        trained: TrainedPart = outcome
         return trained
 
     return train_elsewhere
 
 
 def _train_and_store(
-    train_part: Callable[[int, FitOptions], torch.nn.Module], number: int, options: FitOptions, file: Path
+    train_part: Callable[[int, FitOptions], TrainedPart], number: int, options: FitOptions, file: Path
 ) -> None:
     """Runs in a process of its own: trains a part, and stores the model or the error."""
     torch.set_num_threads(1)  # threads of the first process are not in its copy
     try:
-        outcome: torch.nn.Module | Exception = train_part(number, options)
+        outcome: TrainedPart | Exception = train_part(number, options)
     except Exception as error:
         outcome = error
     try:
@@ -156,20 +176,36 @@ def _train_and_store(
     file.write_bytes(content)
 
 
+def _require_some_converged(trained: list[TrainedPart], parts: list[list[Data]]) -> None:
+    """Refuses settings with which training diverges on every part.
+
+    Raises:
+        SettingsError: There is no part with graphs whose training did not diverge.
+    """
+    filled = [number for number, graphs in enumerate(parts) if graphs]
+    if filled and all(trained[number].diverged for number in filled):
+        first = filled[0]
+        raise SettingsError(
+            f"training diverges on all {len(filled)} parts that have graphs, so that no model votes. "
+            f"Part {first}: {trained[first].diverged}"
+        )
+
+
 def _require_nothing_carried_over(
-    trained: list[torch.nn.Module], parts: list[list[Data]], train_again: Callable[[int], torch.nn.Module]
+    trained: list[TrainedPart], parts: list[list[Data]], train_again: Callable[[int], TrainedPart]
 ) -> None:
-    """Trains the first part again, after all others, and compares. Models that are built in are not asked.
+    """Trains a part again, after all others, and compares. Models that are built in are not asked.
 
     Raises:
         ModelContractError: The weights differ.
     """
     filled = [number for number, graphs in enumerate(parts) if graphs]
-    is_built_in = config_of(trained[0]) is not None
+    is_built_in = config_of(trained[0].model) is not None
     if is_built_in or len(filled) < 2:
         return
-    again = train_again(filled[0]).state_dict()
-    before = trained[filled[0]].state_dict()
+    number = next(number for number in filled if not trained[number].diverged)
+    again = train_again(number).model.state_dict()
+    before = trained[number].model.state_dict()
     if not all(torch.equal(value, before[name]) for name, value in again.items()):
         raise ModelContractError(
             "a part came out with other weights when it was trained again after all others, so that something passes "

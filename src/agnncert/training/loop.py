@@ -44,6 +44,10 @@ class Step(Progress):
     score: float | None
 
 
+class DivergedError(SettingsError):
+    """Training went to numbers that are not finite: the loss, or a weight."""
+
+
 def train(
     model: torch.nn.Module, data: Data | Sequence[Data], defence: Defence, options: FitOptions
 ) -> torch.nn.Module:
@@ -55,6 +59,9 @@ def train(
         defence: A division: train on its subgraphs too. A random defence: train under its noise. ``None`` trains a
             plain, undefended model.
         options: The settings of training, the voting rule, the checkpoint, and who is told about progress.
+
+    Raises:
+        DivergedError: The loss or a weight is not finite after an epoch.
     """
     task = infer_task(data)
     settings = checked(dict(options.settings), task)
@@ -163,10 +170,10 @@ def _epoch(
     _seed(model, 1_000_003 * settings["seed"] + state.epoch)  # by epoch, so that a resumed run samples the same
     loss = _train(model.train(), setup, optimizer)
     state.epoch += 1
-    if not math.isfinite(loss):
-        raise SettingsError(
-            f"the loss is {loss} in epoch {state.epoch}: training has diverged. Lower lr={settings['lr']}, or "
-            "set clip=1.0."
+    wrong = f"the loss is {loss}" if not math.isfinite(loss) else _wrong_weight(model)
+    if wrong:
+        raise DivergedError(
+            f"{wrong} in epoch {state.epoch}: training has diverged. Lower lr={settings['lr']}, or set clip=1.0."
         )
     score = None
     if state.epoch % settings["evaluate_every"] == 0 or state.epoch == settings["epochs"]:
@@ -176,6 +183,14 @@ def _epoch(
     if not state.stopped:
         seconds_left = state.seconds / state.epoch * (settings["epochs"] - state.epoch)
     return Step("training", state.epoch, settings["epochs"], seconds_left, f"loss {loss:.3f}", loss=loss, score=score)
+
+
+def _wrong_weight(model: torch.nn.Module) -> str:
+    """Returns which weight or running mean is not finite; empty if all are."""
+    for name, value in model.state_dict().items():
+        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            return f"{name} is not finite"
+    return ""
 
 
 def _seed(model: torch.nn.Module, seed: int) -> None:

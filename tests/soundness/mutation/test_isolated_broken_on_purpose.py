@@ -16,6 +16,7 @@ from tests.soundness.laws import test_isolated as laws
 from tests.support.forging import drafted, seal
 from tests.support.mutations import each_mistake
 from tests.unit.isolated import test_content_ids as contents
+from tests.unit.isolated import test_diverging_parts as diverging
 from tests.unit.isolated import test_nothing_is_carried_over as modules
 from tests.unit.isolated import test_training as trained
 from tests.unit.verifier import test_recount_isolated as recounts
@@ -87,6 +88,17 @@ def claimed_by_content():
         contents.test_the_claim_says_that_an_altered_graph_counts_twice(Path(folder))
 
 
+def one_diverges():
+    diverging.test_a_part_that_diverges_abstains_and_all_others_are_as_they_were(diverging.DEFENCES[0])
+
+
+def certified_beside_an_overflow():
+    try:
+        diverging.test_radii_are_true_whatever_one_graph_becomes(diverging.DEFENCES[0])
+    except ModelContractError as error:
+        raise AssertionError from error
+
+
 def reordered():
     trained.test_the_order_of_graphs_and_what_was_drawn_before_alter_no_model()
 
@@ -106,7 +118,7 @@ LEAKS = [
     ("parts follow rows", training_sets, parts, "node_groups(id_keys(named), num_parts, hash)", "node_groups(id_keys(list(range(len(named)))), num_parts, hash)"),
     ("parts follow rows, in training", one_deleted, parts, "node_groups(id_keys(named), num_parts, hash)", "node_groups(id_keys(list(range(len(named)))), num_parts, hash)"),
     ("the order of the list is that of training", reordered, parts, "key=lambda position: order_of(listed[position])", "key=lambda position: position"),
-    ("a model goes on where the last one ended", one_altered, training, "own = _fresh_model(model, its_seed)", "own = copy.deepcopy(trained[-1]) if trained else _fresh_model(model, its_seed)"),
+    ("a model goes on where the last one ended", one_altered, training, "own = fresh_copy(model, its_seed)", "own = pickle.loads(pickle.dumps(trained[-1].model)) if trained else fresh_copy(model, its_seed)"),
     ("seeds count all graphs", one_deleted, training, "its_seed = SEEDS_PER_RUN * seed + number", "its_seed = SEEDS_PER_RUN * seed + number + sum(map(len, parts))"),
     ("all graphs decide on class weights", one_altered, training, "**settings, \"seed\": its_seed}", "**settings, \"lr\": 0.01 + 0.001 * sum(int(g.y) for p in parts for g in p), \"seed\": its_seed}"),
     ("validation graphs are seen by all", lambda: trained.test_one_changed_graph_alters_one_model(trained.an_altered_validation_graph), training, "train_one(own, parts[number], division", "train_one(own, [*parts[number], *[g for p in parts for g in p if g.graph_id == 'graph 17' and g not in parts[number]]], division"),
@@ -119,7 +131,10 @@ LEAKS = [
     ("content: places are ids", contents.test_ids_depend_on_content_alone_and_equal_graphs_are_told_apart, parts, "{digest}/{seen[digest]}", "{digest}/{row}"),
     ("content: the class is no content", lambda: contents.test_an_altered_graph_alters_two_models_at_most(contents.altered_class), parts, "for name in sorted(content):", "for name in sorted({*content} - {'y'}):"),
     ("content: the claim counts an altered graph once", claimed_by_content, defence, "graph_ids=defence.ids,", "graph_ids='graph_id',"),
-    ("an empty part votes", trained.test_a_part_without_a_graph_abstains_and_says_so, defence, "torch.tensor([not graphs for graphs in parts])", "torch.tensor([False for graphs in parts])"),
+    ("an empty part votes", trained.test_a_part_without_a_graph_abstains_and_says_so, defence, "size == 0 or number in diverged", "number in diverged"),
+    ("a part that diverged votes as the one before it", one_diverges, training, "TrainedPart(fresh_copy(model, its_seed).eval(), str(error))", "trained[-1]"),
+    ("after a part that diverged no other votes", one_diverges, defence, "size == 0 or number in diverged", "size == 0 or bool(diverged)"),
+    ("the audit calls models on poisoned graphs", certified_beside_an_overflow, defence, "None, options, probed_on=certified)", "None, options, probed_on=None)"),
 ]  # fmt: skip
 VERIFIER = [
     ("ties are won by the label", "wins_at = 0 if rival < winner else -1", "wins_at = -1"),
