@@ -16,6 +16,8 @@ from agnncert.errors import CertificateError
 from agnncert.isolated.claim import make_isolated_claim
 from agnncert.isolated.record import IsolatedRecord
 from agnncert.labels.claim import make_label_claim
+from agnncert.labels.joint_claim import make_joint_claim
+from agnncert.labels.joint_record import JointRecord
 from agnncert.labels.record import LabelRecord
 from agnncert.pairs.claim import make_pair_claim
 from agnncert.pairs.record import PairRecord
@@ -70,7 +72,11 @@ def rewrite(file: Path) -> str:
 
 
 def claim_of(contents: Contents) -> Claim:
-    """Returns the claim that the evidence of a file allows, about the same model and with the same remarks."""
+    """Returns the claim that the evidence of a file allows, about the same model and with the same remarks.
+
+    Raises:
+        CertificateError: It is of a kind whose words are not made here.
+    """
     claim, settings = contents.claim, contents.settings
     evidence = contents.evidence
     match contents.kind:
@@ -83,17 +89,21 @@ def claim_of(contents: Contents) -> Claim:
             )
         case "labels":
             expected = make_label_claim(LabelRecord.load(evidence, settings), digests=claim.digests)
+        case "labels-and-edges":
+            expected = make_joint_claim(JointRecord.load(evidence, settings), digests=claim.digests)
         case "pairs":
             pairs = PairRecord.load(evidence, settings)
             expected = make_pair_claim(pairs, digests=claim.digests, locality=claim.locality)
         case "isolated":
             words = {name: getattr(claim, name) for name in ("tolerance", "digests", "locality", "rounding")}
             expected = make_isolated_claim(IsolatedRecord.load(evidence, settings), claim.division, **words)
-        case _:
+        case "samples":
             names = ("method", "noise", "task", "alpha", "scope")
             expected = make_sample_claim(
                 **{name: settings[name] for name in names}, ids=claim.ids, digests=claim.digests
             )
+        case other:
+            raise CertificateError(f'a certificate of kind "{other}" has no words here: add a case for it.')
     return replace(expected, notes=claim.notes, library_version=claim.library_version)
 
 
