@@ -189,6 +189,11 @@ def exchanged_names(draft: Draft) -> None:
     set_ids(draft, [two, one, *rest])
 
 
+def exchanged_places(draft: Draft) -> None:
+    rows = draft.arrays["row"]
+    rows[[0, 1]] = rows[[1, 0]]
+
+
 def called_true(draft: Draft) -> None:
     need((draft.arrays["truth"] != draft.arrays["label"]).any())
     draft.arrays["truth"] = draft.arrays["label"].copy()
@@ -265,14 +270,18 @@ PAIR_FAULTS = {
     "pair-too-few": Fault("There is one pair less than targets.", "one pair of rows for each target", one_pair_too_few, COMMON),
     "pair-turned": Fault(
         "A pair is named the other way round than its id.",
-        "the ids of the pairs are not those of the graph", restated(the_other_way_round), PAIRS, found_with="graph",
+        "the id of 1 targets is not that of the graph", restated(the_other_way_round), PAIRS, found_with="graph",
     ),
     "pair-exchanged-ids": Fault(
         "Two pairs have exchanged their ids.",
-        "the ids of the pairs are not those of the graph", exchanged_names, PAIRS, found_with="graph",
+        "the id of 2 targets is not that of the graph", exchanged_names, PAIRS, found_with="graph",
+    ),
+    "pair-exchanged-places": Fault(
+        "Two pairs have exchanged their places in the list of pairs.",
+        "the place in edge_label_index of 2 targets", exchanged_places, PAIRS, found_with="graph",
     ),
     "pair-labels-called-true": Fault(
-        "All labels are said to be the true ones.", "true classes of the pairs", called_true, COMMON, found_with="graph",
+        "All labels are said to be the true ones.", "the true class of", called_true, COMMON, found_with="graph",
     ),
     "pair-another-graph": Fault(
         "The claim names another graph.", "the graph is not the one", another_digest("graph"), PAIRS, found_with="graph",
