@@ -1,10 +1,12 @@
 """Checks what all kinds of certificate files have in common: the claim and the list of targets.
 
 The claim is written again from its facts, and compared word for word. What the evidence implies is derived by
-``check_votes``, ``check_stacked`` and, for random samples, ``agnncert_peers.recount_samples``.
+``check_votes`` and its like for other kinds and, for random samples, by ``agnncert_peers.recount_samples``; what it
+implies is compared here with what is stated.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,27 +97,104 @@ def _repeats(values: npt.NDArray[Any]) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
+def check_division_digest(claim: Claim) -> Iterator[str]:
+    """Yields that the digest of the division, if the claim has one, is that of another division than it names."""
+    stated = claim.digests.get("division")
+    if stated is not None and stated != hashlib.sha256(claim.division.encode()).hexdigest():
+        yield "the digest of the division is not that of the division that is named"
+
+
+def check_no_structure_radius(contents: Contents) -> Iterator[str]:
+    """Yields that a radius against structure alone is stated, for a kind of file that proves none."""
+    if "structure_radius" in contents.arrays:
+        yield "a radius against structure alone is stated, which this kind of file does not have"
+
+
+def refused_budgets(budgets: Sequence[Budget], read: Callable[[Budget], object]) -> Iterator[str]:
+    """Yields why nothing can be derived about some stated budgets.
+
+    Args:
+        budgets: The budget of each statement.
+        read: Derives from a budget what an attacker can do. It raises BudgetError if nothing is proved about one.
+    """
+    for budget in budgets:
+        try:
+            read(budget)
+        except BudgetError as error:
+            yield str(error)
+
+
 def does_not_follow(name: str, number: int, evidence: str) -> str:
     """Returns a sentence about this many wrong statements."""
     return f"the {name} of {number:,} targets does not follow from the {evidence}"
 
 
-def wrong_answers(
-    budgets: Sequence[Budget], stated: BoolArray, derived: Sequence[BoolArray] | BoolArray, evidence: str
+def wrong_statements(
+    contents: Contents,
+    is_wrong: Mapping[str, BoolArray],
+    answers: Sequence[BoolArray],
+    broken: Sequence[int],
+    evidence: str,
 ) -> list[str]:
+    """Returns a sentence about each kind of statement that is wrong.
+
+    Args:
+        contents: What a file says.
+        is_wrong: As in :func:`wrong_values`.
+        answers: Whether each target keeps its label, derived again, shape ``[n]`` for each statement.
+        broken: How many targets one attacked graph can break, derived again, one for each statement.
+        evidence: What the statements have to follow from, in words.
+    """
+    return [
+        *wrong_values(is_wrong, evidence),
+        *wrong_answers(contents, answers, evidence),
+        *wrong_numbers_broken(contents, broken, evidence),
+    ]
+
+
+def wrong_values(is_wrong: Mapping[str, BoolArray], evidence: str) -> list[str]:
+    """Returns a sentence about each statement that is wrong for some targets.
+
+    Args:
+        is_wrong: For which targets each statement is wrong, shape ``[n]`` each, by the name of the statement.
+        evidence: What the statements have to follow from, in words.
+    """
+    return [does_not_follow(name, int(where.sum()), evidence) for name, where in is_wrong.items() if where.any()]
+
+
+def wrong_answers(contents: Contents, derived: Sequence[BoolArray], evidence: str) -> list[str]:
     """Returns a sentence about each stated answer that is wrong.
 
     Several statements may be about the same budget: each has an answer of its own, and all are compared.
 
     Args:
-        budgets: The budget of each statement.
-        stated: Whether each target keeps its label, as the file states it, shape ``[number of statements, n]``.
-        derived: The same, derived again.
+        contents: What a file says.
+        derived: Whether each target keeps its label, derived again, shape ``[n]`` for each statement.
         evidence: What the answers have to follow from, in words.
     """
     wrong = []
-    for budget, ours, theirs in zip(budgets, stated, derived, strict=True):
-        num_wrong = int((ours != theirs).sum())
+    for budget, stated, answer in zip(contents.budgets, contents.arrays["holds"], derived, strict=True):
+        num_wrong = int((stated != answer).sum())
         if num_wrong:
             wrong.append(does_not_follow(f"answer for {budget}", num_wrong, evidence))
     return wrong
+
+
+def wrong_numbers_broken(contents: Contents, derived: Sequence[int], evidence: str) -> list[str]:
+    """Returns a sentence about each stated number of targets that one attacked graph can break, if it is wrong.
+
+    Args:
+        contents: What a file says.
+        derived: The same numbers, derived again, one for each statement.
+        evidence: What the numbers have to follow from, in words.
+    """
+    return [
+        f"the stated number of targets that {budget} can break does not follow from the {evidence}"
+        for budget, stated, number in zip(contents.budgets, contents.broken_at_most, derived, strict=True)
+        if stated != number
+    ]
+
+
+def count_broken(answers: Sequence[BoolArray]) -> list[int]:
+    """Returns how many targets each attack can break if one attacked graph may break all that are not certified."""
+    return [int((~answer).sum()) for answer in answers]

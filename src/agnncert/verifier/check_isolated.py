@@ -1,6 +1,5 @@
 """Checks certificate files of models that were trained apart: the functions that ``verifier.kinds`` asks for."""
 
-import hashlib
 from collections.abc import Callable
 
 from agnncert.certificates.budget import Budget
@@ -8,7 +7,13 @@ from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray
 from agnncert.isolated.claim import make_isolated_claim
 from agnncert.isolated.record import IsolatedRecord
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow, wrong_answers
+from agnncert.verifier.check import (
+    check_claim,
+    check_division_digest,
+    check_no_structure_radius,
+    check_targets,
+    wrong_statements,
+)
 from agnncert.verifier.recount_isolated import Views
 
 TRAINING_FIELDS = ("poison_graphs",)
@@ -33,12 +38,9 @@ def check(contents: Contents) -> list[str]:
     wrong = [
         *check_targets(contents, record.num_targets, record.num_classes),
         *check_claim(claim, expected, {"graph", "model", "division", "encoding"}),
+        *check_division_digest(claim),
+        *check_no_structure_radius(contents),
     ]
-    named = claim.digests.get("division")
-    if named is not None and named != hashlib.sha256(claim.division.encode()).hexdigest():
-        wrong.append("the digest of the division is not that of the division that is named")
-    if "structure_radius" in contents.arrays:
-        wrong.append("a radius against structure alone is stated, which this kind of file does not have")
     return wrong or _check_statements(contents, Views(record))
 
 
@@ -51,12 +53,8 @@ def _check_statements(contents: Contents, views: Views) -> list[str]:
         "number of new neighbours": stated["new_neighbours"] != -1,
     }
     answers = [views.holds(budget) for budget in contents.budgets]
-    wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
-    wrong += wrong_answers(contents.budgets, stated["holds"], answers, "votes")
-    for budget, number, answer in zip(contents.budgets, contents.broken_at_most, answers, strict=True):
-        if number != views.broken(budget, answer):
-            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return wrong
+    broken = [views.broken(budget, answer) for budget, answer in zip(contents.budgets, answers, strict=True)]
+    return wrong_statements(contents, is_wrong, answers, broken, "votes")
 
 
 def possible(contents: Contents, budget: Budget) -> BoolArray:

@@ -1,19 +1,26 @@
 """Checks certificate files about labels and edges together: the functions that ``verifier.kinds`` asks for."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray
-from agnncert.errors import BudgetError
 from agnncert.labels.joint_claim import make_joint_claim
 from agnncert.labels.joint_record import JointRecord
-from agnncert.verifier import recount_joint
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow, wrong_answers
+from agnncert.verifier import check_labels, recount_joint
+from agnncert.verifier.check import (
+    check_claim,
+    check_no_structure_radius,
+    check_targets,
+    count_broken,
+    refused_budgets,
+    wrong_statements,
+)
 
-TRAINING_FIELDS = ("flip_labels", "add_labels", "remove_labels")
+TRAINING_FIELDS = check_labels.TRAINING_FIELDS
 
 
 def check(contents: Contents) -> list[str]:
@@ -27,25 +34,16 @@ def check(contents: Contents) -> list[str]:
     wrong = [
         *check_targets(contents, record.num_targets, record.num_classes),
         *check_claim(contents.claim, expected, {"graph", "model", "encoding"}),
-        *_wrong_budgets(contents, record),
+        *check_no_structure_radius(contents),
+        *refused_budgets(contents.budgets, partial(recount_joint.attack_of, record)),
     ]
     wrong += [] if wrong else _wrong_positions(contents, record)
     return wrong or _check_statements(contents, record)
 
 
-def _wrong_budgets(contents: Contents, record: JointRecord) -> Iterator[str]:
-    """Yields which stated budgets such a file proves nothing about."""
-    for budget in contents.budgets:
-        try:
-            recount_joint.attack_of(record, budget)
-        except BudgetError as error:
-            yield str(error)
-
-
 def _wrong_positions(contents: Contents, record: JointRecord) -> Iterator[str]:
     """Yields that a voter counts its own label, or leaves out another one, or that a target is another node."""
-    position = {row: place for place, row in enumerate(record.voters.candidate.tolist())}
-    own = [position.get(row, -1) for row in record.voter.tolist()]
+    own = check_labels.positions_among_candidates(record.voters, record.voter)
     if own != record.voters.own.tolist():
         yield "a voter is not at its position among the candidates"
     if contents.arrays["row"].tolist() != record.voter[record.target].tolist():
@@ -63,16 +61,9 @@ def _check_statements(contents: Contents, record: JointRecord) -> list[str]:
         "radius": stated["radius"] != np.minimum(needed - 1, most),
         "number of new neighbours": stated["new_neighbours"] != -1,
     }
-    if "structure_radius" in stated:
-        is_wrong["structure radius"] = np.ones(record.num_targets, dtype=bool)
     attacks = [recount_joint.attack_of(record, budget) for budget in contents.budgets]
-    ahead = recount_joint.stays_ahead(record, elected, attacks)
-    wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
-    wrong += wrong_answers(contents.budgets, stated["holds"], [each.all(axis=1) for each in ahead], "votes")
-    for i, budget in enumerate(contents.budgets):
-        if contents.broken_at_most[i] != int((~stated["holds"][i]).sum()):
-            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return wrong
+    answers = [each.all(axis=1) for each in recount_joint.stays_ahead(record, elected, attacks)]
+    return wrong_statements(contents, is_wrong, answers, count_broken(answers), "votes")
 
 
 def possible(contents: Contents, budget: Budget) -> BoolArray:

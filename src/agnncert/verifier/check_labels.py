@@ -1,17 +1,24 @@
 """Checks certificate files that hold votes of training labels: the functions that ``verifier.kinds`` asks for."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
-from agnncert.certificates.votes import BoolArray
-from agnncert.errors import BudgetError
+from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.labels.claim import make_label_claim
 from agnncert.labels.record import LabelRecord
 from agnncert.verifier import recount_labels
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow, wrong_answers
+from agnncert.verifier.check import (
+    check_claim,
+    check_no_structure_radius,
+    check_targets,
+    count_broken,
+    refused_budgets,
+    wrong_statements,
+)
 
 TRAINING_FIELDS = ("flip_labels", "add_labels", "remove_labels")
 
@@ -27,27 +34,24 @@ def check(contents: Contents) -> list[str]:
     wrong = [
         *check_targets(contents, record.num_targets, record.num_classes),
         *check_claim(contents.claim, expected, {"graph", "model", "encoding"}),
-        *_wrong_budgets(contents, record),
+        *check_no_structure_radius(contents),
+        *refused_budgets(contents.budgets, partial(recount_labels.changed_labels, record)),
     ]
     wrong += [] if wrong else _wrong_positions(contents, record)
     return wrong or _check_statements(contents, record)
 
 
-def _wrong_budgets(contents: Contents, record: LabelRecord) -> Iterator[str]:
-    """Yields which stated budgets such a file proves nothing about."""
-    for budget in contents.budgets:
-        try:
-            recount_labels.changed_labels(record, budget)
-        except BudgetError as error:
-            yield str(error)
-
-
 def _wrong_positions(contents: Contents, record: LabelRecord) -> Iterator[str]:
     """Yields that a target counts its own label, or leaves out that of somebody else."""
-    position = {row: place for place, row in enumerate(record.candidate.tolist())}
-    own = [position.get(row, -1) for row in contents.arrays["row"].tolist()]
+    own = positions_among_candidates(record, contents.arrays["row"])
     if own != record.own.tolist():
         yield "a target is not at its position among the candidates"
+
+
+def positions_among_candidates(record: LabelRecord, rows: IntArray) -> list[int]:
+    """Returns at which position among the candidates each row of the data is, -1 if it is none."""
+    position = {row: place for place, row in enumerate(record.candidate.tolist())}
+    return [position.get(row, -1) for row in rows.tolist()]
 
 
 def _check_statements(contents: Contents, record: LabelRecord) -> list[str]:
@@ -60,15 +64,8 @@ def _check_statements(contents: Contents, record: LabelRecord) -> list[str]:
         "radius": stated["radius"] != radius,
         "number of new neighbours": stated["new_neighbours"] != -1,
     }
-    if "structure_radius" in stated:
-        is_wrong["structure radius"] = np.ones(record.num_targets, dtype=bool)
     answers = [recount_labels.holds(counted, recount_labels.changed_labels(record, b)) for b in contents.budgets]
-    wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
-    wrong += wrong_answers(contents.budgets, stated["holds"], answers, "votes")
-    for i, budget in enumerate(contents.budgets):
-        if contents.broken_at_most[i] != int((~stated["holds"][i]).sum()):
-            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return wrong
+    return wrong_statements(contents, is_wrong, answers, count_broken(answers), "votes")
 
 
 def possible(contents: Contents, budget: Budget) -> BoolArray:

@@ -14,7 +14,7 @@ from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.pairs.claim import make_pair_claim
 from agnncert.pairs.record import PairRecord
 from agnncert.verifier import recount_stacked
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow, wrong_answers
+from agnncert.verifier.check import check_claim, check_targets, count_broken, wrong_statements
 from agnncert.verifier.recount_stacked import LARGEST_STATED, DegreeTable
 
 
@@ -68,12 +68,8 @@ def _check_statements(contents: Contents, record: PairRecord) -> list[str]:
         "number of new neighbours": ~right_additions(record, tables, stated["new_neighbours"]),
     }
     answers = [recount_stacked.holds(record, tables, in_votes(record, budget)) for budget in contents.budgets]
-    wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
-    wrong += wrong_answers(contents.budgets, stated["holds"], answers, "votes")
-    for budget, number, answer in zip(contents.budgets, contents.broken_at_most, answers, strict=True):
-        if number != int((~answer).sum()):  # an edge may be a part of many pairs, so nothing better is known
-            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return wrong
+    broken = count_broken(answers)  # an edge may be a part of many pairs, so nothing better is known
+    return wrong_statements(contents, is_wrong, answers, broken, "votes")
 
 
 def right_radius(record: PairRecord, tables: list[DegreeTable], stated: IntArray, altering: bool) -> BoolArray:

@@ -8,7 +8,7 @@ from agnncert.certificates.votes import BoolArray
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import StackedRecord
 from agnncert.verifier import recount_stacked
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow, wrong_answers
+from agnncert.verifier.check import check_claim, check_targets, wrong_answers, wrong_numbers_broken, wrong_values
 
 
 def check(contents: Contents) -> list[str]:
@@ -46,14 +46,14 @@ def _check_statements(contents: Contents, record: StackedRecord) -> list[str]:
         ),
     }
     answers = [recount_stacked.holds(record, tables, budget) for budget in contents.budgets]
-    wrong = [does_not_follow(name, int(where.sum()), "votes") for name, where in is_wrong.items() if where.any()]
-    wrong += wrong_answers(contents.budgets, stated["holds"], answers, "votes")
+    wrong = [*wrong_values(is_wrong, "votes"), *wrong_answers(contents, answers, "votes")]
     if wrong:  # how many targets break follows from the radii, so that nothing can be said about it
         return wrong
-    for budget, number, answer in zip(contents.budgets, contents.broken_at_most, answers, strict=True):
-        if number != recount_stacked.broken(record, budget, ~answer, stated["radius"], stated["structure_radius"]):
-            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return wrong
+    broken = [
+        recount_stacked.broken(record, budget, ~answer, stated["radius"], stated["structure_radius"])
+        for budget, answer in zip(contents.budgets, answers, strict=True)
+    ]
+    return wrong_numbers_broken(contents, broken, "votes")
 
 
 def possible(contents: Contents, budget: Budget) -> BoolArray:

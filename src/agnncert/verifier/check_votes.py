@@ -1,8 +1,6 @@
 """Checks certificate files that hold votes: the functions that ``verifier.kinds`` asks for."""
 
-import hashlib
 import os
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from agnncert.certificates.claim import expected_claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray, VoteRecord
 from agnncert.verifier import recount, recount_possible
-from agnncert.verifier.check import check_claim, check_targets, does_not_follow
+from agnncert.verifier.check import check_claim, check_division_digest, check_targets, wrong_statements
 from agnncert.verifier.limits import limits_under
 from agnncert.verifier.piles import Part, is_per_neighbour, parts_of, sort_part, sort_votes
 
@@ -33,10 +31,8 @@ def check(contents: Contents) -> list[str]:
     wrong = [
         *check_targets(contents, record.num_targets, record.votes.num_classes),
         *check_claim(claim, expected_claim(claim, record), {"graph", "model", "division", "encoding"}),
+        *check_division_digest(claim),
     ]
-    named = claim.digests.get("division")
-    if named is not None and named != hashlib.sha256(claim.division.encode()).hexdigest():
-        wrong.append("the digest of the division is not that of the division that is named")
     if ("structure_radius" in contents.arrays) != is_per_neighbour(record):
         wrong.append("a radius against structure alone is stated exactly where every neighbour has a group of its own")
     return wrong or _check_statements(contents, record)
@@ -46,18 +42,15 @@ def _check_statements(contents: Contents, record: VoteRecord) -> list[str]:
     """Derives every statement again, some targets at a time. Returns what is wrong."""
     with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
         parts = list(pool.map(partial(_check_part, contents), parts_of(record)))
-    num_wrong: Counter[str] = Counter()
-    for part in parts:
-        num_wrong.update(part.num_wrong)
-    wrong = [does_not_follow(name, number, "votes") for name, number in num_wrong.items() if number]
+    names = parts[0].is_wrong if parts else ()
+    is_wrong = {name: np.concatenate([part.is_wrong[name] for part in parts]) for name in names}
+    holds: list[BoolArray] = []
+    broken: list[int] = []
     for i, budget in enumerate(contents.budgets):
         answers = recount.join_answers([part.answers[i] for part in parts])
-        num_wrong_answers = int((contents.arrays["holds"][i] != answers.holds).sum())
-        if num_wrong_answers:
-            wrong.append(does_not_follow(f"answer for {budget}", num_wrong_answers, "votes"))
-        if contents.broken_at_most[i] != recount.broken(record, budget, answers):
-            wrong.append(f"the stated number of targets that {budget} can break does not follow from the votes")
-    return wrong
+        holds.append(answers.holds)
+        broken.append(recount.broken(record, budget, answers))
+    return wrong_statements(contents, is_wrong, holds, broken, "votes")
 
 
 @dataclass(frozen=True)
@@ -65,11 +58,11 @@ class CheckedPart:
     """What was found about some targets.
 
     Attributes:
-        num_wrong: How many targets have a wrong statement, by the name of the statement.
+        is_wrong: For which of them each statement is wrong, by the name of the statement.
         answers: What follows for these targets from each stated budget.
     """
 
-    num_wrong: dict[str, int]
+    is_wrong: dict[str, BoolArray]
     answers: list[recount.Answers]
 
 
@@ -85,10 +78,7 @@ def _check_part(contents: Contents, part: Part) -> CheckedPart:
     structure_radius = recount.structure_radius(piles)
     if structure_radius is not None:
         is_wrong["structure radius"] = stated["structure_radius"] != structure_radius
-    return CheckedPart(
-        num_wrong={name: int(where.sum()) for name, where in is_wrong.items()},
-        answers=[recount.answers(piles, budget) for budget in contents.budgets],
-    )
+    return CheckedPart(is_wrong=is_wrong, answers=[recount.answers(piles, budget) for budget in contents.budgets])
 
 
 def possible(contents: Contents, budget: Budget) -> BoolArray:
