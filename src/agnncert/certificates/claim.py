@@ -22,6 +22,10 @@ PREMISES = (
     "The training data are trusted: nothing is proved about attacks on them, and the model is taken as given.",
     FEATURES_FIXED,
 )
+# What no certificate proves.
+LABEL_MAY_BE_WRONG = "That the label is correct: only that it stays the same."
+# What a certificate does not prove that trusts training data.
+MODEL_AS_GIVEN = "Robustness against attacks on the training data: the model is taken as given."
 
 
 @dataclass(frozen=True)
@@ -289,8 +293,7 @@ class _Words:
             yield "The target's own features are unchanged."
         yield from about_ids(self.record.ids == "row", self.needs_ids)
         yield from about_encoding(self.digests)
-        named = f" with SHA-256 {self.digests['model']}" if "model" in self.digests else ""
-        yield f"The model{named} and the division are the ones that cast these votes, in evaluation mode."
+        yield f"{named_model(self.digests)} and the division are the ones that cast these votes, in evaluation mode."
         yield from self.about_voting_rule()
         yield from self.about_division()
         yield from self.about_rounding()
@@ -375,8 +378,8 @@ class _Words:
 
     def not_proved(self) -> Iterator[str]:
         """Yields what is not proved."""
-        yield "That the label is correct: only that it stays the same."
-        yield "Robustness against attacks on the training data: the model is taken as given."
+        yield LABEL_MAY_BE_WRONG
+        yield MODEL_AS_GIVEN
         if not self.target_features:
             yield "Robustness against changes of the target's own features, which are part of every subgraph."
         if self.needs_ids:
@@ -419,6 +422,11 @@ def about_ids(by_row: bool, keeps_nodes: bool) -> Iterator[str]:
         )
     else:
         yield "Ids are unique and a node keeps its id; an attacker may reuse the id of a node that he deletes."
+
+
+def named_model(digests: Mapping[str, str]) -> str:
+    """Returns how a sentence about the model begins: with its digest, if there is one."""
+    return f"The model with SHA-256 {digests['model']}" if "model" in digests else "The model"
 
 
 def about_encoding(digests: Mapping[str, str]) -> Iterator[str]:

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from agnncert.certificates.claim import PREMISES, Claim, make_claim
+from agnncert.certificates.claim import MODEL_AS_GIVEN, PREMISES, Claim, make_claim
 from agnncert.certificates.theorem_facts import theorem_mismatch
 from agnncert.certificates.votes import ABSTAIN, VoteRecord
 from agnncert.errors import CertificateError
 from agnncert.isolated.record import IsolatedRecord
 
 METHOD = "isolated-models"
-_TRAINING_NOT_PROVED = "Robustness against attacks on the training data: the model is taken as given."
 _UNIT = {
     "graph_id": "one training graph that is inserted, deleted or altered in any way before training",
     "content": "one training graph that is inserted or deleted before training; an altered one is two",
@@ -63,7 +62,7 @@ def make_isolated_claim(
         views, division, tolerance=tolerance, digests=digests, locality=locality, rounding=rounding, notes=notes
     )
     kept = [text for text in about_test_graph.assumes if text != PREMISES[0]]
-    not_proved = [text for text in about_test_graph.not_proved if text != _TRAINING_NOT_PROVED]
+    not_proved = [text for text in about_test_graph.not_proved if text != MODEL_AS_GIVEN]
     return replace(
         about_test_graph,
         method=METHOD,

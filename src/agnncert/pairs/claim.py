@@ -3,7 +3,17 @@
 from collections.abc import Iterator, Mapping
 
 from agnncert import __version__
-from agnncert.certificates.claim import LOCALITY, PREMISES, Claim, about_encoding, about_ids, all_changes
+from agnncert.certificates.claim import (
+    LABEL_MAY_BE_WRONG,
+    LOCALITY,
+    MODEL_AS_GIVEN,
+    PREMISES,
+    Claim,
+    about_encoding,
+    about_ids,
+    all_changes,
+    named_model,
+)
 from agnncert.pairs.record import PairRecord
 from agnncert.stacked.record import STEPS
 
@@ -30,7 +40,6 @@ def make_pair_claim(
     """
     digests = dict(digests or {})
     by_row = record.ids == "row"
-    named = f" with SHA-256 {digests['model']}" if "model" in digests else ""
     return Claim(
         task="pair",
         method=METHOD,
@@ -47,7 +56,7 @@ def make_pair_claim(
             "values, such as the amount of a payment: whoever writes them himself is not covered.",
             *about_ids(by_row, keeps_nodes=False),
             *about_encoding(digests),
-            f"The model{named} is the one that computed these scores and votes, in evaluation mode.",
+            f"{named_model(digests)} is the one that computed these scores and votes, in evaluation mode.",
             _about_score(record),
             f"The prior reads the pair's own features{' and these edges' if record.trusted >= 0 else ''} alone"
             f"{LOCALITY[locality]}. No column of them is a degree, or computed from the edges in another way.",
@@ -56,8 +65,8 @@ def make_pair_claim(
             "refuted it but cannot prove it.",
         ),
         not_proved=(
-            "That the label is correct: only that it stays the same.",
-            "Robustness against attacks on the training data: the model is taken as given.",
+            LABEL_MAY_BE_WRONG,
+            MODEL_AS_GIVEN,
             "Robustness against changes of the pair's own features and values: the attacker may write his own payment.",
             *_about_no_votes(record),
         ),

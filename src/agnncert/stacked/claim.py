@@ -5,12 +5,15 @@ from collections.abc import Iterator, Mapping
 from agnncert import __version__
 from agnncert.certificates.claim import (
     FEATURES_FIXED,
+    LABEL_MAY_BE_WRONG,
     LOCALITY,
+    MODEL_AS_GIVEN,
     PREMISES,
     Claim,
     about_encoding,
     about_ids,
     all_changes,
+    named_model,
 )
 from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.stacked.record import STEPS, StackedRecord
@@ -52,7 +55,6 @@ def make_stacked_claim(
     """
     digests = dict(digests or {})
     by_row = record.ids == "row"
-    named = f" with SHA-256 {digests['model']}" if "model" in digests else ""
     return Claim(
         task="node",
         method="stacked-votes",
@@ -68,14 +70,14 @@ def make_stacked_claim(
             "The target's own features are unchanged.",
             *about_ids(by_row, keeps_nodes=False),
             *about_encoding(digests),
-            f"The model{named} is the one that computed these scores and votes, in evaluation mode.",
+            f"{named_model(digests)} is the one that computed these scores and votes, in evaluation mode.",
             _about_score(record),
             f"The models without edges classify a node by its own features alone{LOCALITY[locality]}.",
             f"Computing a score, a factor or a vote again in float64, on any machine, changes it by at most "
             f"{record.slack} of {STEPS:,} steps of one vote; {_KNOWN_BY[rounding]}.",
         ),
         not_proved=(
-            "That the label is correct: only that it stays the same.",
+            LABEL_MAY_BE_WRONG,
             _about_training_data(record),
             "Robustness against changes of the target's own features.",
             *_about_no_votes(record),
@@ -102,7 +104,7 @@ def _about_training_data(record: StackedRecord) -> str:
     """Returns what is not proved about training."""
     if record.edge_blind:
         return "Robustness against attacks on labels, and on nodes with a label before training: they are trusted."
-    return "Robustness against attacks on the training data: the model is taken as given."
+    return MODEL_AS_GIVEN
 
 
 # What the claim's ``rounding`` says -> how it is known that machines agree up to a step.
