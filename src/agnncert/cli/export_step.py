@@ -17,6 +17,7 @@ from agnncert.cli.folder import find_run
 from agnncert.cli.settings import require_one_of
 from agnncert.controls.table import Control
 from agnncert.errors import missing
+from agnncert.pairs.targets import BETWEEN
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.domain import title_in_domain
 from agnncert.report.tables import csv_cell
@@ -97,12 +98,20 @@ def digest_of(file: Path) -> str:
 
 
 def table_of(certificate: Certificate, run: str, digest: str) -> dict[str, list[Any]]:
-    """Returns the columns of the table, as plain values. What is unknown or unlimited is None or infinite."""
+    """Returns the columns of the table, as plain values. What is unknown or unlimited is None or infinite.
+
+    Pairs also have the ids of both nodes, ``source`` and ``target``, by which other tables know them.
+    """
     table: dict[str, list[Any]] = {"id": certificate.target.tolist()}
+    if certificate.claim.task == "pair":
+        ends = [str(name).partition(BETWEEN) for name in table["id"]]  # no id of a node contains what is between them
+        table["source"] = [first for first, _, _ in ends]
+        table["target"] = [second for _, _, second in ends]
     for name, values in certificate.columns().items():
         table[name] = values.tolist()
     if certificate.truth is not None:
         table["truth"] = [k if k >= 0 else None for k in certificate.truth.tolist()]
+    table["unit"] = [certificate.claim.unit] * certificate.num_targets
     table["run"] = [run] * certificate.num_targets
     table["certificate_sha256"] = [digest] * certificate.num_targets
     return table

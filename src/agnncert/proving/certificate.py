@@ -622,7 +622,8 @@ class Certificate:
         ``label`` is the number of the class and ``class_name`` its name, if classes have names. ``score`` is what the
         label has, and ``margin`` by how much it leads: with a threshold, how far the target is from it. Both are in
         votes. Then come ``radius`` and ``structure_radius``, ``truth`` (negative where it is unknown), ``degree`` and
-        ``new_neighbours`` as far as there are any, and the votes for each class.
+        ``new_neighbours`` as far as there are any, and the votes for each class. Pairs have ``new_edges`` instead of
+        ``new_neighbours``. There is no ``structure_radius`` where the radius counts changes of the training data.
         """
         votes = self.count_columns()
         table = np.stack([np.asarray(column) for column in votes.values()], axis=1)
@@ -633,16 +634,13 @@ class Certificate:
         columns: dict[str, npt.NDArray[Any]] = {"label": self.label}
         if self.class_names:
             columns["class_name"] = np.array(self.class_names, dtype=object)[self.label]
-        columns |= {
-            "score": score,
-            "margin": score - others.max(axis=1, initial=-np.inf),
-            "radius": self.radius,
-            "structure_radius": self.structure_radius,
-        }
+        columns |= {"score": score, "margin": score - others.max(axis=1, initial=-np.inf), "radius": self.radius}
+        if not self.evidence.training_fields:
+            columns["structure_radius"] = self.structure_radius
         known = {"truth": self.truth, "degree": self.degree}
         columns |= {name: values for name, values in known.items() if values is not None}
         if (self.new_neighbours >= 0).any():
-            columns["new_neighbours"] = self.new_neighbours
+            columns["new_edges" if self.claim.task == "pair" else "new_neighbours"] = self.new_neighbours
         return columns | votes
 
     def count_columns(self) -> dict[str, npt.NDArray[Any]]:

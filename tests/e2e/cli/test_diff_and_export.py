@@ -79,3 +79,53 @@ def test_an_unknown_format_is_met_with_the_known_ones(agnncert, certified) -> No
     answer = agnncert("export", certified, "--to", "excel")
     assert answer.status == 2
     assert "csv" in answer.err
+
+
+GOLDEN = Path(__file__).parents[2] / "soundness" / "golden" / "v1"
+
+
+def exported(agnncert, name, to="csv"):
+    answer = agnncert("export", GOLDEN / f"{name}.cert", "--to", to, "--out", f"rows.{to}")
+    assert answer.status == 0, answer.err
+    if to == "json":
+        return json.loads(Path("rows.json").read_text(encoding="utf-8"))
+    with Path("rows.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("to", ["csv", "json"])
+@pytest.mark.parametrize("name", ["pairs-both", "pairs-common", "pairs-trusted"])
+def test_pairs_are_exported_with_both_ids_and_new_edges(agnncert, place, name, to) -> None:
+    certificate = ac.load_certificate(GOLDEN / f"{name}.cert")
+    rows = exported(agnncert, name, to)
+    assert [f"{row['source']} – {row['target']}" for row in rows] == [str(target) for target in certificate]
+    assert [float(row["new_edges"]) for row in rows] == certificate.new_neighbours.tolist()
+    assert "new_neighbours" not in rows[0]
+    assert "structure_radius" in rows[0]
+
+
+@pytest.mark.parametrize("name", ["labels-any", "labels-flips", "joint-any", "joint-flips", "isolated-node-views"])
+def test_a_radius_about_training_data_says_so_and_is_no_radius_about_edges(agnncert, place, name) -> None:
+    certificate = ac.load_certificate(GOLDEN / f"{name}.cert")
+    rows = exported(agnncert, name)
+    assert {row["unit"] for row in rows} == {certificate.claim.unit}
+    assert "training" in certificate.claim.unit
+    assert not {"structure_radius", "new_neighbours", "new_edges", "source"} & set(rows[0])
+
+
+def test_a_radius_about_the_graph_says_what_it_counts(agnncert, place) -> None:
+    file = sorted(GOLDEN.glob("stacked*.cert"))[0]
+    rows = exported(agnncert, file.stem)
+    assert {row["unit"] for row in rows} == {ac.load_certificate(file).claim.unit}
+    assert "structure_radius" in rows[0]
+
+
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.cert")), ids=lambda file: file.stem)
+def test_no_column_of_any_kind_says_nothing_in_every_row(agnncert, place, file) -> None:
+    for title, cells in _columns(exported(agnncert, file.stem)).items():
+        may_fail = title in ("radius", "structure_radius") or title.startswith(("votes_", "score_"))
+        assert may_fail or set(cells) - {"", "-1", "-1.0"}, title
+
+
+def _columns(rows):
+    return {title: [row[title] for row in rows] for title in rows[0]}
