@@ -82,8 +82,8 @@ def require_model_of_point(defence: Any, model: Any) -> None:
         return
     if model_digest(model) != model_digest(defence.model):
         raise SettingsError(
-            "the threshold is a part of point.model, and the given model is another one, which labels without this "
-            "threshold: pass point.model."
+            "the threshold is part of point.model, but another model was given, which would label without it: pass "
+            "point.model."
         )
 
 

@@ -421,7 +421,7 @@ def require_test_time(budget: Budget) -> None:
 def _require_within(cost: Budget, budget: Budget, kind: str) -> None:
     """Refuses an attack that costs more than its budget."""
     if not budget.allows(cost):
-        raise BudgetError(f'the attack "{kind}" costs {cost}, and {budget} does not allow it.')
+        raise BudgetError(f'the attack "{kind}" costs {cost}, which is more than {budget} allows.')
 
 
 def num_columns(values: Tensor) -> int:

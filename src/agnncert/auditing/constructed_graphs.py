@@ -111,7 +111,7 @@ def _clique(size: int) -> Component:
 
 @cache
 def _further_extras() -> dict[str, tuple[Component, ...]]:
-    """Returns what is added beside ``EXTRAS`` to graphs of a few nodes, by name: the same in many sizes."""
+    """Returns what is added, besides ``EXTRAS``, to graphs of a few nodes, by name: the same things in many sizes."""
     return {
         "hub": (*(_hub(leaves) for leaves in NUMBERS_OF_LEAVES), *(_hub(leaves, count=4) for leaves in (6, 13, 30))),
         "clique": tuple(_clique(size) for size in (4, 5, 6, 7, 8, 9, 10, 12, 24)),

@@ -126,9 +126,9 @@ class Budget:
         refused = [name for name in self.training_fields if name not in set(covered)]
         if refused:
             raise BudgetError(
-                f"{self}: nothing is proved about {', '.join(refused)}. This defence trusts what its model was trained "
-                f"on: leave {'it' if len(refused) == 1 else 'them'} out, or use a defence against poisoned training "
-                "data, such as LabelVotes for labels."
+                f"{self}: nothing is proved about {', '.join(refused)}, because this defence trusts that part of its "
+                f"training data. Leave {'it' if len(refused) == 1 else 'them'} out, or use a defence that covers it: "
+                "LabelVotes for labels, IsolatedModels for training graphs."
             )
 
     @property

@@ -232,7 +232,7 @@ def abstaining(number: int) -> Predictions:
 
 
 def all_listed(num_targets: int, num_groups: int, num_classes: int = 0, votes: Predictions | None = None) -> Votes:
-    """Returns votes of which all are listed, as those of a division that has no disjoint union.
+    """Returns votes that are all listed, as for a division without a disjoint union.
 
     Args:
         num_targets: Number of targets.

@@ -101,10 +101,10 @@ def _id_of(graph: Data, row: int) -> Id:
     value = getattr(graph, "graph_id", None)
     if value is None:
         raise DatasetError(
-            f"training graph {row} has no graph_id. Parts are formed by ids, because a place in a list changes when "
-            "another graph is inserted: give every graph an id that it keeps, graph.graph_id = …, or form parts by the "
-            'content of graphs, IsolatedModels(ids="content"), in a command --set defence.ids=content. Then an altered '
-            "graph counts as two poisoned ones."
+            f"training graph {row} has no graph_id. An id decides to which part a graph belongs; its place in the list "
+            "cannot, because it changes when another graph is inserted. Give every graph an id that it keeps, "
+            'graph.graph_id = …, or use what it holds as its id: IsolatedModels(ids="content"), or --set '
+            "defence.ids=content in a command. An altered graph then counts as two poisoned ones."
         )
     if isinstance(value, torch.Tensor) and value.numel() == 1:
         value = value.item()

@@ -208,9 +208,9 @@ def _require_nothing_carried_over(
     before = trained[number].model.state_dict()
     if not all(torch.equal(value, before[name]) for name, value in again.items()):
         raise ModelContractError(
-            "a part came out with other weights when it was trained again after all others, so that something passes "
-            "from part to part: state that copies of the module share, or random numbers of a generator that torch, "
-            "numpy and Python do not seed. Remove it, or train each part in a process of its own, "
+            "one part was trained again after all others, and its weights came out different. So something passes from "
+            "part to part: state that copies of the module share, or random numbers from a generator other than those "
+            "of torch, numpy and Python. Remove it, or train each part in a process of its own: "
             "IsolatedModels(own_processes=True)."
         )
 

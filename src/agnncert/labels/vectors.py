@@ -47,8 +47,8 @@ class Spectrum:
         positive = self.spread[self.spread > 1e-9 * self.spread.max(initial=0)]
         if df >= len(positive):
             raise GraphError(
-                f"df={df:g}: the node vectors of this graph vary in {len(positive)} directions, so there are fewer "
-                "degrees of freedom. Choose a smaller df."
+                f"df={df:g}: the node vectors of this graph vary in {len(positive)} directions only. Pass a smaller "
+                "one, LabelVotes(df=…)."
             )
         low, high = 1e-12, float(positive.max()) * len(positive) * 10
         for _ in range(100):

@@ -270,8 +270,8 @@ def probe_prior(model: PairModel, chosen: PairTargets) -> None:
         apart = float((together - other).abs().max() * model.scale.abs()) * STEPS
         if not apart <= MOST_STEPS:
             raise ModelContractError(
-                f"the prior says {apart:.3g} steps of 1 / {STEPS:,} of a vote more or less about a pair where other "
-                "pairs stand beside it: each pair must be classified by its own features, in float64."
+                f"the prior's score of a pair changes by {apart:.3g} / {STEPS:,} of a vote when other pairs are "
+                "computed with it. Each pair must be classified by its own features alone, in float64."
             )
 
 

@@ -400,7 +400,7 @@ class Leads:
 
 
 def _price_of_nodes(nodes: int, node: float, features: float) -> float:
-    """Returns the least price of this many nodes that come or go, where other features count as two of them."""
+    """Returns the least price of this many nodes that come or go. A node with other features counts as two."""
     pairs = np.arange(nodes // 2 + 1)
     mixed = (pay(features, pairs) + pay(node, nodes - 2 * pairs)).min()
     by_features = pay(features, (nodes + 1) // 2)

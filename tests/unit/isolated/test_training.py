@@ -138,7 +138,7 @@ def test_a_part_without_a_graph_abstains_and_says_so():
 def test_graphs_without_ids_are_refused():
     data = make_set()
     del data[3].graph_id
-    with pytest.raises(DatasetError, match=r"training graph 3 has no graph_id.*a place in a list changes"):
+    with pytest.raises(DatasetError, match=r"training graph 3 has no graph_id.*changes when another graph is inserted"):
         train(data)
 
 

@@ -207,7 +207,7 @@ def _operations_router(service: Service) -> APIRouter:
 
     @router.get("/ready", responses=_NOT_READY)
     def ready() -> dict[str, Any]:
-        """Whether events are taken: the same as /health; needs no token."""
+        """Whether events are accepted, as /health says. It needs no token."""
         return service.health()
 
     @router.get("/live")

@@ -73,7 +73,7 @@ class JournalError(AgnncertError):
 
 
 class StoredBatch(NamedTuple):
-    """A batch of events, how many events there had been with it, and the id under which it was sent, if it had one."""
+    """A batch of events, the number of all events up to its last one, and the id that it was sent with, if any."""
 
     number: int
     events: list[Event]
