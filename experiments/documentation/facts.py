@@ -452,11 +452,6 @@ def engines(key: str) -> list[float]:
     return [float(row[key]) for row in found if key in row]
 
 
-def large(cell: str) -> Row:
-    """One cell of the synthetic graph of Amazon2M's size."""
-    return some(document("large")["rows"], cell=cell)[0]
-
-
 def full_size(division: str) -> Row:
     """What certifying the synthetic graph of Amazon2M's size takes, with an untrained model."""
     return some(document("large-full-size")["rows"], cell=f"certify:1:{division}:80")[0]
