@@ -58,7 +58,7 @@ def pair_controls(model: PairModel, data: CanonicalData, targets: IntArray, seed
     controls = []
     if model.num_classes == 2 and model.defence.trusted is None:
         count = _common(asked).astype(np.float64)
-        controls.append(Control(COUNT, score=count, of_class=int(model.favoured), reads_graph=True))
+        controls.append(Control(COUNT, score=count, of_class=_class_of_many(model, data), reads_graph=True))
     if chances is None:
         return PairControls(own, None, tuple(controls))
     label = chances.argmax(axis=1)
@@ -85,13 +85,34 @@ def _common(pairs: PairTargets) -> IntArray:
     return np.bincount(voters.owner, minlength=len(pairs.ends))
 
 
-def _tree_chances(model: PairModel, data: CanonicalData, asked: PairTargets, seed: int) -> FloatArray | None:
-    """Returns the probability of each class by trees; None without validation pairs of two classes."""
+def _class_of_many(model: PairModel, data: CanonicalData) -> int:
+    """Returns the class whose validation pairs have more common neighbours on average.
+
+    The class that votes are for is taken only where no validation pairs of both classes are known: a model whose own
+    features suffice may vote for either.
+    """
+    known = _validation_pairs(data)
+    if known is None or known.truth is None:
+        return int(model.favoured)
+    mean = [float(_common(known)[known.truth == k].mean()) for k in (0, 1)]
+    return int(mean[1] >= mean[0])
+
+
+def _validation_pairs(data: CanonicalData) -> PairTargets | None:
+    """Returns the validation pairs, or ``None`` if those with a class are not of two classes."""
     val_mask: Any = getattr(data.data, "val_mask", None)
     if val_mask is None or getattr(data.data, "edge_label", None) is None or not bool(val_mask.any()):
         return None
     known = choose_pairs(data, val_mask)
     if known.truth is None or len(np.unique(known.truth[known.truth >= 0])) < 2:
+        return None
+    return known
+
+
+def _tree_chances(model: PairModel, data: CanonicalData, asked: PairTargets, seed: int) -> FloatArray | None:
+    """Returns the probability of each class by trees; None without validation pairs of two classes."""
+    known = _validation_pairs(data)
+    if known is None or known.truth is None:
         return None
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier

@@ -1,0 +1,38 @@
+"""Controls for decisions about pairs."""
+
+import numpy as np
+import pytest
+import torch
+
+import agnncert as ac
+from agnncert.controls.pair_controls import COUNT, pair_controls
+from agnncert.graphs.targets import prepared
+from tests.support.pair_data import links
+
+
+def counted(data, model):
+    targets = np.flatnonzero(data.test_mask)
+    shown = pair_controls(model, prepared(data), targets).controls
+    return next(control for control in shown if control.name == COUNT)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("favoured", [0, 1])
+def test_common_neighbours_speak_for_the_class_that_has_more_of_them(turned, favoured):
+    """Which class the votes of a model are for says nothing about that if its own features suffice."""
+    data = links()
+    if turned:
+        data.edge_label = 1 - data.edge_label
+    model = ac.fit(None, data, ac.PairVotes(epochs=1))
+    model.favoured.fill_(favoured)
+    linked = 0 if turned else 1
+    assert counted(data, model).of_class == linked
+
+
+def test_without_validation_pairs_common_neighbours_speak_for_the_class_that_votes_are_for():
+    data = links()
+    model = ac.fit(None, data, ac.PairVotes(epochs=1))
+    data.val_mask = torch.zeros_like(data.val_mask)
+    for favoured in (0, 1):
+        model.favoured.fill_(favoured)
+        assert counted(data, model).of_class == favoured
