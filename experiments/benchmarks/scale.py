@@ -1,6 +1,6 @@
-"""Estimates of time and memory for large graphs, computed from the rows of experiments/benchmarks/large.py.
+"""Estimates of time and memory for large graphs, computed from the newest rows of experiments/benchmarks/large.py.
 
-python -m experiments.benchmarks.scale          # fills the table of docs/scale.md from results/large.json
+python -m experiments.benchmarks.scale          # fills the table of docs/scale.md from results/large-full-size.json
 """
 
 import json
@@ -258,7 +258,8 @@ def filled(text: str, rows: list[Row]) -> str:
 
 
 def read_rows() -> list[Row]:
-    rows: list[Row] = json.loads((RESULTS / "large.json").read_text())["rows"]
+    """Returns the rows of the newest measurements: the full size and a part of it, by the same version of the code."""
+    rows: list[Row] = json.loads((RESULTS / "large-full-size.json").read_text())["rows"]
     return rows
 
 
