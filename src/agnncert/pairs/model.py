@@ -89,6 +89,8 @@ class PairPrior(nn.Module):
             (slice(0, x.size(1)), x.double()),
             (slice(x.size(1), x.size(1) + values.size(1)), values.double()),
         ):
+            if table.size(1) == 0:  # pairs without values: torch warns about the spread of no column
+                continue
             spread = table.std(dim=0, correction=0)
             self.center[part] = table.mean(dim=0).to(self.center.dtype)
             self.spread[part] = torch.where(spread > SMALLEST_SPREAD, spread, 1.0).to(self.spread.dtype)

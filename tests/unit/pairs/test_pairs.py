@@ -410,3 +410,11 @@ def test_the_file_names_pairs_and_mask(made, tmp_path):
     assert contents.claim.task == "pair"
     assert json.dumps(contents.settings).count("own")
     assert any("edges that leave the first node" in sentence for sentence in contents.claim.assumes)
+
+
+def test_columns_of_many_sizes_without_values_of_pairs_are_scaled_in_silence(recwarn):
+    data = links()
+    data.x = data.x * torch.tensor([1.0, 50.0, 900.0, 3.0])
+    model = ac.fit(None, data, ac.PairVotes(epochs=1))
+    assert model.prior.scaled
+    assert [str(each.message) for each in recwarn if "degrees of freedom" in str(each.message)] == []
