@@ -154,14 +154,12 @@ def test_a_hostile_event_is_refused_alone(running, bad, form) -> None:
     body, kind = f'{{"events": [{", ".join(lines)}]}}', "application/json"
     if form == "stream":
         body, kind = "\n".join(lines), "application/x-ndjson"
-    begin = time.perf_counter()
     status, text = sent(address, "/events", body.encode(), {"Content-Type": kind})
     answer = json.loads(text)
     assert (status, answer["applied"], answer["refused_in_all"]) == (200, 2, 1), answer
     assert answer["refused"][0]["event"] == 1
     assert answer["refused"][0]["reason"]
     assert service.live.number == 2
-    assert time.perf_counter() - begin < 5
 
 
 @pytest.mark.parametrize("batch_id", ['"\\ud800"', '"a\\u0000b"', '""', "[]", '"' + "x" * 300 + '"'])
@@ -238,9 +236,7 @@ def test_idle_connections_shut_nobody_out() -> None:
                 idle.sendall(b"GET /closest HTTP/1.1\r\nHost: x\r\n")  # a head that does not end
             if number % 50 == 49:
                 assert agnncert_live.LiveClient(address, TOKEN, timeout=5, tries=1).closest(1)
-        begin = time.perf_counter()
         assert agnncert_live.LiveClient(address, TOKEN, timeout=5, tries=1).closest(1)
-        assert time.perf_counter() - begin < 5
         assert sum(map(is_closed, opened[:MOST_CONNECTIONS])) >= MOST_CONNECTIONS - 20  # the oldest ones went
         assert not any(map(is_closed, opened[-20:]))
 
