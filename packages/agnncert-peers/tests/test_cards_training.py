@@ -196,7 +196,7 @@ def test_votes_of_parts_withstand_half_of_their_lead(tmp_path):
         assert "at size 1 the evidence proves" in check_card(made).wrong[0]
 
 
-def test_votes_of_parts_are_as_many_as_an_attack_needs(tmp_path):
+def test_a_card_of_parts_claims_what_brute_force_finds(tmp_path):
     """By brute force: every way to alter one or two of all votes, against what the card claims."""
     random = np.random.default_rng(3)
     cast = random.integers(0, 3, size=(40, 7))
@@ -226,7 +226,7 @@ def test_votes_that_make_no_sense_are_refused(votes, tmp_path):
         make_cards(content, of_parts(3), tmp_path, ("flipped labels",), SIZES, kind="parts")
 
 
-def test_votes_that_are_multiplied_are_not_those_of_the_parts_that_the_card_states(tmp_path):
+def test_votes_that_were_multiplied_are_found_because_the_card_states_fewer_parts(tmp_path):
     """A forger writes every vote a hundred times, raises all figures and names the digest of the new file."""
     honest = [[5, 2, 0], [2, 5, 0], [4, 3, 0]]
     truth = [0, 1, 0]
@@ -248,7 +248,7 @@ def test_votes_that_are_multiplied_are_not_those_of_the_parts_that_the_card_stat
     assert "states no number of parts" in check_card(made).wrong[0]
 
 
-def test_targets_have_votes_of_equally_many_parts(tmp_path):
+def test_a_target_with_more_votes_than_others_is_refused(tmp_path):
     content = parts_of([1, 2], [[5, 2], [50, 20]], [0, 0])
     with pytest.raises(CertificateError, match=r"targets with 7 and with 70 votes"):
         make_cards(content, of_parts(7), tmp_path, ("flipped labels",), SIZES, kind="parts")
@@ -288,13 +288,13 @@ def test_balanced_accuracy_is_the_mean_over_classes(tmp_path):
     assert "the measure is 'luck'" in check_card(made).wrong[0]
 
 
-def test_pairs_are_not_compared_with_a_dataset_and_the_card_is_said_so(pairs, tmp_path):
+def test_a_verdict_about_pairs_says_that_no_dataset_was_compared(pairs, tmp_path):
     make(pairs, tmp_path, ("edges",), protocol="links, uniform")
     verdict = check_card(card_of(tmp_path, "edges"), root=tmp_path)
     assert (verdict.status, "pairs of nodes" in verdict.not_compared) == ("derived again", True)
 
 
-def test_a_certificate_about_nodes_does_not_escape_the_dataset_under_a_protocol_of_pairs(votes_of_labels, tmp_path):
+def test_a_card_about_nodes_with_the_protocol_of_pairs_is_found(votes_of_labels, tmp_path):
     make(votes_of_labels, tmp_path, ("flipped labels",), protocol="links, uniform")
     verdict = check_card(card_of(tmp_path, "flipped labels"), root=tmp_path)
     assert any("is about pairs, the certificate about a node" in reason for reason in verdict.wrong)
@@ -347,12 +347,12 @@ MISTAKES = [
     ("flipped labels are harmless", test_labels_prove_nothing_about_poisoned_training_not_even_a_constant, card_evidence, "(*COUNTS, *TRAINING) if", "COUNTS if"),
     ("a constant withstands poisoned training", test_labels_prove_nothing_about_poisoned_training_not_even_a_constant, card_evidence, "(is_constant and trusts_training)", "is_constant"),
     ("a constant withstands poisoned edges", test_labels_prove_nothing_about_poisoned_training_not_even_a_constant, card_evidence, "self.contents is None and not _is_harmless(budget):", "False:"),
-    ("an altered vote costs one", test_votes_of_parts_are_as_many_as_an_attack_needs, card_evidence, "rivals.min(axis=1) // 2", "rivals.min(axis=1)"),
+    ("an altered vote costs one", test_a_card_of_parts_claims_what_brute_force_finds, card_evidence, "rivals.min(axis=1) // 2", "rivals.min(axis=1)"),
     ("ties are won by the label", test_votes_of_parts_withstand_half_of_their_lead, card_evidence, " - votes - (classes < label[:, None])", " - votes"),
     ("parts withstand changes of the graph", test_votes_of_parts_withstand_half_of_their_lead, card_evidence, "if not _is_harmless(at_test_time):", "if False:"),
-    ("votes may be more than the parts", test_votes_that_are_multiplied_are_not_those_of_the_parts_that_the_card_states, card_evidence, "elif stated != {self.num_parts}:", "elif False:"),
-    ("settings need not name the parts", test_votes_that_are_multiplied_are_not_those_of_the_parts_that_the_card_states, card_evidence, "if not stated:", "if False:"),
-    ("targets may have more votes than others", test_targets_have_votes_of_equally_many_parts, card_evidence, "if len(cast) > 1:", "if False:"),
+    ("votes may be more than the parts", test_votes_that_were_multiplied_are_found_because_the_card_states_fewer_parts, card_evidence, "elif stated != {self.num_parts}:", "elif False:"),
+    ("settings need not name the parts", test_votes_that_were_multiplied_are_found_because_the_card_states_fewer_parts, card_evidence, "if not stated:", "if False:"),
+    ("targets may have more votes than others", test_a_target_with_more_votes_than_others_is_refused, card_evidence, "if len(cast) > 1:", "if False:"),
     ("defences may state votes of parts", test_votes_of_parts_are_evidence_of_controls_alone, card_evidence, "if not is_control:", "if False:"),
     ("every measure is accuracy", test_balanced_accuracy_is_the_mean_over_classes, card_evidence, "if measure == MEASURES[0]:", "if True:"),
 ]  # fmt: skip

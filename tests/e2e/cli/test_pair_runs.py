@@ -184,14 +184,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "reason"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_about_pairs_says_so(agnncert, run, words, reason) -> None:
+def test_a_command_that_cannot_be_about_pairs_says_why(agnncert, run, words, reason) -> None:
     answer = agnncert(*(run if word == "RUN" else word for word in words))
     assert answer.status == 2
     assert reason in said(answer)
     assert "Traceback" not in answer.err
 
 
-def test_without_a_table_of_pairs_there_is_nothing_to_decide(agnncert, run) -> None:
+def test_training_and_scoring_without_a_table_of_pairs_name_the_missing_file(agnncert, run) -> None:
     Path("payments/pairs.csv").unlink()
     for words in (("train", "payments", "--division", "pairs"), ("score", run, "payments")):
         answer = agnncert(*words)

@@ -128,7 +128,7 @@ def test_numbers_may_vary_a_little_where_the_page_says_so(folder):
         run_page(page_of(folder, *block, "<!-- numbers vary -->", "```text", "[0.5, 3]", "```"), has_data=False)
 
 
-def test_times_may_be_any():
+def test_times_in_an_output_are_not_compared():
     table = "defence  0     passes  seconds  time / forward\nmine     89.6      12     {}         {}\n\nand {} s, 3"
     shown = table.format("1.92", "2,184.6", "0.3")
     require_output(table.format("0.2", "103.9", "71"), shown, "page", numbers_vary=True)

@@ -85,10 +85,13 @@ def test_a_changed_row_and_a_new_one_are_noticed(name: str, block: str, monkeypa
 
 
 @pytest.mark.parametrize("negatives", ["uniform", "degree"])
-def test_links_are_stated_for_both_kinds_of_pairs_that_are_none(negatives: str, monkeypatch) -> None:
+def test_the_table_of_links_has_both_ways_to_draw_pairs_that_are_none(negatives: str, monkeypatch) -> None:
     before = guides.pair_links()
     rows = sources.rows("pair_votes_links")
-    changed = [row if row["negatives"] != negatives else {**row, "certified": [0.111] * len(row["certified"])} for row in rows]  # fmt: skip
+    changed = []
+    for row in rows:
+        is_drawn_so = row["negatives"] == negatives
+        changed.append({**row, "certified": [0.111] * len(row["certified"])} if is_drawn_so else row)
     monkeypatch.setattr(sources, "rows", lambda _: changed)
     assert ".111" in guides.pair_links()
     assert ".111" not in before
@@ -118,7 +121,7 @@ def test_a_typed_figure_is_found(sentence: str, tmp_path) -> None:
         "<!-- not run: takes long -->\n```console\n$ agnncert certify RUN --set false_positive_rate=0.01\n```",
     ],
 )  # fmt: skip
-def test_what_something_else_compares_is_left_out(text: str, tmp_path) -> None:
+def test_figures_that_something_else_compares_are_not_reported(text: str, tmp_path) -> None:
     page = tmp_path / "new.md"
     page.write_text(f"# A new page\n\n{text}\n", encoding="utf-8")
     assert figures_of(page) == []

@@ -52,7 +52,7 @@ def unknown_attributes(thing: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_docstrings_are_read_as_they_are_meant(name: str) -> None:
+def test_the_reference_takes_no_text_for_a_type_and_names_attributes_that_exist(name: str) -> None:
     for place, thing in documented(name):
         assert returned_types(thing) == [], f"{place}: the text after Returns is taken for a type, up to its colon"
         assert unknown_attributes(thing) == [], f"{place} describes attributes that do not exist"

@@ -364,7 +364,7 @@ def _of_every_kind() -> list[str]:
 
 
 @pytest.mark.parametrize("name", _of_every_kind())
-def test_a_false_answer_before_a_true_one_about_the_same_budget(name, tmp_path):
+def test_a_false_answer_before_a_true_one_about_the_same_budget_is_refused(name, tmp_path):
     draft = world_of(name).honest.copy()
     number = int(np.flatnonzero(~draft.arrays["holds"].all(axis=1))[0])
     draft.header["statements"].insert(number, copy.deepcopy(draft.header["statements"][number]))

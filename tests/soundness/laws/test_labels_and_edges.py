@@ -81,7 +81,7 @@ def test_no_attack_is_cheaper_than_stated():
                 assert stated <= 3 * labels + 2 * added + deleted
 
 
-def test_the_price_of_a_label_is_that_of_as_many_changes_as_it_takes():
+def test_if_each_change_costs_one_the_price_is_the_number_of_changes():
     rng = np.random.default_rng(10)
     for _ in range(60):
         record = random_joint(rng)
@@ -127,7 +127,7 @@ def test_prover_and_recount_agree():
     assert max(seen) > 5
 
 
-def test_votes_without_weight_leave_theorem_14():
+def test_if_neighbours_have_no_weight_theorem_14_remains():
     rng = np.random.default_rng(21)
     for _ in range(30):
         record = random_joint(rng, neighbour_steps=0, least_lead=0)
@@ -138,7 +138,7 @@ def test_votes_without_weight_leave_theorem_14():
         assert (record.holds(any_edges) == (radius[record.target] >= min(2, record.voters.num_candidates))).all()
 
 
-def test_the_price_of_votes_without_weight_is_that_of_as_many_labels_as_it_takes():
+def test_if_neighbours_have_no_weight_the_price_is_the_number_of_labels():
     rng = np.random.default_rng(23)
     num_even = 0
     for _ in range(300):

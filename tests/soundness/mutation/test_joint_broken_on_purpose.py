@@ -39,11 +39,11 @@ def priced():
 
 
 def priced_by_labels():
-    laws.test_the_price_of_votes_without_weight_is_that_of_as_many_labels_as_it_takes()
+    laws.test_if_neighbours_have_no_weight_the_price_is_the_number_of_labels()
 
 
 def priced_exactly():
-    laws.test_the_price_of_a_label_is_that_of_as_many_changes_as_it_takes()
+    laws.test_if_each_change_costs_one_the_price_is_the_number_of_changes()
 
 
 def derive_twice():
@@ -214,6 +214,6 @@ def test_a_mistake_about_files_is_noticed(monkeypatch, tmp_path, mistake):
     mistake.turns_red(monkeypatch, tmp_path)
 
 
-def test_own_vectors_know_no_edge():
+def test_own_vectors_take_no_edges():
     assert "edge" not in vectors.own_spectrum.__code__.co_varnames
     assert vectors.own_spectrum.__code__.co_argcount == 1

@@ -60,7 +60,7 @@ def test_no_certified_label_falls_and_others_do(name, made) -> None:
     assert fell > 0.6 * open_ones > 0
 
 
-def test_a_result_says_what_was_done_and_it_is_done_again_on_the_graph(made) -> None:
+def test_the_changes_that_an_attack_names_change_the_label_on_the_graph(made) -> None:
     data, model, certificate = made["common"]
     report = ac.attack(model, data, certificate=certificate, budget=ac.Budget(delete_edges=2))
     row_of = {int(node): row for row, node in enumerate(data.node_id)}

@@ -39,7 +39,7 @@ def test_pairs_are_read_as_pyg_names_them(folder) -> None:
     assert data.num_edges == 16  # a pair is no edge by being asked about
 
 
-def test_a_stated_split_and_one_by_time(folder) -> None:
+def test_a_split_is_read_from_a_column_or_made_by_time(folder) -> None:
     rows = PAIRS.splitlines()
     parts = ["train"] * 4 + ["val"] * 2 + ["test"] * 2
     write(folder, "pairs", "\n".join([f"{rows[0]},split", *(f"{r},{p}" for r, p in zip(rows[1:], parts, strict=True))]))

@@ -17,7 +17,7 @@ RING = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
 
 
 @pytest.mark.parametrize("loop", [[], [2]], ids=["without loops", "with a loop"])
-def test_edges_go_with_their_last_user(loop):
+def test_edges_are_freed_with_their_last_user(loop):
     arcs = Arcs.of(torch.cat([RING, torch.tensor([loop, loop], dtype=torch.int64)], dim=1), 4)
     others = arcs.without_loops
     assert (others is arcs) == (not loop)

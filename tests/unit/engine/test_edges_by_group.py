@@ -29,7 +29,7 @@ def test_edges_are_sorted_by_group_and_keep_their_order_within(monkeypatch, bloc
 
 
 @pytest.mark.parametrize("num_groups", [7, 40_000])
-def test_groups_that_were_sorted_are_found_again(monkeypatch, num_groups):
+def test_groups_of_edges_are_read_back_in_the_order_of_the_graph(monkeypatch, num_groups):
     graph, division = canonical(random_data(3, smallest=12, largest=12, density=0.6)), EdgeCentric(num_groups)
     expected = division.groups(graph)
     few = np.unique(expected)[-3:].tolist()

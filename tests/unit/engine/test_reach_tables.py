@@ -108,5 +108,5 @@ def test_sums_of_reaches_do_not_overflow():
     assert table.tolist() == [largest, 2 * largest - 1, 2**40, largest + 7, largest + 12, 2**40]
 
 
-def test_all_pairs_that_are_looked_into_can_be_counted():
+def test_the_largest_number_of_pairs_fits_into_32_bits():
     assert np.iinfo(np.int32).max >= coverage.MAX_PAIRS

@@ -72,7 +72,7 @@ def test_a_mask_that_is_none_is_named(mask, message):
         ac.fit(ac.build_model("gcn", data), data, DIVISION, epochs=1)
 
 
-def test_a_mask_of_pairs_is_called_one():
+def test_a_mask_of_pairs_is_refused_for_nodes_and_called_a_mask_of_pairs():
     data = labelled_graph(18)
     data.edge_label_index = torch.tensor([[0, 1, 2], [3, 4, 5]])
     data.train_mask = torch.ones(3, dtype=torch.bool)

@@ -122,7 +122,7 @@ def test_a_file_that_names_other_ids_than_its_claim_is_refuted(tmp_path):
         IsolatedRecord.load(contents.evidence, {**contents.settings, "graph_ids": "row"})
 
 
-def test_what_ids_are_is_part_of_the_model_and_processes_are_not():
+def test_the_digest_of_models_depends_on_the_kind_of_ids_and_not_on_processes():
     data = make_set(nameless())
     models = train(data, BY_CONTENT)
     stated = model_digest(models)

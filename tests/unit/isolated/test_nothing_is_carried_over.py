@@ -114,7 +114,7 @@ def test_a_module_that_cannot_be_handed_back_is_named():
         train(graphs(), lambda x: 0 * x, APART)
 
 
-def test_processes_are_asked_for_by_true_or_false():
+def test_own_processes_must_be_true_or_false():
     with pytest.raises(SettingsError, match="own_processes='yes'"):
         ac.IsolatedModels(own_processes="yes")
 

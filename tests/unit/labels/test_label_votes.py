@@ -437,7 +437,7 @@ def test_records_that_make_no_sense_are_refused(name):
         small_record(**BROKEN[name])
 
 
-def test_a_file_with_names_of_something_else_is_refused():
+def test_a_record_with_a_field_too_many_too_few_or_of_another_form_is_refused():
     record = small_record()
     with pytest.raises(CertificateError, match="lack"):
         LabelRecord.load({**record.tensors(), "more": record.cap}, record.settings())

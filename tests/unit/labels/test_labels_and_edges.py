@@ -220,7 +220,7 @@ def test_a_model_is_stored_and_loaded_and_predicts_as_it_certifies(data, made, t
     assert (votes.argmax(dim=1).numpy() == certificate.label).all()
 
 
-def test_prices_of_labels_and_edges_together(made):
+def test_labels_and_edges_together_cost_no_more_than_edges_alone(made):
     certificate = made[1]
     one = certificate.cheapest(ac.Prices(flip_labels=1, add_edges=1, delete_edges=1))
     assert (one == certificate.radius + 1).all()
@@ -334,7 +334,7 @@ def test_neighbours_that_abstain_are_refused():
         JointRecord(voters, **fields)
 
 
-def test_a_file_with_names_of_something_else_is_refused():
+def test_a_record_with_a_field_too_many_too_few_or_of_another_form_is_refused():
     record = small_record()
     tensors, settings = record.tensors(), record.settings()
     with pytest.raises(CertificateError, match="lack"):
