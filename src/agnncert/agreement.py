@@ -1,12 +1,13 @@
-"""Whether the targets, the model and the classes that a certificate file names are those at hand."""
+"""Whether the targets, the model, its numbers and classes that a certificate file names are those at hand."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.file import Contents
-from agnncert.defence import OperatingPoint, as_defence
+from agnncert.defence import Defence, OperatingPoint, as_defence
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.errors import SettingsError
 from agnncert.graphs.digest import graph_digest
@@ -69,6 +70,31 @@ def other_model(contents: Contents, model: Any) -> Iterator[str]:
             "the model is not the one that was certified (its digest differs: other weights or settings, or classes "
             "under other names of their modules)"
         )
+
+
+def wrong_notes(contents: Contents, defence: Defence) -> Iterator[str]:
+    """Yields what is wrong if the notes of a claim do not name the defence, and nothing else."""
+    if contents.claim.notes != (str(defence),):
+        yield f"the claim does not name the defence as it is, {defence}"
+
+
+def wrong_numbers(stored: object, computed: Mapping[str, Any], slack: Mapping[str, int]) -> Iterator[str]:
+    """Yields what a file states that the model does not compute.
+
+    Args:
+        stored: The evidence of a file: it has the same arrays and settings as attributes.
+        computed: Arrays and settings by name, computed again.
+        slack: By how much another machine may compute the numbers of an array differently, by name. Zero by default.
+    """
+    for name, value in computed.items():
+        stated = getattr(stored, name)
+        if not isinstance(value, np.ndarray):
+            if stated != value:
+                yield f"{name} is {stated!r:.60}, the model says {value!r:.60}"
+        elif stated.shape != value.shape:
+            yield f"{name} does not have the shape that follows from the graph"
+        elif np.abs(stated.astype(np.int64) - value).max(initial=0) > slack.get(name, 0):
+            yield f"{name} is not what the model computes on this graph"
 
 
 def require_model_of_point(defence: Any, model: Any) -> None:

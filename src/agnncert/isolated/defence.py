@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from agnncert.agreement import wrong_notes
 from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.claim import make_claim
 from agnncert.certificates.file import Contents
@@ -221,8 +222,7 @@ class IsolatedModels(Defence):
             findings.wrong.append("the models are not the ones that were certified (their digest differs)")
             return findings
         findings.not_checked.clear()
-        if contents.claim.notes != (str(self),):
-            findings.wrong.append(f"the claim does not name the defence as it is, {self}")
+        findings.wrong += wrong_notes(contents, self)
         findings.notes_compared = True
         for number, (one, is_empty) in enumerate(zip(model.models, model.is_empty.tolist(), strict=True)):
             findings.wrong += self._wrong_votes(contents, record, data, number, None if is_empty else one, options)

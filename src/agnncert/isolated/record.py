@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.certificates.record_checks import require_sense
 from agnncert.certificates.votes import ABSTAIN, BoolArray, IntArray, VoteRecord, Votes
 from agnncert.errors import CertificateError
 
@@ -72,9 +73,7 @@ class IsolatedRecord:
     graph_ids: str = "graph_id"
 
     def __post_init__(self) -> None:
-        wrong = self._wrong_settings() or self._wrong_arrays()
-        if wrong:
-            raise CertificateError(f"the votes of models that were trained apart make no sense: {wrong}.")
+        require_sense("the votes of models that were trained apart", (self._wrong_settings, self._wrong_arrays))
         silent = np.full(len(self.group), ABSTAIN, dtype=np.int16)
         self.views(silent, np.ones(len(self.group), dtype=bool))  # checks everything that views have in common
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from agnncert.agreement import other_model, wrong_targets
+from agnncert.agreement import other_model, wrong_notes, wrong_targets
 from agnncert.auditing.edge_features import require_no_edges_in
+from agnncert.auditing.label_columns import column_that_is_the_label
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
@@ -144,8 +145,7 @@ class LabelVotes(LabelSettings, Defence):
             return findings
         require_label_model(model, self)
         findings.wrong += _not_of_model(contents, stored, model)
-        if contents.claim.notes != (str(self),):
-            findings.wrong.append(f"the claim does not name the defence as it is, {self}")
+        findings.wrong += wrong_notes(contents, self)
         findings.notes_compared = True
         findings.checked.append("the training labels and all settings, which are those of the model")
         findings.compared.append("model")
@@ -266,17 +266,10 @@ def _require_no_labels_in(data: Any) -> None:
     rows = np.flatnonzero(labels >= 0)
     if len(rows) < FEWEST_LABELS or data.x is None:
         return
-    values = np.asarray(data.x)[rows]
-    lowest, highest = [], []
-    for k in np.unique(labels[rows]):
-        of_class = values[labels[rows] == k]
-        lowest.append(of_class.min(axis=0))
-        highest.append(of_class.max(axis=0))
-    low, high = np.stack(lowest), np.stack(highest)
-    tells = (low == high).all(axis=0) & (low.max(axis=0) > low.min(axis=0))
-    if tells.any():
+    column = column_that_is_the_label(np.asarray(data.x)[rows], labels[rows])
+    if column is not None:
         raise DatasetError(
-            f"column {int(tells.argmax())} of the features is the same for all training labels of a class, and not for "
+            f"column {column} of the features is the same for all training labels of a class, and not for "
             "all classes: it was computed from labels, and would change with them. Leave it out."
         )
 

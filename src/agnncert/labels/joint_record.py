@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.certificates.record_checks import require_sense
 from agnncert.errors import CertificateError
 from agnncert.labels.record import LARGEST_ADVANCE, IntArray, LabelRecord
 
@@ -49,10 +50,8 @@ class JointRecord:
     class_of_voters: ClassVar[type[LabelRecord]] = LabelRecord
 
     def __post_init__(self) -> None:
-        for check in (self._wrong_arrays, self._wrong_settings, self._wrong_voters, self._wrong_neighbours):
-            wrong = check()  # in this order: a check relies on those before it
-            if wrong:
-                raise CertificateError(f"the votes of labels and neighbours make no sense: {wrong}.")
+        checks = (self._wrong_arrays, self._wrong_settings, self._wrong_voters, self._wrong_neighbours)
+        require_sense("the votes of labels and neighbours", checks)
 
     def _wrong_arrays(self) -> str:
         for name in ARRAYS:

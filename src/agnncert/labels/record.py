@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.certificates.record_checks import require_sense, wrong_types
 from agnncert.errors import CertificateError
 
 IntArray = npt.NDArray[np.int64]
@@ -101,16 +102,10 @@ class LabelRecord:
             self._wrong_labels,
             self._wrong_candidates,
         )
-        for check in checks:  # in this order: a check relies on those before it
-            wrong = check()
-            if wrong:
-                raise CertificateError(f"the label votes make no sense: {wrong}.")
+        require_sense("the label votes", checks)
 
     def _wrong_types(self) -> str:
-        for name, dtype in DTYPES.items():
-            if getattr(self, name).dtype != dtype:
-                return f"{name} is of type {getattr(self, name).dtype}, expected {np.dtype(dtype)}"
-        return ""
+        return wrong_types(self, DTYPES)
 
     def _wrong_shapes(self) -> str:
         if self.left.ndim != 2 or self.right.ndim != 2 or self.weights.ndim != 2:

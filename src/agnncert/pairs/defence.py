@@ -4,7 +4,7 @@ import copy
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.agreement import other_model, wrong_columns, wrong_graph
+from agnncert.agreement import other_model, wrong_columns, wrong_graph, wrong_notes, wrong_numbers
 from agnncert.auditing.degree_features import inspect_features
 from agnncert.auditing.findings import Finding
+from agnncert.auditing.label_columns import column_that_is_the_label
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
@@ -141,8 +142,7 @@ class PairVotes(PairSettings, Defence):
         probe_prior(model, chosen)
         if contents.claim.locality == "construction" and _locality(model) != "construction":
             findings.wrong.append("the claim says that the prior is known by construction, and it is not")
-        if contents.claim.notes != (str(self),):
-            findings.wrong.append(f"the claim does not name the defence as it is, {self}")
+        findings.wrong += wrong_notes(contents, self)
         findings.notes_compared = True
         findings.wrong += _differences(stored, evidence_of(model, chosen))
         findings.checked.append(f"the model, and all {len(stored.which):,} votes, computed again")
@@ -308,13 +308,10 @@ def _require_no_labels_in(training: PairTargets) -> None:
     truth, values = training.truth, training.values.numpy()
     if truth is None or len(truth) < FEW_PAIRS:
         return
-    of_class = [values[truth == k] for k in np.unique(truth)]
-    low = np.stack([each.min(axis=0) for each in of_class])
-    high = np.stack([each.max(axis=0) for each in of_class])
-    tells = (low == high).all(axis=0) & (low.max(axis=0) > low.min(axis=0))
-    if tells.any():
+    column = column_that_is_the_label(values, truth)
+    if column is not None:
         raise DatasetError(
-            f"column {int(tells.argmax())} of edge_label_attr is the same for all training pairs of a class, and not "
+            f"column {column} of edge_label_attr is the same for all training pairs of a class, and not "
             "for all classes: it is the label, which nobody knows when a decision is made. Leave it out."
         )
 
@@ -361,17 +358,10 @@ def _wrong_pairs(contents: Contents, chosen: PairTargets) -> Iterator[str]:
 
 def _differences(stored: PairRecord, here: PairEvidence) -> Iterator[str]:
     """Yields what a file states that the model does not compute."""
-    for name, value in {**here.tensors(), **here.settings()}.items():
-        stated: Any = getattr(stored, name)
-        if not isinstance(value, np.ndarray):
-            if (list(stated) if isinstance(stated, tuple) else stated) != value:
-                yield f"{name} is {stated!r:.60}, the model says {value!r:.60}"
-        elif name in ("table", "which"):
-            continue  # compared vote by vote below: rounding may make two different votes one
-        elif stated.shape != value.shape:
-            yield f"{name} does not have the shape that follows from the graph"
-        elif np.abs(stated.astype(np.int64) - value).max(initial=0) > (stored.slack if name == "prior" else 0):
-            yield f"{name} is not what the model computes on this graph"
+    # Tables of votes are compared vote by vote: rounding may make two different votes one.
+    names = [each.name for each in fields(here) if each.name not in ("table", "which")]
+    computed = {name: getattr(here, name) for name in names}
+    yield from wrong_numbers(stored, computed, {"prior": stored.slack})
     mine, theirs = here.table[here.which], stored.table[stored.which]
     if mine.shape != theirs.shape or np.abs(mine.astype(np.int64) - theirs).max(initial=0) > stored.slack:
         yield "the votes are not what the model computes on this graph"

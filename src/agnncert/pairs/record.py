@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.certificates.record_checks import require_sense
 from agnncert.errors import CertificateError
 from agnncert.stacked.record import IntArray, StackedRecord
 
@@ -42,10 +43,7 @@ class PairRecord(StackedRecord):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for check in (self._wrong_pairs, self._wrong_rule):
-            wrong = check()
-            if wrong:
-                raise CertificateError(f"the votes about pairs make no sense: {wrong}.")
+        require_sense("the votes about pairs", (self._wrong_pairs, self._wrong_rule))
 
     def _wrong_pairs(self) -> str:
         if self.pairs.dtype != np.int64 or self.pairs.shape != (self.num_targets, 2):

@@ -2,17 +2,9 @@
 
 from agnncert.pairs.claim import MASKED, TRUSTED
 from agnncert.pairs.record import PairRecord
-from agnncert.proving.words import EDGES_OR_OTHER_NODES, CountWords, Deed, StepWords, Subject, Words, whole
-from agnncert.stacked.record import STEPS
+from agnncert.proving.words import EDGES_OR_OTHER_NODES, Deed, StepWords, Subject, Words, whole
+from agnncert.stacked.words import SCORES
 
-_COUNTS = CountWords(
-    title="Scores",
-    one="vote",
-    many="votes",
-    compared="that of the label against that of the runner-up, in votes",
-    of_target="The score of {label} is {top}{truth}. The runner-up has {next}.",
-    scale=STEPS,
-)
 _VOTERS = {"common": "common neighbour", "both": "neighbour", "trusted": "contact of the first node"}
 _RATINGS = StepWords(
     "changed edge of a contact",
@@ -33,7 +25,7 @@ def pair_words(record: PairRecord, subject: Subject) -> Words:
         decided=_decided(record),
         decides="largest score",
         step=step,
-        counts=_COUNTS,
+        counts=SCORES,
         first=_read_first(record, subject),
         notes=_notes(record),
         from_graph=_from_graph(record),

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from agnncert.addons import addon
-from agnncert.agreement import other_model, wrong_targets
+from agnncert.agreement import other_model, wrong_notes, wrong_numbers, wrong_targets
 from agnncert.auditing.edge_features import require_no_edges_in
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited
@@ -172,10 +172,10 @@ class StackedVotes(StackedSettings, Defence):
             findings.not_checked.append("that locality is known by construction: here it is known by test")
         if contents.claim.rounding == "float64" and _rounding(model, chosen) != "float64":
             findings.wrong.append("the claim says that a bound on rounding proves how machines agree, and none does")
-        if contents.claim.notes != (str(self),):
-            findings.wrong.append(f"the claim does not name the defence as it is, {self}")
+        findings.wrong += wrong_notes(contents, self)
         findings.notes_compared = True
-        findings.wrong += _differences(stored, stacked_counts(model, chosen))
+        slack = dict.fromkeys(_ROUNDED, stored.slack)
+        findings.wrong += wrong_numbers(stored, stacked_counts(model, chosen), slack)
         findings.checked.append(f"the model, and all {len(stored.which):,} votes, computed again")
         findings.compared += ["data", "model"]  # without the model, nothing about neighbours is compared
         return findings
@@ -312,24 +312,6 @@ def _reporting(options: FitOptions) -> Callable[[str, float], None]:
             options.progress(Step(what, round(100 * done), 100, math.nan, loss=math.nan, score=None))
 
     return report
-
-
-def _differences(stored: StackedRecord, here: Mapping[str, Any]) -> list[str]:
-    """Returns what a file states that the model does not compute."""
-    wrong = []
-    for name, value in here.items():
-        stated = getattr(stored, name)
-        if not isinstance(value, np.ndarray):
-            if stated != value:
-                wrong.append(f"{name} is {stated!r:.60}, the model says {value!r:.60}")
-            continue
-        if stated.shape != value.shape:
-            wrong.append(f"{name} does not have the shape that follows from the graph")
-            continue
-        slack = stored.slack if name in _ROUNDED else 0
-        if np.abs(stated.astype(np.int64) - value).max(initial=0) > slack:
-            wrong.append(f"{name} is not what the model computes on this graph")
-    return wrong
 
 
 def audit_own(model: StackedModel, data: Any) -> Locality:

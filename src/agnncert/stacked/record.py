@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.certificates.record_checks import require_sense, wrong_types
 from agnncert.errors import CertificateError
 
 IntArray = npt.NDArray[np.int64]
@@ -92,16 +93,10 @@ class StackedRecord:
             self._wrong_edge_blindness,
             self._wrong_bound,
         )
-        for check in checks:  # in this order: a check relies on those before it
-            wrong = check()
-            if wrong:
-                raise CertificateError(f"the stacked votes make no sense: {wrong}.")
+        require_sense("the stacked votes", checks)
 
     def _wrong_types(self) -> str:
-        for name, dtype in DTYPES.items():
-            if getattr(self, name).dtype != dtype:
-                return f"{name} is of type {getattr(self, name).dtype}, expected {np.dtype(dtype)}"
-        return ""
+        return wrong_types(self, DTYPES)
 
     def _wrong_shapes(self) -> str:
         shapes = self.prior.ndim == self.table.ndim == 2 and self.prior.shape == self.gate.shape

@@ -6,7 +6,7 @@ from agnncert.proving.words import EDGES_OR_OTHER_NODES, CountWords, Deed, StepW
 from agnncert.stacked.claim import TRUSTED
 from agnncert.stacked.record import STEPS, StackedRecord
 
-_COUNTS = CountWords(
+SCORES = CountWords(
     title="Scores",
     one="vote",
     many="votes",
@@ -33,7 +33,7 @@ def stacked_words(record: StackedRecord, subject: Subject) -> Words:
         decided=_decided(record) if uses_votes else _decided_without_votes(record),
         decides="largest score",
         step=_step(record),
-        counts=_COUNTS,
+        counts=SCORES,
         first=_read_first(record, subject, uses_votes),
         notes=_notes(record) if uses_votes else (_NO_VOTES_NOTE,),
         from_graph=_from_graph(record) if uses_votes else ("No vote of a neighbour is counted.",),

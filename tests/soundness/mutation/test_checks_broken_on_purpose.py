@@ -9,9 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agnncert import agreement
+from agnncert.certificates import record_checks
+from agnncert.certificates.file import read_contents
+from agnncert.errors import CertificateError
+from agnncert.isolated.record import IsolatedRecord
+from agnncert.labels.joint_record import JointRecord
+from agnncert.labels.record import LabelRecord
+from agnncert.pairs.record import PairRecord
+from agnncert.stacked.record import StackedRecord
 from agnncert.verdict import verify
 from agnncert.verifier import check
+from tests.support.forgers_world import world_of
 from tests.support.forging import Draft, lay_open, seal
+from tests.support.judging import verdict_on
 from tests.support.mutations import plant_text
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1"
@@ -91,3 +102,57 @@ def test_a_false_statement_is_refused_by_the_one_check_that_is_there_for_it(
 
 def test_every_kind_of_file_is_tried():
     assert set(KINDS) == {lay_open(file).header["kind"] for file in GOLDEN.glob("*.cert")}
+
+
+# An array of each record that is said to have another type, with the same numbers.
+OTHER_TYPES = {
+    StackedRecord: ("stacked-sum", "prior", np.int32),
+    LabelRecord: ("labels-flips", "cap", np.int32),
+    JointRecord: ("joint-flips", "voter", np.int32),
+    IsolatedRecord: ("isolated-node-views", "vote", np.int32),
+    PairRecord: ("pairs-common", "pairs", np.int32),
+}
+OF_RECORDS = [
+    *((record, "if wrong:") for record in OTHER_TYPES),
+    *((record, "if found != dtype:") for record in (StackedRecord, LabelRecord)),  # their types are listed in a table
+]
+
+
+@pytest.mark.parametrize(("record", "old"), OF_RECORDS)
+def test_a_record_of_other_types_is_refused_by_the_one_check_that_is_there_for_it(monkeypatch, record, old):
+    file, name, dtype = OTHER_TYPES[record]
+    contents = read_contents(GOLDEN / f"{file}.cert")
+    tensors = {**contents.evidence, name: contents.evidence[name].astype(dtype)}
+    with pytest.raises(CertificateError, match="make no sense"):
+        record.load(tensors, contents.settings)
+    plant_text(monkeypatch, record_checks, old, "if False:")
+    record.load(tensors, contents.settings)
+
+
+def other_prior(draft: Draft) -> None:
+    draft["prior"][0, 0] += 2
+
+
+def other_notes(draft: Draft) -> None:
+    draft.claim["notes"] = ["trained with care"]
+
+
+# Who has graph and model compares these. The check is broken that is named beside them.
+BESIDE_THE_MODEL = [
+    *((other_prior, kind, "prior is not what the model computes", "> slack.get(name, 0):", "> 2:") for kind in ("stacked", "pairs")),
+    *((other_notes, kind, "does not name the defence", "if contents.claim.notes != (str(defence),):", "if False:")
+      for kind in ("stacked", "labels", "labels-and-edges", "isolated", "pairs", "samples")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("alter", "kind", "says", "old", "new"), BESIDE_THE_MODEL)
+def test_what_the_model_contradicts_is_refused_by_the_one_comparison_that_is_there_for_it(
+    monkeypatch, tmp_path, alter, kind, says, old, new
+):
+    world = world_of(f"golden {KINDS[kind]}")
+    forged = sealed(kind, alter, tmp_path / "forged.cert")
+    assert verify(forged).holds
+    (reason,) = verdict_on(forged, world).reasons
+    assert says in reason
+    plant_text(monkeypatch, agreement, old, new)
+    assert verdict_on(forged, world).holds

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.agreement import other_classes, other_model, wrong_targets
+from agnncert.agreement import other_classes, other_model, wrong_notes, wrong_targets
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import CertifyOptions, Findings, GraphData, Model, RecomputeOptions, TargetChoice
@@ -93,8 +93,7 @@ def _compare_with_graph(
     """Adds to the findings whether noise and paths are those of the graph."""
     if defence.noise(int(targets.graph.x.size(1))) != evidence.noise:
         findings.wrong.append(f"the noise is not that of {defence} on this graph")
-    if contents.claim.notes != (str(defence),):
-        findings.wrong.append(f"the claim does not name the defence as it is, {defence}")
+    findings.wrong += wrong_notes(contents, defence)
     checked = "the graph, the targets with their ids, and the noise"
     paths = None
     if not findings.wrong:
