@@ -380,7 +380,7 @@ def test_models_and_data_of_another_kind_are_refused(data, made):
     with pytest.raises(DatasetError, match="no node of train_mask"):
         ac.fit(None, without, ac.LabelVotes())
     wide = ac.fit(None, data, ac.LabelVotes(df=1e6, rank=3))
-    with pytest.raises(GraphError, match="Choose a smaller df"):
+    with pytest.raises(GraphError, match=r"directions only\. Pass a smaller one"):
         ac.certify(wide, data, wide.defence, [0])
     with pytest.raises(DatasetError, match="there are 4 classes"):
         ac.fit(None, data, ac.LabelVotes(num_classes=4))
