@@ -11,6 +11,7 @@ import numpy as np
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import ABSTAIN, Votes
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.theorems import Amounts, Counts, Facts, Limits, count_votes, limits_of, withstands
 from tests.support import tiny
@@ -294,3 +295,18 @@ def run(kind: Kind, seed: int, graphs: int, cells: int, **options) -> Score:
                 cell = Cell(**{**cell.__dict__, "own": False})
             score += run_cell(kind, graph, cell, rng, **options)
     return score
+
+
+def possible_priors(voting_rule: VotingRule, no_edge: int, is_stable: bool, num_classes: int) -> list[list[int]]:
+    """Every prior that some machine may see, the one that was seen first.
+
+    Args:
+        voting_rule: Whose prior it is.
+        no_edge: The prediction without edges, which the prior may follow.
+        is_stable: Whether all machines predict it.
+        num_classes: How many classes there are.
+    """
+    if voting_rule.class_prior:
+        return [list(voting_rule.class_prior)]
+    doubtful = [] if is_stable else range(num_classes)
+    return [[voting_rule.no_edge_prior * (k == label) for k in range(num_classes)] for label in (no_edge, *doubtful)]

@@ -12,7 +12,7 @@ from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import VoteEvidence
 from tests.support import tiny
-from tests.support.harness import Score, budget_of, random_cell
+from tests.support.harness import Score, budget_of, possible_priors, random_cell
 from tests.support.tiny import Cell, Tiny
 
 CLASSES = 3
@@ -43,10 +43,7 @@ class PairVotes:
 
     def priors(self, voting_rule: VotingRule) -> list[list[int]]:
         """Every prior that some machine may see, the one that was seen first."""
-        if voting_rule.class_prior:
-            return [list(voting_rule.class_prior)]
-        doubtful = [] if self.no_edge_stable else range(CLASSES)
-        return [[voting_rule.no_edge_prior * (k == f0) for k in range(CLASSES)] for f0 in (self.no_edge, *doubtful)]
+        return possible_priors(voting_rule, self.no_edge, self.no_edge_stable, CLASSES)
 
     def label(self, voting_rule: VotingRule) -> int:
         return winner(list(self.cast.values()), self.priors(voting_rule)[0], voting_rule)

@@ -1,5 +1,6 @@
 """Small graphs in which neighbours matter, and models that listen to them."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,14 @@ DIVISIONS = {"E": ac.EdgeCentric, "N": ac.NodeCentric}
 MIXED = ac.Budget(
     add_edges=2, delete_edges=1, change_edges=1, inject_nodes=1, edges_per_injected=3, delete_nodes=1, change_features=1
 )
+# So small that every attack of one can be tried on a town.
+BUDGETS = [
+    ac.Budget(add_edges=2, delete_edges=1),
+    ac.Budget(delete_edges=math.inf),
+    ac.Budget(add_edges=1, change_features=1),
+    ac.Budget(inject_nodes=1, edges_per_injected=2),
+    ac.Budget(delete_nodes=1, change_edges=1),
+]
 
 
 class Listener(nn.Module):

@@ -14,7 +14,7 @@ from agnncert.proving.evidence import VoteEvidence
 from agnncert.verifier import recount
 from agnncert.verifier.piles import sort_votes
 from tests.support import tiny
-from tests.support.harness import CUT, Kind, Score, budget_of, cover_row, random_cell, tiers
+from tests.support.harness import CUT, Kind, Score, budget_of, cover_row, possible_priors, random_cell, tiers
 from tests.support.tiny import Cell, Tiny
 
 CLASSES = 3
@@ -32,10 +32,7 @@ class Table:
 
     def priors(self, voting_rule: VotingRule) -> list[list[int]]:
         """Every prior that some machine may see, the one that was seen first."""
-        if voting_rule.class_prior:
-            return [list(voting_rule.class_prior)]
-        doubtful = [] if self.no_edge_stable else range(CLASSES)
-        return [[voting_rule.no_edge_prior * (k == f0) for k in range(CLASSES)] for f0 in (self.no_edge, *doubtful)]
+        return possible_priors(voting_rule, self.no_edge, self.no_edge_stable, CLASSES)
 
     def label(self, voting_rule: VotingRule) -> int:
         return winner(self.record, self.priors(voting_rule)[0])

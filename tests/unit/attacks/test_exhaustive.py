@@ -9,15 +9,7 @@ import pytest
 import agnncert as ac
 from agnncert.attacks import attack, exhaustive, greedy
 from agnncert.attacks.vote_problem import VoteProblem
-from tests.support.towns import GraphListener, NodeListener, town, towns
-
-BUDGETS = [
-    ac.Budget(add_edges=2, delete_edges=1),
-    ac.Budget(delete_edges=math.inf),
-    ac.Budget(add_edges=1, change_features=1),
-    ac.Budget(inject_nodes=1, edges_per_injected=2),
-    ac.Budget(delete_nodes=1, change_edges=1),
-]
+from tests.support.towns import BUDGETS, GraphListener, NodeListener, town, towns
 
 
 def problems() -> list[tuple[Any, Any, Any]]:

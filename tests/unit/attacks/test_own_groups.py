@@ -11,15 +11,8 @@ from agnncert.attacks import attack, exhaustive, greedy
 from agnncert.attacks.candidates import AdversarialFeatures
 from agnncert.attacks.vote_problem import SMALL, VoteProblem
 from agnncert.errors import SettingsError
-from tests.support.towns import GraphListener, NodeListener, town, towns
+from tests.support.towns import BUDGETS, GraphListener, NodeListener, town, towns
 
-BUDGETS = [
-    ac.Budget(add_edges=2, delete_edges=1),
-    ac.Budget(delete_edges=math.inf),
-    ac.Budget(add_edges=1, change_features=1),
-    ac.Budget(inject_nodes=1, edges_per_injected=2),
-    ac.Budget(delete_nodes=1, change_edges=1),
-]
 INF = math.inf
 NODE_VOTES = [
     (ac.EdgeCentric(3), ac.VotingRule("abstain", 1)),

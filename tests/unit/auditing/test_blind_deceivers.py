@@ -1,15 +1,13 @@
 """Deceiving models that were written without looking at the probes: each deceives on some attack, and each is refused."""
 
-import warnings
-
 import pytest
 import torch
 from torch_geometric.utils import remove_self_loops
 
 import agnncert as ac
-from agnncert.auditing.model_audit import audit
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
+from tests.support.audited import built, report_on
 from tests.support.blind_deceivers import CACHES, MEMORY, STRUCTURE, VALUES, WEIGHTS, attacks, of_structure, of_values
 from tests.support.local_zoo import zoo_data
 
@@ -27,18 +25,6 @@ def without_loops():
 DATA = without_loops()
 
 
-def made(make):
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return make().eval()
-
-
-def report_on(make, **options):
-    with torch.random.fork_rng(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return audit(made(make), data=DATA, **options)
-
-
 def scores(model, data):
     weight = (data.edge_weight,) if hasattr(model, "spoilt") else ()
     with torch.no_grad():
@@ -47,7 +33,7 @@ def scores(model, data):
 
 @pytest.mark.parametrize("name", ASKING)
 def test_each_of_them_is_a_deceiver(name):
-    model = made(ASKING[name])
+    model = built(ASKING[name])
     before = scores(model, DATA)
     moved = [not torch.allclose(before, scores(model, attacked), atol=1e-3) for attacked in attacks(DATA)]
     assert any(moved), "no attack on other nodes exposes it"
@@ -57,13 +43,13 @@ def test_each_of_them_is_a_deceiver(name):
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
 @pytest.mark.parametrize("name", [*ASKING, *CACHES])
 def test_a_model_written_without_looking_at_the_probes_is_refused(name, division):
-    assert not report_on({**ASKING, **CACHES}[name], division=division).ok
+    assert not report_on({**ASKING, **CACHES}[name], data=DATA, division=division).ok
 
 
 def refusal_of(make):
     """What the audit says about a model, or why it does not begin."""
     try:
-        return str(report_on(make, division=NodeCentric(5)))
+        return str(report_on(make, data=DATA, division=NodeCentric(5)))
     except ac.errors.ModelContractError as error:
         return str(error)
 

@@ -1,32 +1,18 @@
 """Models written to pass the audit: they ask about the whole graph, or count their calls. All are refused."""
 
-import warnings
-
 import pytest
 import torch
 
 import agnncert as ac
-from agnncert.auditing.model_audit import audit
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
+from tests.support.audited import built, report_on
 from tests.support.deceivers import CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees
 from tests.support.local_zoo import zoo_data
 from tests.support.unfit_zoo import leaking
 
 DATA = zoo_data()
 DIVISIONS = (NodeCentric(5), EdgeCentric(5))
-
-
-def made(make):
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return make().eval()
-
-
-def report_on(make, **options):
-    with torch.random.fork_rng(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return audit(made(make), **options)
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
@@ -84,7 +70,7 @@ def test_a_count_of_calls_is_found_wherever_it_is_kept(name):
 
 @pytest.mark.parametrize("name", REMEMBERING)
 def test_they_would_deceive_a_test_of_outputs(name):
-    model, outputs = made(REMEMBERING[name]), []
+    model, outputs = built(REMEMBERING[name]), []
     with torch.no_grad():
         for _ in range(20):
             outputs.append(model(DATA.x, DATA.edge_index))
@@ -107,5 +93,5 @@ def test_what_a_model_keeps_of_its_last_call_is_no_count():
 
 def test_certify_refuses_a_count_in_a_buffer():
     with pytest.raises(ac.errors.ModelContractError, match=r"the model changes: model\._buffers\['calls'\]"):
-        ac.certify(made(REMEMBERING["a buffer"]), DATA, NodeCentric(5))
+        ac.certify(built(REMEMBERING["a buffer"]), DATA, NodeCentric(5))
     assert CALLS == 3000
