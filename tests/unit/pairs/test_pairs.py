@@ -11,10 +11,9 @@ import torch
 
 import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
-from agnncert.errors import BudgetError, CertificateError, DatasetError, GraphError, ModelContractError, SettingsError
+from agnncert.errors import BudgetError, DatasetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs.targets import prepared
 from agnncert.pairs.model import PairModel, summary_of_own_edges
-from agnncert.pairs.record import PairRecord
 from agnncert.pairs.targets import choose_pairs
 from tests.support.pair_data import links, ratings
 
@@ -295,35 +294,6 @@ def test_a_false_statement_in_a_file_is_found(name, made, tmp_path):
         contents.settings[setting] = value
         write_contents(forged, contents)
         assert not ac.verify(forged).holds, setting
-
-
-@pytest.mark.parametrize(
-    "fault",
-    ["to itself", "twice", "negative", "too few", "unknown rule", "unknown mask", "a mean", "values", "no pairs"],
-)
-def test_a_record_that_makes_no_sense_is_refused(fault, made):
-    record = made["common"][2].evidence
-    tensors, settings = dict(record.tensors()), dict(record.settings())
-    tensors["pairs"] = tensors["pairs"].copy()
-    if fault == "to itself":
-        tensors["pairs"][0] = 3
-    elif fault == "twice":
-        tensors["pairs"][0] = tensors["pairs"][1]
-    elif fault == "negative":
-        tensors["pairs"][0, 0] = -1
-    elif fault == "too few":
-        tensors["pairs"] = tensors["pairs"][1:]
-    elif fault == "no pairs":
-        del tensors["pairs"]
-    else:
-        settings |= {
-            "unknown rule": {"rule": "some"},
-            "unknown mask": {"mask": "none"},
-            "a mean": {"pseudo": 65536, "pseudo_votes": [1, 1]},
-            "values": {"by_edge": True},
-        }[fault]
-    with pytest.raises(CertificateError):
-        PairRecord.load(tensors, settings)
 
 
 class Mixing(torch.nn.Module):

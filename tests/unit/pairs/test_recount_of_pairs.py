@@ -53,26 +53,60 @@ def test_counting_in_training_agrees_with_the_evidence():
             assert (found != expected).mean() < 0.02  # rounding is left out in training
 
 
+def with_itself(tensors, settings):
+    tensors["pairs"][0] = 3
+
+
+def twice(tensors, settings):
+    tensors["pairs"][0] = tensors["pairs"][1]
+
+
+def negative(tensors, settings):
+    tensors["pairs"][0, 0] = -1
+
+
+def one_pair_too_few(tensors, settings):
+    tensors["pairs"] = tensors["pairs"][1:]
+
+
+def no_pairs(tensors, settings):
+    del tensors["pairs"]
+
+
+def a_mean(tensors, settings):
+    settings |= {"pseudo": 65536, "pseudo_votes": [1] * tensors["prior"].shape[1], "gated": False}
+    tensors["gate"] = np.full_like(tensors["gate"], 65536)
+
+
+def with_setting(name, value):
+    return lambda tensors, settings: settings.update({name: value})
+
+
+FAULTS = {
+    "to itself": with_itself,
+    "twice": twice,
+    "negative": negative,
+    "too few": one_pair_too_few,
+    "no pairs": no_pairs,
+    "a mean": a_mean,
+    "unknown rule": with_setting("rule", "some"),
+    "unknown mask": with_setting("mask", "none"),
+    "values": with_setting("by_edge", True),
+}
+
+
 def refuses(fault):
-    """Whether a record with a fault is refused."""
+    """Requires that a record with a fault is refused."""
     record = random_pairs(np.random.default_rng(1), "pairs/common", 12)
     tensors, settings = dict(record.tensors()), dict(record.settings())
     tensors["pairs"] = tensors["pairs"].copy()
-    if fault == "to itself":
-        tensors["pairs"][0] = 3
-    elif fault == "twice":
-        tensors["pairs"][0] = tensors["pairs"][1]
-    elif fault == "negative":
-        tensors["pairs"][0, 0] = -1
-    else:
-        settings |= {"pseudo": 65536, "pseudo_votes": [1] * record.num_classes}
-        settings["gated"] = False
-        tensors["gate"] = np.full_like(tensors["gate"], 65536)
+    PairRecord.load(tensors, settings)
+    FAULTS[fault](tensors, settings)
     with pytest.raises(CertificateError):
         PairRecord.load(tensors, settings)
 
 
-@pytest.mark.parametrize("fault", ["to itself", "twice", "negative", "a mean"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_record_with_a_fault_is_refused(fault):
     refuses(fault)
 
