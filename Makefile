@@ -1,5 +1,5 @@
 # Every target builds its own environment in .venv from constraints.txt; nothing else is needed but
-# Python 3.11, make and a C compiler.
+# Python 3.11 to 3.13, make and a C compiler.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -9,7 +9,7 @@ from agnncert.certifier import explain
 from agnncert.cli.folder import find_run
 from agnncert.cli.settings import CertifySettings
 from agnncert.cli.studies import certified_model, study_of_run
-from agnncert.errors import SettingsError
+from agnncert.errors import IdError, SettingsError
 from agnncert.explanation import VoteExplanation
 from agnncert.models.digest import model_digest
 from agnncert.pairs.targets import BETWEEN
@@ -54,8 +54,30 @@ def _id_of(certificate: Certificate, text: str) -> Any:
     if text in certificate:
         return text
     if certificate.claim.task == "pair":
-        first, _, second = text.partition(",")
-        return certificate[f"{first.strip()}{BETWEEN}{second.strip()}" if second else text].target
+        return _pair_of(certificate, text)
     if text.removeprefix("-").isdecimal() and int(text) in certificate:
         return int(text)
     return certificate[text].target  # raises, and says which ids are similar
+
+
+def _pair_of(certificate: Certificate, text: str) -> str:
+    """Returns the name of a pair that is given as two ids with a comma between them.
+
+    Raises:
+        IdError: It is no pair, or the certificate does not have it.
+    """
+    first, comma, second = (part.strip() for part in text.partition(","))
+    if not comma:
+        raise IdError(
+            f'"{text:.60}" is no pair: give the ids of both nodes with a comma between them, as in "ann,bob".'
+        )
+    name = f"{first}{BETWEEN}{second}"
+    if name in certificate:
+        return name
+    back = f"{second}{BETWEEN}{first}"
+    if back in certificate:
+        raise IdError(f'the certificate has no pair {first},{second}, but the other direction: "{second},{first}".')
+    raise IdError(
+        f"the certificate has no pair {first},{second}: it has {len(certificate):,}. By default only those of the "
+        "test part are certified: agnncert certify RUN --set targets=all certifies all pairs of the table."
+    )

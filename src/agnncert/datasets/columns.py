@@ -19,6 +19,7 @@ else:
     DataFrame = Any
 
 FORMATS = (".csv", ".parquet")
+ROLES = ("id", "label", "split", "graph", "source", "target", "weight", "time")  # by the names of settings
 _GAPS = ["", "NA", "NaN", "nan", "null", "None"]
 
 
@@ -51,10 +52,12 @@ class Table:
         lowered = {name.lower(): name for name in reversed(self.columns)}
         near = get_close_matches(column.lower(), lowered, n=1, cutoff=0.5)
         hint = f' Did you mean "{lowered[near[0]]}"?' if near else ""
-        raise self.error(
-            f'there is no column "{column}".{hint} There are: {shortlist(self.columns)}. '
-            f'Rename the column, or pass its name ({column}="…" in Python, --set column.{column}=… as an option).'
-        )
+        remedy = "Correct the name, or rename the column."
+        if column in ROLES:
+            remedy = (
+                f'Rename the column, or pass its name ({column}="…" in Python, --set column.{column}=… as an option).'
+            )
+        raise self.error(f'there is no column "{column}".{hint} There are: {shortlist(self.columns)}. {remedy}')
 
     def refuse_lookalikes(self, column: str, others: Iterable[str], keyword: str) -> None:
         """Raises DatasetError if ``column`` is absent but a column with a similar meaning exists.

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from agnncert.certificates.class_names import class_word
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.errors import DatasetError
 from agnncert.models.wrappers import uneven_column
@@ -45,6 +46,11 @@ def examples_of(data: Any, choose: Any) -> Examples:
     listed = listed_pairs(data)
     classes = None if listed is None else pair_classes(data, len(listed))
     masks = [getattr(data, name, None) for name in ("train_mask", "val_mask")]
+    if listed is not None and classes is None:
+        raise DatasetError(
+            "the pairs have no classes (edge_label), so there is nothing to train on. In a table they are "
+            'the column "label", or another one that is named by label="…" (--set column.label=…).'
+        )
     if listed is None or classes is None or any(mask is None or len(mask) != len(listed) for mask in masks):
         raise DatasetError(
             "votes about pairs are trained on edge_label_index, edge_label, and train_mask and val_mask with an entry "
@@ -53,6 +59,13 @@ def examples_of(data: Any, choose: Any) -> Examples:
     train, val = (choose(torch.as_tensor(mask).bool() & torch.from_numpy(classes >= 0)) for mask in masks)
     if not len(train.ends) or not len(val.ends):
         raise DatasetError("train_mask or val_mask names no pair with a class.")
+    only = np.unique(classes[torch.as_tensor(masks[0]).bool().numpy() & (classes >= 0)])
+    if len(only) == 1:
+        word = class_word(getattr(data, "class_names", None), int(only[0]))
+        raise DatasetError(
+            f"all {len(train.ends):,} training pairs have the same class, {word}: there is nothing to tell apart. Add "
+            "training pairs of another class."
+        )
     return Examples(train, val, max(2, int(classes.max()) + 1))
 
 

@@ -119,7 +119,7 @@ def test_one_payment_is_explained_by_its_two_ids(agnncert, run) -> None:
     assert agnncert("explain", run, helped[0]).status == 0  # as the certificate writes it
     assert agnncert("report", run, "--explain", helped[0].replace(BETWEEN, ",")).status == 0
     unknown = agnncert("explain", run, "acc1,nobody")
-    assert (unknown.status, "has no target" in said(unknown)) == (2, True)
+    assert (unknown.status, "has no pair acc1,nobody" in said(unknown)) == (2, True)
 
 
 def test_new_payments_are_labelled_without_their_true_classes(agnncert, run) -> None:
@@ -220,3 +220,38 @@ def test_a_trusted_column_makes_contacts_of_directed_edges(agnncert, run) -> Non
     anyone = ac.Budget(inject_nodes=float("inf"), edges_per_injected=float("inf"))
     assert certificate.holds_against(anyone)[certificate.radius >= 0].all()
     assert agnncert("verify", "runs/trusted", "--require", "data,model").status == 0
+
+
+def test_an_explanation_of_something_else_than_a_certified_pair_says_how_to_name_one(agnncert, run) -> None:
+    first, second = str(ac.load_certificate(run / "certificate.cert").target[0]).split(BETWEEN)
+    asked = {
+        first: "give the ids of both nodes with a comma between them",
+        f"{second},{first}": f'but the other direction: "{first},{second}"',
+        f"{first},nobody": "only those of the test part are certified",
+    }
+    for text, hint in asked.items():
+        answer = agnncert("explain", run, text)
+        assert answer.status == 2
+        assert hint in " ".join(answer.err.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        (lambda text: text.replace(",label", ",outcome_of_case", 1), "--set column.label="),
+        (lambda text: text.replace(",fraud", ",genuine"), "training pairs have the same class, genuine"),
+    ],
+)
+def test_pairs_without_classes_or_of_one_class_are_not_trained_on(agnncert, run, change, hint) -> None:
+    file = Path("payments/pairs.csv")
+    file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
+    answer = agnncert("train", "payments", *SETTINGS, "--out", "other")
+    assert answer.status == 2
+    assert hint in " ".join(answer.err.split())
+
+
+def test_a_value_that_is_not_a_column_is_not_taken_for_a_setting(agnncert, run) -> None:
+    answer = agnncert("train", "payments", *SETTINGS, "--set", "pair_feature=amonut", "--out", "other")
+    assert answer.status == 2
+    assert 'Did you mean "amount"?' in answer.err
+    assert "column.amonut" not in answer.err
