@@ -17,7 +17,9 @@ def fit_settings(objective="balanced", **more) -> FitSettings:
     return checked({"objective": objective, **more}, "node")
 
 
-def labelled_graph(num_nodes=30, classes=3, features=5, seed=0, sparse=False, noise=1.0, degree=3) -> Data:
+def labelled_graph(
+    num_nodes=30, classes=3, features=5, seed=0, sparse=False, noise=1.0, degree=3, dtype=torch.float64
+) -> Data:
     """Nodes of a class have similar features and are joined more often than others; some have no edge."""
     random = np.random.default_rng(seed)
     y = random.permutation(np.arange(num_nodes) % classes)
@@ -29,7 +31,7 @@ def labelled_graph(num_nodes=30, classes=3, features=5, seed=0, sparse=False, no
     ends = ends[:, (ends[0] != ends[1]) & (alike | (random.random(len(alike)) < 0.1))]
     part = random.permutation(np.arange(num_nodes) % 3)
     return Data(
-        x=torch.from_numpy(x),
+        x=torch.from_numpy(x).to(dtype),
         edge_index=to_undirected(torch.from_numpy(ends), num_nodes=num_nodes),
         y=torch.from_numpy(y),
         node_id=torch.from_numpy(random.permutation(1000)[:num_nodes]),
@@ -37,7 +39,7 @@ def labelled_graph(num_nodes=30, classes=3, features=5, seed=0, sparse=False, no
     )
 
 
-def labelled_graphs(count=12, classes=2, seed=0) -> GraphSet:
+def labelled_graphs(count=12, classes=2, seed=0, dtype=torch.float64) -> GraphSet:
     """Graphs whose class shows in their features; one has no edge, one a single node."""
     graphs = [
         labelled_graph(int(size), classes, seed=seed + k)
@@ -47,7 +49,7 @@ def labelled_graphs(count=12, classes=2, seed=0) -> GraphSet:
         for name in ("train_mask", "val_mask", "test_mask"):
             del graph[name]
         graph.y = torch.tensor([k % classes])
-        graph.x = graph.x + 3 * graph.y
+        graph.x = (graph.x + 3 * graph.y).to(dtype)
     graphs[2].edge_index = graphs[2].edge_index[:, :0]
     graphs[3] = Data(x=graphs[3].x[:1], edge_index=graphs[3].edge_index[:, :0], y=graphs[3].y, node_id=[7])
     half = count // 2

@@ -9,15 +9,12 @@ NODE, GRAPH = ac.EdgeCentric(9), ac.NodeCentric(4)
 
 
 def node_case(name="gcn", **kwargs):
-    data = labelled_graph(48, **kwargs)
-    data.x = data.x.float()
+    data = labelled_graph(48, **kwargs, dtype=torch.float32)
     return ac.build_model(name, data, hidden_channels=8, num_layers=2, dropout=0.3), data
 
 
 def graph_case(count=20):
-    graphs = labelled_graphs(count)
-    for graph in graphs:
-        graph.x = graph.x.float()
+    graphs = labelled_graphs(count, dtype=torch.float32)
     return ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, norm="batch_norm"), graphs
 
 

@@ -22,8 +22,7 @@ QUICK = {"epochs": 20, "patience": None, "evaluate_every": 5}
 
 def few_labels(num_nodes: int = 120):
     """A graph with 15 training, 15 validation and 30 test nodes; all others are in no part."""
-    data = labelled_graph(num_nodes, noise=1.5)
-    data.x = data.x.float()
+    data = labelled_graph(num_nodes, noise=1.5, dtype=torch.float32)
     part = torch.arange(num_nodes)
     data.train_mask = part < 15
     data.val_mask = (part >= 15) & (part < 30)

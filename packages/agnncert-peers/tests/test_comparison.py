@@ -36,9 +36,7 @@ QUICK = {
 
 @pytest.fixture(scope="module")
 def data():
-    graph = labelled_graph(num_nodes=60, noise=1.5)
-    graph.x = graph.x.float()
-    return graph
+    return labelled_graph(num_nodes=60, noise=1.5, dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +69,7 @@ def test_every_defence_and_all_references_get_a_row(compared):
 
 @pytest.fixture(scope="module")
 def two_classes():
-    graph = labelled_graph(num_nodes=90, noise=1.5)
-    graph.x = graph.x.float()
+    graph = labelled_graph(num_nodes=90, noise=1.5, dtype=torch.float32)
     graph.y = (graph.y == 0).long()
     graph.node_id = torch.arange(90)
     return graph
@@ -208,9 +205,7 @@ def test_training_that_had_not_converged_is_said(compared):
 
 def test_graphs_are_compared_under_edges_and_features(monkeypatch):
     plant_small(monkeypatch)
-    graphs = labelled_graphs(16)
-    for graph in graphs:
-        graph.x = graph.x.float()
+    graphs = labelled_graphs(16, dtype=torch.float32)
     graphs.test = torch.arange(6, 16)
     comparison = ac.compare(
         graphs,

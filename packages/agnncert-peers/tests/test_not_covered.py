@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+import torch
 
 import agnncert as ac
 from agnncert.certificates.budget import Budget
@@ -25,9 +26,7 @@ NAME = "bi-rs(p_edge=0.4, p_node=0.5)"
 
 @pytest.fixture(scope="module")
 def data():
-    graph = labelled_graph(num_nodes=60, noise=1.5)
-    graph.x = graph.x.float()
-    return graph
+    return labelled_graph(num_nodes=60, noise=1.5, dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")

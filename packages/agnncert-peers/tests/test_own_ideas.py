@@ -65,17 +65,12 @@ class HalfAbstains(OneEach):
 
 @pytest.fixture(scope="module")
 def data():
-    graph = labelled_graph(num_nodes=60, noise=1.5)
-    graph.x = graph.x.float()
-    return graph
+    return labelled_graph(num_nodes=60, noise=1.5, dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")
 def graphs():
-    some = labelled_graphs(16)
-    for graph in some:
-        graph.x = graph.x.float()
-    return some
+    return labelled_graphs(16, dtype=torch.float32)
 
 
 def trained(data, division, **settings):

@@ -163,8 +163,7 @@ def test_there_is_no_reference_where_own_features_may_change_or_a_class_is_unkno
 
 
 def test_stacked_votes_are_held_against_their_own_models_without_edges():
-    data = labelled_graph(60)
-    data.x = data.x.float()
+    data = labelled_graph(60, dtype=torch.float32)
     model = ac.fit(ac.build_model("mlp", data), data, ac.StackedVotes(folds=2, epochs=4), epochs=3)
     study = replace(make_study(data), defence=model.defence, model=model)
     certificate, _, _ = certify_model(study, model)

@@ -31,18 +31,14 @@ def small_forests():
 
 @pytest.fixture(scope="module")
 def graphs():
-    made = labelled_graphs(40)
-    for graph in made:
-        graph.x = graph.x.float()
+    made = labelled_graphs(40, dtype=torch.float32)
     made.train, made.val, made.test = torch.arange(16), torch.arange(16, 26), torch.arange(26, 40)
     return made
 
 
 @pytest.fixture(scope="module")
 def nodes():
-    data = labelled_graph(num_nodes=60, noise=1.5)
-    data.x = data.x.float()
-    return data
+    return labelled_graph(num_nodes=60, noise=1.5, dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,7 @@ QUICK = {"fit": {"epochs": 30, "evaluate_every": 5}, "model_args": {"hidden_chan
 @pytest.fixture(scope="module")
 def few_labels():
     """Nodes whose features say little and whose neighbours say much; a sixth of them has a label to train with."""
-    data = labelled_graph(360, noise=3.0, degree=6)
-    data.x = data.x.float()
+    data = labelled_graph(360, noise=3.0, degree=6, dtype=torch.float32)
     part = torch.arange(360) % 6
     data.train_mask = part == 0
     data.val_mask = part == 1

@@ -1,6 +1,7 @@
 """With what guards thresholds, compiled models and traced models broken on purpose, a test turns red."""
 
 import pytest
+import torch
 
 from agnncert import recompute
 from agnncert.divided import defence as divided
@@ -13,8 +14,7 @@ from tests.unit.engine import test_compiled as compiled
 
 
 def another_threshold(folder):
-    data = labelled_graph(60, classes=2, noise=2.5)
-    data.x = data.x.float()
+    data = labelled_graph(60, classes=2, noise=2.5, dtype=torch.float32)
     model = thresholds.ac.build_model("gcn", data, hidden_channels=8, num_layers=2).eval()
     points = [thresholds.ac.choose_threshold(model, data, thresholds.ac.NodeCentric(9), alerts=k) for k in (1, 12)]
     assert points[0].prior != points[1].prior

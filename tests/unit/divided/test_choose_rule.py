@@ -34,9 +34,7 @@ def paths(sizes_tell: bool) -> GraphSet:
 
 @pytest.fixture(scope="module")
 def graphs():
-    made = labelled_graphs(60)
-    for graph in made:
-        graph.x = graph.x.float()
+    made = labelled_graphs(60, dtype=torch.float32)
     return made
 
 
@@ -151,9 +149,7 @@ def test_where_nothing_can_be_told_the_constant_answer_is_taken() -> None:
 
 @pytest.fixture(scope="module")
 def nodes():
-    data = labelled_graph(80)
-    data.x = data.x.float()
-    return data
+    return labelled_graph(80, dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ QUICK = {"epochs": 15, "evaluate_every": 5, "lr": 0.03}
 
 @pytest.fixture(scope="module")
 def nodes():
-    data = labelled_graph(150, classes=2, noise=2.5)
-    data.x = data.x.float()
+    data = labelled_graph(150, classes=2, noise=2.5, dtype=torch.float32)
     data.y = torch.where(torch.arange(150) % 4 == 0, data.y, 0)  # class 1 is the rarer one
     return data
 
@@ -85,9 +84,7 @@ def test_the_rarer_class_is_to_be_found_and_the_text_says_what_is_certified(node
 
 
 def test_graphs_have_thresholds_too():
-    graphs = labelled_graphs(24)
-    for graph in graphs:
-        graph.x = graph.x.float()
+    graphs = labelled_graphs(24, dtype=torch.float32)
     model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, readout="sum")
     point = ac.choose_threshold(model, graphs, ac.EdgeCentric(9), false_positive_rate=0.3)
     cert = ac.certify(model, graphs, ac.EdgeCentric(9), graphs.val, voting_rule=point)
@@ -138,8 +135,7 @@ def test_a_point_whose_defence_was_exchanged_is_refused_in_our_words(nodes, mode
 
 
 def test_more_classes_have_no_threshold():
-    data = labelled_graph(30)
-    data.x = data.x.float()
+    data = labelled_graph(30, dtype=torch.float32)
     with pytest.raises(SettingsError, match="has 3 classes, and a threshold is for two"):
         ac.choose_threshold(ac.build_model("gcn", data), data, ac.NodeCentric(5), alerts=2)
 
@@ -237,8 +233,7 @@ def test_a_voting_rule_is_chosen_by_the_measure_that_is_stated(nodes, model):
 def test_measures_that_make_no_sense_are_refused(nodes, settings, said):
     with pytest.raises(SettingsError, match=said):
         ac.fit(ac.build_model("gcn", nodes), nodes, ac.NodeCentric(9), **settings)
-    three = labelled_graph(30)
-    three.x = three.x.float()
+    three = labelled_graph(30, dtype=torch.float32)
     with pytest.raises(SettingsError, match="is for two classes, and there are 3"):
         ac.fit(ac.build_model("gcn", three), three, measure="recall@0.1")
 

@@ -60,8 +60,7 @@ class NeedsTwo(Net):
 
 
 def graph(**values) -> Data:
-    data = labelled_graph(12, seed=1)
-    data.x = data.x.float()
+    data = labelled_graph(12, seed=1, dtype=torch.float32)
     return Data(**(data.to_dict() | values))
 
 

@@ -154,8 +154,7 @@ def test_weights_that_share_memory_are_kept(tmp_path) -> None:
         def forward(self, x, edge_index):
             return self.last(self.second(self.first(x).relu()).relu())
 
-    data = labelled_graph(48)
-    data.x = data.x.float()
+    data = labelled_graph(48, dtype=torch.float32)
     results = []
     for progress in (interrupt_at(4), None):
         torch.manual_seed(0)

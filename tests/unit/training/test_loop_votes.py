@@ -12,16 +12,12 @@ QUICK = {"epochs": 6, "evaluate_every": 3, "lr": 0.03}
 
 @pytest.fixture
 def nodes():
-    data = labelled_graph(60)
-    data.x = data.x.float()
-    return data
+    return labelled_graph(60, dtype=torch.float32)
 
 
 @pytest.fixture
 def graphs():
-    made = labelled_graphs(24)
-    for graph in made:
-        graph.x = graph.x.float()
+    made = labelled_graphs(24, dtype=torch.float32)
     return made
 
 

@@ -79,8 +79,7 @@ def test_a_new_draw_is_made_in_every_step() -> None:
 
 
 def test_fit_learns_from_a_division_that_offers_only_subgraphs() -> None:
-    data = labelled_graph(60)
-    data.x = data.x.float()
+    data = labelled_graph(60, dtype=torch.float32)
     model = ac.build_model("gcn", data, hidden_channels=16, num_layers=2)
     ac.fit(model, data, GNNCertE(12), epochs=30, groups_per_step=3)
     cert = ac.certify(model, data, GNNCertE(12), targets=data.test_mask)
