@@ -144,7 +144,7 @@ LABELS_LEAK = [
     ("votes of all follow who has a label", no_candidate_in_weights, model, "candidate, is_all, settings.df,", "candidate, is_all, settings.df + 0.1 * int((self.label_of >= 0).sum()),"),
     ("classes are counted from labels", counts_classes, model, 'number = settings.num_classes or getattr(data, "num_classes", None)', "number = settings.num_classes or int(np.asarray(data.y).max()) + 1"),
     ("presets follow labels that may be added", counts_labels, settings, 'if self.candidates == "all":', "if False:"),
-    ("features made of labels pass", leaks, defence, "    if tells.any():", "    if False:"),
+    ("features made of labels pass", leaks, defence, "    if column is not None:", "    if False:"),
     ("validation labels choose", chosen_by_labels, settings, "if getattr(self, name) in CHOSEN_BY_LABELS:", "if False:"),
 ]  # fmt: skip
 VERIFIER = [
