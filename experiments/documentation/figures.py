@@ -81,7 +81,7 @@ MEASURED = [
 
 SETTINGS = [
     Setting("README.md", "Python 3.11 to 3.13", "pyproject.toml", "Python :: 3.13"),
-    Setting("CONTRIBUTING.md", "Python 3.11", "pyproject.toml", 'requires-python = ">=3.11"'),
+    Setting("CONTRIBUTING.md", "Python 3.11 to 3.13", ".github/workflows/tests.yml", '["3.11", "3.12", "3.13"]'),
     Setting("docs/installation.md", "Python 3.11, 3.12 or 3.13", "pyproject.toml", "Python :: 3.13"),
     Setting("docs/commands/datasets.md", "86,622 addresses", "src/agnncert/datasets/catalog.py", '"ethereum-phishing", "node", 86622,'),
     Setting("docs/commands/datasets.md", "5,881 users", "src/agnncert/datasets/catalog.py", '"bitcoin-otc", "node", 5881,'),
