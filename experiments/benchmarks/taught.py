@@ -28,7 +28,7 @@ import agnncert as ac
 from agnncert.datasets.splits import per_class_split, set_masks
 from agnncert.stacked import training as stacked_training
 from agnncert.training.settings import tuned_arguments
-from experiments.benchmarks import field, taught_gnncert
+from experiments.benchmarks import taught_gnncert
 from experiments.benchmarks.fraud import DESIGNS
 from experiments.benchmarks.stacked import ETHEREUM, FEW, OWN, SCALED, SIZES, curves
 from experiments.paper.rows import append_row, read_rows
@@ -75,12 +75,6 @@ SHOWN = (
 WORDS_OF_LABELS = {BETTER: "better teacher"}
 NAMES = {"cora-ml": "Cora-ML", "citeseer": "Citeseer", "pubmed": "PubMed", "amazon-c": "Amazon-C"}
 NAMES_OF_FRAUD = {"bitcoin-otc": "Bitcoin-OTC", "ethereum-phishing": "Ethereum"}
-OTHERS = {  # defences of others, by what they are made for
-    "added edges": ("GNNCert-E", "sparse RS"),
-    "injected nodes": ("Bi-RS",),
-    "features": ("interception, skip connection", "GNNCert-N"),
-}
-WITH_WEIGHTS = "GNNCert-N, class weights"
 Groups = dict[tuple[str, str, str, str], Any]  # by dataset, model, labels and threat
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "few-labels.md"
 WORDS = {
@@ -449,39 +443,6 @@ def fraud_sentence() -> str:
     return f"{'; '.join(parts)}."
 
 
-def other_defences(name: str = "cora-ml") -> str:
-    """Returns the sentence about defences of others, from the rows of the field: untaught and taught at size 1.
-
-    The splits are those that all of these rows have.
-    """
-    rows = list(read_rows(field.FILE))
-    found = {
-        (row["protocol"], row["defence"], row["seed"]): row
-        for row in rows
-        if row["dataset"] == name and row["seed"] in FRESH
-    }
-    wanted = [(field.UNTAUGHT, defence) for defences in OTHERS.values() for defence in defences]
-    wanted += [(field.TAUGHT, defence) for _, defence in wanted] + [(field.TAUGHT, WITH_WEIGHTS)]
-    seeds = [seed for seed in FRESH if all((*one, seed) in found for one in wanted)]
-
-    def certified(protocol: str, defence: str, threat: str) -> str:
-        return f"{100 * np.mean([found[protocol, defence, seed][threat][1] for seed in seeds]):.1f}"
-
-    parts = []
-    for threat, defences in OTHERS.items():
-        pairs = []
-        for defence in defences:
-            before, after = (certified(protocol, defence, threat) for protocol in (field.UNTAUGHT, field.TAUGHT))
-            pairs.append(f"{defence} {before} → {after}")
-        parts.append(f"{threat}: {', '.join(pairs)}")
-    listed = "; ".join(parts)
-    splits = f"mean of {len(seeds)} splits" if len(seeds) > 1 else f"seed {seeds[0]}"
-    return (
-        f"{NAMES[name]}, {splits}, certified at size 1 in %, untaught → taught. {listed[0].upper()}{listed[1:]}, with "
-        f"class weights {certified(field.TAUGHT, WITH_WEIGHTS, 'features')}."
-    )
-
-
 def why_gnncert(defence: str = "GNNCert-N") -> str:
     """Returns the sentence about what the subgraphs of GNNCert-N vote for, on validation nodes."""
     rows = [row for row in taught_gnncert.stored() if row["defence"] == defence]
@@ -533,7 +494,6 @@ def filled(text: str) -> str:
     parts = {
         "summary": summary,
         "better": better_table,
-        "others": other_defences,
         "gnncert": why_gnncert,
         "fraud": fraud_sentence,
         "poisoned": poisoned,

@@ -1,5 +1,6 @@
 """Numbers for the sentences and short tables of the results page, each read from the committed rows."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from agnncert.datasets.catalog import dataset_info
 from experiments.benchmarks import taught as taught_runs
+from experiments.benchmarks.field import CONTROLS, TAUGHT, UNTAUGHT, defences_under
 from experiments.benchmarks.field import SIZES as FIELD_SIZES
 from experiments.benchmarks.interception_curve import PUBLISHED
 from experiments.documentation import sources
@@ -17,7 +19,6 @@ from experiments.paper import tables as paper
 from experiments.paper.rows import NAMES, certified_at, spread_of
 from experiments.paper.spec import DIVISIONS, GRAPH_SETS, NODE_SETS, Contest, Setting, main_setting
 
-PROTOCOLS = ("20 per class", "30 %")
 # Parts of the released program that were tried in place of ours, and the defences that were tried with them.
 DIFFERENCES = {
     "none": "ours",
@@ -352,27 +353,57 @@ def history_date(dataset: str, share: float) -> str:
     return str(some(rows("fraud-trusted"), dataset=dataset, share=share)[0]["before"])
 
 
+def field_rows(dataset: str, protocol: str, defence: str) -> list[Row]:
+    """Returns the rows of a defence in the table of the field."""
+    wanted = (dataset, protocol, defence)
+    return [row for row in rows("field") if (row["dataset"], row["protocol"], row["defence"]) == wanted]
+
+
 def field(dataset: str, protocol: str, defence: str, threat: str, size: int) -> float:
-    """Certified accuracy in the table of the field."""
-    found = some(rows("field"), dataset=dataset, protocol=protocol, defence=defence)
-    return float(mean(found, lambda row: row[threat])[FIELD_SIZES.index(size)])
+    """Certified accuracy in the table of the field; of an undefended model the accuracy without an attack."""
+    at = 0 if defence == "undefended GCN" else FIELD_SIZES.index(size)
+    return float(mean(some(field_rows(dataset, protocol, defence)), lambda row: row[threat][at]))
 
 
-def field_table(threat: str, size: int, defences: dict[str, str]) -> str:
-    """One size of one attack for all datasets and both protocols; the best defence with a proof is bold."""
-    columns = [(dataset, protocol) for protocol in PROTOCOLS for dataset in NODE_SETS]
-    values = {name: [field(*column, name, threat, 0 if name == "undefended GCN" else size) for column in columns] for name in defences}  # fmt: skip
-    proved = [name for name, words in defences.items() if not words.startswith("*")]
-    best = [max(values[name][k] for name in proved) for k in range(len(columns))]
+def field_table(threat: str, size: int, defences: dict[str, str], *, taught: bool = False) -> str:
+    """One size of one attack for all datasets, with 30 % of the labels, or with 20 per class, untaught → taught.
+
+    The best defence is bold; controls are not counted. Defences that certify nothing are left out. What exists with a
+    teacher only has one number, as an undefended model has.
+    """
+    protocol = TAUGHT if taught else "30 %"
+    known = [name for name in defences if field_rows(NODE_SETS[0], protocol, name)]
+    values = {name: [field(dataset, protocol, name, threat, size) for dataset in NODE_SETS] for name in known}
+    best = np.max([found for name, found in values.items() if name not in CONTROLS], axis=0)
     lines = []
-    for name, words in defences.items():
-        cells = [
-            f"**{percent(value)}**" if name in proved and value >= best[k] - 1e-9 else percent(value)
-            for k, value in enumerate(values[name])
-        ]
-        lines.append([words, *cells])
-    titles = [f"{NAMES[dataset]}, {protocol.replace(' per class', '')}" for dataset, protocol in columns]
-    return table(["%", *titles], lines)
+    for name, found in values.items():
+        if name not in CONTROLS and not any(found):
+            continue
+        line = [defences[name]]
+        for dataset, value, highest in zip(NODE_SETS, found, best, strict=True):
+            is_best = name not in CONTROLS and value >= highest - 1e-9
+            cell = f"**{percent(value)}**" if is_best else percent(value)
+            if taught and name != "undefended GCN" and field_rows(dataset, UNTAUGHT, name):
+                cell = f"{percent(field(dataset, UNTAUGHT, name, threat, size))} → {cell}"
+            line.append(cell)
+        lines.append(line)
+    return table(["%", *(NAMES[dataset] for dataset in NODE_SETS)], lines)
+
+
+def num_taught_splits() -> int:
+    """Returns on how many splits every defence has a row, with and without a teacher.
+
+    Raises:
+        LookupError: Some rows are missing, so that numbers side by side would be about different splits.
+    """
+    first = sorted(row["seed"] for row in field_rows(NODE_SETS[0], TAUGHT, "undefended GCN"))
+    for dataset, protocol in itertools.product(NODE_SETS, (UNTAUGHT, TAUGHT)):
+        for defence in defences_under(protocol):
+            seeds = sorted(row["seed"] for row in field_rows(dataset, protocol, defence))
+            if seeds != first:
+                where = f"{dataset}, {protocol}, {defence}"
+                raise LookupError(f"rows of {where} are about the splits {seeds}, others about {first}")
+    return len(first)
 
 
 def curve(of: str, count: str = "as published") -> list[float]:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from experiments.benchmarks.field import TAUGHT, UNTAUGHT
 from experiments.documentation import facts, page, sources
 from experiments.documentation.pictures import PICTURES
 from experiments.documentation.tables import TABLES, as_csv
@@ -60,6 +61,39 @@ def test_a_changed_row_is_noticed(monkeypatch):
 def test_a_number_without_a_row_is_refused():
     with pytest.raises(LookupError, match="no row has"):
         facts.fraud("ethereum-phishing", "a method that nobody ran")
+
+
+@pytest.mark.parametrize("protocol", [TAUGHT, UNTAUGHT])
+def test_numbers_of_taught_and_untaught_defences_are_about_the_same_splits(monkeypatch, protocol):
+    rows = [row for row in sources.rows("field") if row["protocol"] in (TAUGHT, UNTAUGHT)]
+    assert facts.num_taught_splits() == len({row["seed"] for row in rows})
+    lacking = next(row for row in rows if row["protocol"] == protocol)
+    monkeypatch.setattr(facts, "rows", lambda name: [row for row in rows if row is not lacking])
+    with pytest.raises(LookupError, match="are about the splits"):
+        facts.num_taught_splits()
+
+
+def test_a_control_is_never_the_best_defence_and_what_proves_nothing_is_left_out(monkeypatch):
+    values = {
+        "graph-free MLP ensemble": (0.6, 0.9),
+        "AGNNCert-N": (0.7, 0.8),
+        "stacked votes": (0.8, 0.7),
+        "RS": (0.0, 0.0),
+    }
+    rows = [
+        {"dataset": dataset, "protocol": protocol, "defence": defence, "added edges": [0.95, values[defence][k]]}
+        for defence in values
+        for k, protocol in enumerate((UNTAUGHT, TAUGHT))
+        for dataset in facts.NODE_SETS
+    ]
+    monkeypatch.setattr(facts, "rows", lambda name: rows)
+    lines = facts.field_table("added edges", 1, {name: name for name in values}, taught=True).splitlines()
+    num_sets = len(facts.NODE_SETS)
+    assert lines[2:] == [
+        f"| graph-free MLP ensemble |{' 60.0 → 90.0 |' * num_sets}",
+        f"| AGNNCert-N |{' 70.0 → **80.0** |' * num_sets}",
+        f"| stacked votes |{' 80.0 → 70.0 |' * num_sets}",
+    ]
 
 
 def test_methods_that_were_only_tried_are_no_part_of_what_was_measured():
