@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from experiments.benchmarks.field import TAUGHT, UNTAUGHT
+from experiments.benchmarks.field import TAUGHT, THREATS, UNTAUGHT
 from experiments.documentation import facts, page, sources
 from experiments.documentation.pictures import PICTURES
 from experiments.documentation.tables import TABLES, as_csv
@@ -71,6 +71,12 @@ def test_numbers_of_taught_and_untaught_defences_are_about_the_same_splits(monke
     monkeypatch.setattr(facts, "rows", lambda name: [row for row in rows if row is not lacking])
     with pytest.raises(LookupError, match="are about the splits"):
         facts.num_taught_splits()
+
+
+def test_the_defence_without_a_line_certifies_nothing():
+    found = [row for row in sources.rows("field") if row["defence"] == facts.NEVER_PROVES]
+    assert found
+    assert not any(any(row[threat][1:]) for row in found for threat in THREATS)
 
 
 def test_a_control_is_never_the_best_defence_and_what_proves_nothing_is_left_out(monkeypatch):
