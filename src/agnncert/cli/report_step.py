@@ -183,6 +183,8 @@ def about_budget(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
         excluded[k] = int((~possible[:, k]).sum())
         name = _label_word(certificate, k)
         lines.append(f"  {excluded[k]:,} of the {others:,} targets with another label cannot get {name}.")
+    if not certificate.evidence.covers(budget):
+        lines = [f"{budget}: this certificate proves nothing about such attacks. It is about {certificate.claim.unit}."]
     answer = {"labels_that_hold": held, "possible_labels": mean, "excluded": excluded}
     return {**answer, "class_names": certificate.class_names}, "\n".join(lines)
 

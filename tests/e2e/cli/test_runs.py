@@ -112,6 +112,13 @@ def test_show_answers_about_a_budget_and_about_prices(agnncert, certified) -> No
     assert "did you mean" in agnncert("show", certified, "--price", "add_edge=2").err
 
 
+def test_a_budget_that_a_certificate_is_not_about_is_named(agnncert) -> None:
+    about_labels = Path(__file__).parents[2] / "soundness" / "golden" / "v1" / "labels-flips.cert"
+    words = agnncert("show", about_labels, "--budget", "add_edges=1").out
+    assert "proves nothing about such attacks. It is about one training label" in words
+    assert "labels cannot change" in agnncert("show", about_labels, "--budget", "flip_labels=1").out
+
+
 def test_work_that_has_a_line_has_one_when_it_is_done(capsys) -> None:
     show = _Lines()
     for done in (0, 30, 60):
