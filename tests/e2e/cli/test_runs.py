@@ -243,7 +243,11 @@ def test_ctrl_c_before_anything_was_kept_does_not_claim_otherwise(agnncert, monk
 @pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None:
     words = ["train", "tables", "--groups", "12", "--epochs", "100000", "--set", "patience=0", "--out", "long"]
-    with programs.start(programs.AGNNCERT, *words) as process:
+
+    def heed_ctrl_c() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # where tests run in the background, it is ignored
+
+    with programs.start(programs.AGNNCERT, *words, preexec_fn=heed_ctrl_c) as process:
         try:
             give_up = time.monotonic() + 120
             while not Path("long/model.checkpoint").exists() and time.monotonic() < give_up:
