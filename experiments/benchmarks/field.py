@@ -1,4 +1,4 @@
-"""The table of the field: every defence, four datasets, two protocols, three threats, in one set of rows.
+"""The table of the field: every defence, four datasets, many and few labels, three threats, in one set of rows.
 
     python -m experiments.benchmarks.field [--root FOLDER] [--seeds 0 1 2] [--minutes 5] [--only TEXT]
 

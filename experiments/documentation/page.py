@@ -22,7 +22,7 @@ FILES = {
     "few-labels-choices": "other taught students, on validation nodes",
     "fraud": "AUC and recall at 1 % and 10 % false positives",
     "trusted-history": "recall with trusted edges",
-    "field": "all defences, two protocols, three attacks",
+    "field": "all defences, many and few labels, taught and untaught, three attacks",
     "other-defences": "Bi-RS and GNNCert by attack and rule",
     "ceilings": "what no classifier of a statistic can exceed",
     "code": "Big-Vul, by kind of edit",

@@ -173,7 +173,7 @@ def trusted_table() -> Table:
 
 
 def field_table() -> Table:
-    """Every defence in two protocols against three attackers; the cards have the certificates."""
+    """Every defence with many and with few labels against three attackers; the cards have the certificates."""
     table: Table = [["dataset", "protocol", "attack", "defence", "control", "seeds", *map(str, FIELD_SIZES),
                      *(f"half range at {size}" for size in FIELD_SIZES), "seconds of training",
                      "seconds of certification"]]  # fmt: skip
