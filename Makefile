@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=  # else every process that a test starts would
 
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test test-fast check lean formal bench bench-live bench-large results small docs release clean help
+.PHONY: demo test test-fast test-quick check lean formal bench bench-live bench-large results small docs release clean help
 
 help:           ## what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -35,6 +35,11 @@ test: $(READY)  ## the whole test suite
 
 test-fast: $(READY) ## the tests without those that take several seconds each
 	$(PYTEST) -m "not slow"
+
+# What proves and what checks, from the file alone: they need no model, no graph and no engine.
+QUICK := $(addprefix tests/unit/,proving verifier certificates contest)
+test-quick: $(READY) ## unit tests of proofs, verifier, files and contests, which need no model
+	$(PYTEST) $(QUICK)
 
 check: $(READY) ## ruff, mypy --strict, import direction
 	$(BIN)/ruff check src packages experiments examples tests conftest.py

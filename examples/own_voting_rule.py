@@ -15,7 +15,9 @@ import numpy as np
 import agnncert as ac
 from agnncert.defence import CertifyOptions
 from agnncert.divided.defence import Divided
-from agnncert.proving.evidence import Evidence, VoteEvidence
+from agnncert.divided.evidence import VoteEvidence
+from agnncert.proving.blocks import Rows
+from agnncert.proving.evidence import Evidence
 
 HEAVY = 2  # what a vote counts where the target has an edge
 COSTS_ONE = {"add_edges", "delete_edges", "change_edges", "inject_nodes", "delete_nodes", "change_features"}
@@ -50,51 +52,29 @@ class WeightedVotes(Evidence):
     kind: ClassVar[str] = "weighted-votes"
 
     @property
-    def num_targets(self) -> int:
-        """Returns the number of targets."""
-        return len(self.votes)
-
-    @property
     def counts(self) -> np.ndarray:
         """Returns the weighted votes for each class, shape ``[n, C]``."""
         return weights(self.votes, self.has_edge, self.classes).sum(axis=1)
 
-    def withstood(self) -> np.ndarray:
-        """How many altered subgraphs cannot make each class win, shape ``[n, C]``."""
-        label = self.counts.argmax(axis=1)
-        own = np.take_along_axis(self.counts, label[:, None], axis=1)
-        lead = own - self.counts - (np.arange(self.classes) < label[:, None])  # a smaller class wins ties
-        lost = losses(self.votes, self.has_edge, self.classes, label).cumsum(axis=1)
-        withstood = (lost <= lead[:, None]).sum(axis=1)
-        return np.where(self.stable[:, None], withstood, -1)
-
-    def label_and_radius(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the labels, and how many altered subgraphs cannot change them."""
-        label = self.counts.argmax(axis=1)
-        rivals = np.arange(self.classes) != label[:, None]
-        return label, np.where(rivals, self.withstood(), self.votes.shape[1]).min(axis=1)
-
-    def possible(self, at: ac.Budget | float) -> np.ndarray:
-        """Returns which classes an attack can make win."""
-        altered = subgraphs_altered(at) if isinstance(at, ac.Budget) else at
-        label, _ = self.label_and_radius()
-        return (self.withstood() < altered) | (np.arange(self.classes) == label[:, None])
-
-    def holds(self, budget: ac.Budget) -> np.ndarray:
-        """Returns which labels no attack within the budget changes."""
-        return self.label_and_radius()[1] >= subgraphs_altered(budget)
+    @property
+    def largest_radius(self) -> int:
+        """Returns the number of subgraphs: no more can be altered."""
+        return self.votes.shape[1]
 
     def covers(self, budget: ac.Budget) -> bool:
         """Returns whether anything is proved about such attacks."""
         return subgraphs_altered(budget) < np.inf
 
-    def cheapest(self, prices: ac.Prices, label: int | None = None) -> np.ndarray:
-        """Returns a price below which no attack succeeds: 0, which is true and says nothing."""
-        return np.zeros(self.num_targets)
-
-    def broken_at_most(self, budget: ac.Budget, among: np.ndarray | None = None) -> int:
-        """Returns how many targets one attack can break, counted one by one."""
-        return int((~self.holds(budget) & (True if among is None else among)).sum())
+    def stays_ahead(self, rows: Rows, attack: ac.Budget | float, leader: int | None = None) -> np.ndarray:
+        """Returns of which classes the label stays ahead; labels, radii and answers to budgets follow from this."""
+        altered = subgraphs_altered(attack) if isinstance(attack, ac.Budget) else attack
+        counts, leading = self.counts[rows], self.leaders(rows, leader)
+        own = np.take_along_axis(counts, leading[:, None], axis=1)
+        lead = own - counts - (np.arange(self.classes) < leading[:, None])  # a smaller class wins ties
+        lost = losses(self.votes[rows], self.has_edge[rows], self.classes, leading).cumsum(axis=1)
+        withstood = (lost <= lead[:, None]).sum(axis=1)  # how many altered subgraphs cannot close the lead
+        is_ahead = self.stable[rows, None] & (withstood >= altered)
+        return is_ahead | (np.arange(self.classes) == leading[:, None])
 
     def tensors(self) -> dict[str, np.ndarray]:
         """Returns the arrays of a file."""

@@ -5,8 +5,8 @@ From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric G
   StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels TwoLevelsGraph Possible PossibleOwn Excluded ExcludedProofs Prices.
 From Agnncert Require Import PoisonedGraphs EdgeBlind.
 From Agnncert Require Import LabelVotes LabelChecker.
-From Agnncert Require Import LabelsAndEdges JointChecker.
-From Agnncert Require Import PairVotes.
+From Agnncert Require Import LabelsAndEdges JointChecker ContestProofs.
+From Agnncert Require Import PairVotes GraphVotes.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -172,3 +172,24 @@ Print Assumptions trusted_radius.
 Print Assumptions trusted_structure.
 Print Assumptions trusted_excluded.
 Print Assumptions trusted_price.
+Print Assumptions bears_sound.
+Print Assumptions stays_sound.
+Print Assumptions excludes_sound.
+Print Assumptions broken_sound.
+From Agnncert Require Import AppendOnly.
+Print Assumptions types_hold.
+Print Assumptions tree_rises.
+Print Assumptions score_rises.
+Print Assumptions stays_flagged.
+Print Assumptions deletions_bound_sums.
+Print Assumptions deletions_bound_all.
+Print Assumptions deletions_bound_largest.
+Print Assumptions corner_bounds.
+Print Assumptions everybody_can_be_framed.
+Print Assumptions graph_votes_sound.
+Print Assumptions graph_votes_one_kind.
+Print Assumptions graph_votes_exact.
+Print Assumptions node_votes_sound.
+Print Assumptions node_votes_within.
+Print Assumptions node_votes_in_all.
+Print Assumptions node_votes_exact.

@@ -110,9 +110,8 @@ Section StackedBroken.
           rewrite E3. destruct (x_by_edge s); [rewrite (E2 eq_refl); reflexivity|reflexivity]. }
         rewrite Z0 in *. cbn [length Z.of_nat] in *. unfold within_numbers, within. repeat split; lia.
       - destruct (Z.le_gt_cases (radius + 1) (touches_at v N)) as [|Q]; auto. exfalso. apply is_broken.
-        unfold right_stacked_radius, is_largest in radius_right. rewrite one_level in radius_right; cbn [Z.eqb] in radius_right.
         destruct (Z.ltb_spec radius 0) as [X|X]; [pose proof (NN (f_new ++ f_turn)); pose proof (NN f_rem); pose proof (NN f_alt); lia|].
-        apply andb_prop in radius_right; destruct radius_right as [S1 _]. apply andb_prop in S1; destruct S1 as [_ S1].
+        pose proof (stated_radius_passes _ _ _ radius_right X) as S1. rewrite one_level in S1; cbn [Z.eqb] in S1.
         eapply (any_stacked_sound id id_eq V s t same M some_class radius); [exact S1|exact machine|exact CH|]. lia.
     Qed.
   End Target.

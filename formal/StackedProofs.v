@@ -302,6 +302,17 @@ Section Sound.
     - specialize (IH F2 (n - 1) (x + y) j ltac:(lia)). lia.
   Qed.
 
+  Lemma falling_map c0 D : falling D -> falling (map (Z.add c0) D).
+  Proof.
+    clear. induction D as [|y D IH]; simpl; auto. intros [F1 F2]; split; auto.
+    intros z I; apply in_map_iff in I; destruct I as [w [<- I]]. specialize (F1 w I); lia.
+  Qed.
+  Lemma top_map c0 D : forall j, (j <= length D)%nat -> top j (map (Z.add c0) D) = top j D + Z.of_nat j * c0.
+  Proof.
+    clear. unfold top. induction D as [|y D IH]; intros [|j] J; simpl length in J; try (simpl; lia).
+    cbn [map firstn plus]. rewrite IH by lia. lia.
+  Qed.
+
   (** Theorem 10, the radius: x changes of whatever kind. *)
   Theorem any_stacked_sound x (N' : list key) (b : key -> nat -> Z) (p g : nat -> Z) (new_ rem_ alt_ turn_ : list key) :
     any_stacked_test s c x = true ->
@@ -314,17 +325,36 @@ Section Sound.
     unfold any_stacked_test in H; apply andb_prop in H; destruct H as [_ H]. rewrite forallb_forall in H. specialize (H r I).
     destruct (stacked_lead_sound key key_eq V N' b p g a k new_ rem_ alt_ turn_ file_sensible read ch N (gates_alike a k label_small Hk)) as (l & m & i & u & L1 & L2 & L3 & L4 & L5 & L6 & L7 & L8 & L9 & LD).
     specialize (LD (y_sorted r) (r_perm _ _ _ R) (r_falls _ _ _ R)).
-    pose proof (best_part_top (y_sorted r) (r_falls _ _ _ R) x 0 (Z.to_nat (l + m)) ltac:(lia)) as BP.
-    cbv zeta in H. apply andb_prop in H; destruct H as [H1 H2]. apply Z.leb_le in H1, H2.
-    rewrite (r_ahead _ _ _ R), (r_given _ _ _ R), (r_most _ _ _ R), (r_tie _ _ _ R), degree_is, divided_is in H1, H2.
-    pose proof (most_pos k) as MP. unfold lead_at in LD. set (d := degree key V) in *.
-    assert (DM : ahead key V a k * divisor key V (d - Z.min x d) <= ahead key V a k * divisor key V (d - l + i)
-                 \/ ahead key V a k * divisor key V (d + x) <= ahead key V a k * divisor key V (d - l + i)).
-    { assert (0 < st_steps key V) by (rewrite (f_steps _ _ _ same); reflexivity).
-      unfold divisor; destruct (pseudo key V =? 0); [left; lia|]. destruct (Z.le_gt_cases 0 (ahead key V a k)).
-      - left. assert (st_steps key V * (d - Z.min x d) <= st_steps key V * (d - l + i)) by nia. nia.
-      - right. assert (st_steps key V * (d - l + i) <= st_steps key V * (d + x)) by nia. nia. }
-    assert (MM : (i + u + m) * most_given key V k <= x * most_given key V k) by nia.
-    lia.
+    assert (LEN : Z.of_nat (length (y_sorted r)) = degree key V) by (rewrite (Permutation_length (r_perm _ _ _ R)); unfold deltas, degree; rewrite map_length; auto).
+    cbv zeta in H. apply Z.leb_le in H.
+    set (fresh := cost_of_new s r) in *. set (touched := cost_of_touched s r) in *.
+    pose proof (best_part_top _ (falling_map (touched - fresh) _ (r_falls _ _ _ R)) x 0 (Z.to_nat (l + m)) ltac:(lia)) as BP.
+    rewrite top_map in BP by lia. rewrite Z2Nat.id in BP by lia.
+    set (B := by_divisor s r) in *.
+    assert (DIV : ahead key V a k * divisor key V (degree key V - l + i) = ahead key V a k * divisor key V (degree key V) + B * (i - l)).
+    { unfold B, by_divisor, divisor. rewrite (r_ahead _ _ _ R), <- (f_pseudo _ _ _ same), (f_steps _ _ _ same). destruct (pseudo key V =? 0); ring. }
+    pose proof (most_pos k) as MP. unfold lead_at in LD. rewrite DIV in LD.
+    rewrite (r_ahead _ _ _ R), (r_given _ _ _ R), (r_tie _ _ _ R), degree_is, divided_is in H.
+    assert (C1 : most_given key V k - B <= fresh) by (unfold fresh, cost_of_new; rewrite (r_most _ _ _ R); apply Z.le_max_l).
+    assert (C2 : 0 <= fresh) by (unfold fresh, cost_of_new; rewrite (r_most _ _ _ R); destruct (x_by_edge s); lia).
+    assert (C3 : u * most_given key V k <= u * fresh).
+    { destruct (by_edge key V) eqn:E; [|rewrite (L9 eq_refl); lia].
+      assert (most_given key V k <= fresh); [|nia]. unfold fresh, cost_of_new. rewrite (r_most _ _ _ R), <- (f_by_edge _ _ _ same), E. apply Z.le_max_r. }
+    assert (C4 : most_given key V k <= touched) by (unfold touched, cost_of_touched; rewrite (r_most _ _ _ R); apply Z.le_max_l).
+    assert (C5 : B <= touched) by (unfold touched, cost_of_touched; apply Z.le_max_r).
+    clearbody fresh touched B. set (M := most_given key V k) in *. clearbody M.
+    assert (T1 : 0 <= (x - l - m - i - u) * fresh) by nia.
+    assert (T2 : 0 <= i * (fresh - M + B)) by nia.
+    assert (T3 : 0 <= l * (touched - B)) by nia.
+    assert (T4 : 0 <= m * (touched - M)) by nia.
+    nia.
   Qed.
 End Sound.
+
+(** A stated radius passes the test, in a mean, too, where it may be smaller than the largest. *)
+Lemma stated_radius_passes s c x : right_stacked_radius s c x = true -> 0 <= x ->
+  (if x_second s =? 0 then any_stacked_test s c x else second_test s c (Some 0) (Some (2 * x))) = true.
+Proof.
+  intros H X. unfold right_stacked_radius, is_largest, is_proved in H; cbv zeta in H. destruct (Z.ltb_spec x 0); [lia|].
+  destruct (x_pseudo s =? 0); apply andb_prop in H; destruct H as [H H2]; [apply andb_prop in H; apply H|exact H2].
+Qed.

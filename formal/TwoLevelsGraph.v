@@ -422,8 +422,9 @@ Proof.
   intros id F W id_eq v reads exact s t V G x structure HC H2 St Hx H Mo Sr A G' N' b p By Al Hl Rd P.
   assert (E2 : (x_second s =? 0) = false) by (apply Z.eqb_neq; auto).
   assert (T : second_test s (count_stacked s t) (Some 0) (Some (if structure then x else 2 * x)) = true).
-  { destruct structure; unfold right_stacked_structure, right_stacked_radius, is_largest in H; rewrite E2 in H; destruct (Z.ltb_spec x 0); try lia;
-      apply andb_prop in H; destruct H as [H _]; apply andb_prop in H; apply H. }
+  { destruct structure.
+    - unfold right_stacked_structure, is_largest in H; rewrite E2 in H; destruct (Z.ltb_spec x 0); [lia|]. apply andb_prop in H; destruct H as [H _]; apply andb_prop in H; apply H.
+    - pose proof (stated_radius_passes _ _ _ H Hx) as S. rewrite E2 in S; exact S. }
   eapply two_levels_test_sound; eauto; unfold nodes_moved, edges_moved; cbn [ladd within].
   - destruct structure; [rewrite (Al eq_refl) in Hl |- *; cbn [length] in *|]; lia.
   - destruct structure; [rewrite (Al eq_refl) in Hl |- *; cbn [length] in *|]; lia.

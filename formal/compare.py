@@ -15,6 +15,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,17 +24,17 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, PRICED, Budget, Prices
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS
+from agnncert.certificates.theorem_facts import EDGES_ONLY, known_theorems
 from agnncert.certificates.votes import VoteRecord, Votes
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.errors import AgnncertError
 from agnncert.pairs.evidence import PairEvidence
 from agnncert.pairs.record import PairRecord, plain_record
-from agnncert.proving.evidence import VoteEvidence
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.record import STEPS, StackedRecord
 from agnncert.verdict import verify
-from agnncert.verifier import check_pairs, recount, recount_possible, recount_prices, recount_stacked
+from agnncert.verifier import recount, recount_pairs, recount_possible, recount_prices, recount_stacked
 from agnncert.verifier.piles import sort_votes
 from formal.extracted import Answer, ask_checker
 
@@ -81,7 +82,7 @@ def is_least(counts: VoteRecord | StackedRecord, prices: Prices) -> bool:
 
 def random_votes(rng: np.random.Generator, theorem: str, n: int) -> VoteRecord:
     """Votes that the rule allows: any classes, tiers, flags, priors, reach tables and hubs."""
-    facts, division = THEOREMS[theorem], theorem.partition("/")[0]
+    facts, division = known_theorems()[theorem], theorem.partition("/")[0]
     groups = int(rng.choice([1, 2, 5, 12, 40])) if division != "gnncert-en" else 12
     classes = int(rng.choice([1, 2, 3, 7]))
     sizes = rng.integers(0, groups + 1, n)
@@ -173,7 +174,7 @@ def random_pairs(rng: np.random.Generator, theorem: str, n: int) -> PairRecord:
     """Votes about pairs of a kind in PAIRS: those of stacked votes, and who votes."""
     rule = theorem.partition("/")[2]
     votes = random_stacked(rng, "stacked/sum" if rule == "trusted" or rng.random() < 0.5 else "stacked/gated", n)
-    settings: dict[str, Any] = {name: getattr(votes, name) for name in votes.__dataclass_fields__}
+    settings: dict[str, Any] = {each.name: getattr(votes, each.name) for each in fields(votes)}
     if rule == "trusted":
         settings |= {"by_edge": True, "trusted": int(rng.integers(0, 3))}
     settings["blind"] = bool(rule != "trusted" and rng.random() < 0.5)
@@ -251,11 +252,11 @@ def recounted_pairs(counts: PairRecord, stated: dict[str, Any], budgets: list[Bu
     tables = recount_stacked.tables_of(counts)
     right = {
         "label": stated["label"] == recount_stacked.label_is(counts, tables),
-        "radius": check_pairs.right_radius(counts, tables, stated["radius"], altering=not counts.blind),
-        "new_neighbours": check_pairs.right_additions(counts, tables, stated["new_neighbours"]),
-        "structure_radius": check_pairs.right_radius(counts, tables, stated["structure_radius"], altering=False),
+        "radius": recount_pairs.right_radius(counts, tables, stated["radius"], altering=not counts.blind),
+        "new_neighbours": recount_pairs.right_additions(counts, tables, stated["new_neighbours"]),
+        "structure_radius": recount_pairs.right_radius(counts, tables, stated["structure_radius"], altering=False),
     }
-    holds = [recount_stacked.holds(counts, tables, check_pairs.in_votes(counts, budget)) for budget in budgets]
+    holds = [recount_stacked.holds(counts, tables, recount_pairs.in_votes(counts, budget)) for budget in budgets]
     differ = [int((stated["holds"][i] != held).sum()) for i, held in enumerate(holds)]
     wrong = {name: int((~where).sum()) for name, where in right.items()}
     return Answer(wrong, differ, [int((~held).sum()) for held in holds])
@@ -273,10 +274,10 @@ def falsify(rng: np.random.Generator, stated: dict[str, Any]) -> dict[str, Any]:
 
 def evidence_of(counts: VoteRecord | StackedRecord) -> Any:
     """The same numbers in the hands of the prover."""
-    fields = {name: getattr(counts, name) for name in counts.__dataclass_fields__}
+    stored = {each.name: getattr(counts, each.name) for each in fields(counts)}
     if isinstance(counts, PairRecord):
-        return PairEvidence(**fields)
-    return (VoteEvidence if isinstance(counts, VoteRecord) else StackedEvidence)(**fields)
+        return PairEvidence(**stored)
+    return (VoteEvidence if isinstance(counts, VoteRecord) else StackedEvidence)(**stored)
 
 
 def excluded_by_two(
@@ -294,7 +295,7 @@ def excluded_by_two(
 
 def in_pairs(counts: PairRecord, budget: Budget) -> Any:
     """Which classes each pair may get, as the recount derives it."""
-    return recount_stacked.possible(plain_record(counts), check_pairs.in_votes(counts, budget))
+    return recount_stacked.possible(plain_record(counts), recount_pairs.in_votes(counts, budget))
 
 
 class Comparison:
@@ -427,7 +428,7 @@ def main() -> int:
     lines = list(compare_files(files, rng, found))
     refused = sum("refused" in line for line in lines)
     print(f"{len(lines)} files of votes, {refused} refused by the verifier: {found.answers:,} answers")
-    rules = [*THEOREMS, *STACKED, *PAIRS]
+    rules = [*known_theorems(), *STACKED, *PAIRS]
     rounds, by_rule = 0, dict.fromkeys(rules, 0)
     while found.answers < asked.answers:
         theorem, before = rules[rounds % len(rules)], found.answers

@@ -199,7 +199,7 @@ def ask_checker(
     Raises:
         SettingsError: The program is not built, or stopped.
     """
-    lines = _run_checker(_stream(record, stated, budgets, prices, excluded or [False] * len(budgets)))
+    lines = run_checker(_stream(record, stated, budgets, prices, excluded or [False] * len(budgets)))
     if not lines or lines[-1] != ["targets", str(record.num_targets)]:
         raise SettingsError("the extracted checker did not get to its end: run `make formal` again.")
     of_budgets = [line for line in lines if line[0] == "budget"]
@@ -233,8 +233,8 @@ def _stream(
     return _stream_votes(record, stated, questions)
 
 
-def _run_checker(stream: Iterable[Any]) -> list[list[str]]:
-    """Writes numbers to the program. Returns the words of each line that it prints."""
+def run_checker(stream: Iterable[Any]) -> list[list[str]]:
+    """Writes numbers to the program, and returns the words of each line that it prints."""
     with subprocess.Popen([find_checker()], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as checker:
         assert checker.stdin is not None  # both are pipes
         assert checker.stdout is not None

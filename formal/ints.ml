@@ -16,3 +16,8 @@ let div x y =
   if y = 0 then 0
   else if y = -1 then opp x
   else let q = x / y in if (x < 0) <> (y < 0) && q * y <> x then q - 1 else q
+(* Half of a number, rounded down. *)
+let half x = x asr 1
+(* How Coq writes numbers: 1, 2p and 2p + 1. *)
+let twice p = add p p
+let twice_and_one p = add (add p p) 1

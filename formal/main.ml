@@ -41,15 +41,8 @@ let append r n =
   r.room.(r.used) <- (match n with Some x -> x | None -> -1); r.used <- r.used + 1
 let to_list r = let l = ref [] in for i = r.used - 1 downto 0 do l := lim_of r.room.(i) :: !l done; !l
 
-(* The first need, in ascending order, that does not fit any more; 0 if all fit. *)
-let first_too_dear r left = match left with
-  | None -> 0
-  | Some left ->
-      let prices = Array.sub r.room 0 r.used in
-      Array.sort compare prices;
-      let rec go i left = if i = r.used then 0 else if prices.(i) < 0 then go (i + 1) left
-        else if prices.(i) > left then prices.(i) else go (i + 1) (left - prices.(i)) in
-      go 0 left
+(* A hint that the checker does not rely on, see hints.ml. *)
+let first_too_dear r left = Hints.first_too_dear (Array.sub r.room 0 r.used) left
 
 (* Budgets, and whether it is asked who cannot get which label. *)
 let queries () =
@@ -334,10 +327,66 @@ let check_joint () =
   Array.iteri (fun i _ -> print_budget wrong_budget.(i) fails.(i) excluded.(i)) budgets;
   Printf.printf "targets %d\n" n
 
+(* Contests (Contest.v): attackers, targets and statements of a file; -1 stands for any number, for no phase, and for what all targets do not share.
+   One line for each statement says whether it follows. *)
+let check_contest () =
+  let whole = flag () in let least_lead = int () in let g = { whole; least_lead } in
+  let classes = int () in
+  let vector () = many classes int in
+  let e () = let e_adds = vector () in let e_cap = vector () in let e_doubt = int () in { e_adds; e_cap; e_doubt } in
+  let hits () = many (int ()) (fun () -> let m = int () in (m, e ())) in
+  let factors () = many (int ()) (fun () -> let i = int () in (i, int ())) in
+  let moves () = many (int ()) int in
+  let attackers = Array.of_list (many (int ()) (fun () ->
+    let limits = many (int ()) (fun () ->
+      let m = moves () in let at_most = factors () in
+      (m, at_most, many (int ()) (fun () -> let table = int () in (table, factors ())))) in
+    let phase = factors () in
+    let shared = if flag () then (let m = moves () in Some (m, factors ())) else None in
+    (limits, phase, shared))) in
+  let unit_ () = let u_count = int () in let u_adds = vector () in let u_doubt = int () in { u_count; u_adds; u_doubt; u_until = lim () } in
+  let pool () =
+    let p_hit_by = hits () in let p_units = many (int ()) unit_ in
+    { p_hit_by; p_units; p_free = if flag () then Some (e ()) else None } in
+  let targets = Array.of_list (many (int ()) (fun () ->
+    let d_label = int () in let d_scores = vector () in let d_fixed = vector () in let d_doubt = vector () in
+    let d_pools = many (int ()) pool in let d_new = hits () in
+    let tables = Array.of_list (many (int ()) (fun () -> many (int ()) int)) in
+    ({ d_label; d_scores; d_fixed; d_pools; d_new; d_doubt }, tables))) in
+  let allowed (limits, phase, _) budget (_, tables) =
+    { limits = List.map (fun (m, at_most, read) ->
+        (m, with_tables (List.map (fun (table, f) -> (tables.(table), amount f budget)) read) (amount at_most budget))) limits;
+      phase = amount phase budget } in
+  let rows () = many (int ()) moves in
+  let statement () =
+    let kind = int () in let attacker = attackers.(int ()) in let budget = many (int ()) lim in
+    match kind with
+    | 0 -> let t = targets.(int ()) in let prices = rows () in stays_ok g classes (fst t) (allowed attacker budget t) prices
+    | 1 -> let t = targets.(int ()) in let k = int () in let w = moves () in let prices = moves () in
+           excludes_ok g classes (fst t) (allowed attacker budget t) k w prices
+    | _ ->
+        let number = int () in
+        let needs = many (int ()) (fun () ->
+          let t = targets.(int ()) in let n_moves = lim () in let n_prices = rows () in
+          { n_target = fst t; n_allowed = allowed attacker budget t; n_moves; n_prices }) in
+        let _, _, shared = attacker in
+        match shared with
+        | None -> false
+        | Some (m, at_most) ->
+            let total = amount at_most budget in
+            let row = { used = 0; room = [||] } in
+            List.iter (fun n -> append row n.n_moves) needs;
+            let p = first_too_dear row total in
+            broken_ok g classes m total needs (Array.length targets - List.length needs) number p in
+  let statements = int () in
+  for _ = 1 to statements do Printf.printf "statement %b\n" (statement ()) done;
+  Printf.printf "targets %d\n" (Array.length targets)
+
 let code_of_poisoned = 100
 let code_of_labels = 101
 let code_of_pairs = 102
 let code_of_joint = 103
+let code_of_contest = 104
 
 let () =
   set_binary_mode_in stdin true;
@@ -345,5 +394,6 @@ let () =
     let code = int () in
     if code = Array.length divisions then check_stacked false else if code = code_of_pairs then check_stacked true
     else if code = code_of_poisoned then check_poisoned ()
-    else if code = code_of_labels then check_labels () else if code = code_of_joint then check_joint () else check_votes code
+    else if code = code_of_labels then check_labels () else if code = code_of_joint then check_joint ()
+    else if code = code_of_contest then check_contest () else check_votes code
   with Ints.Too_large -> prerr_endline "a number does not fit into 63 bits"; exit 3

@@ -4,11 +4,14 @@
 ``<!-- include: CHANGELOG.md -->`` becomes that file of the project, its links made to fit.
 ``<!-- notebook: researcher.ipynb -->`` becomes the cells of that notebook.
 ``<!-- script: own_model.py -->`` becomes that script of ``examples``.
+``<!-- coq: radius_sound -->`` becomes that statement of ``formal/statements``.
+``<!-- source: FILE:NAME -->`` becomes that function.
 After the build, ``cards.html`` is the page of all cards in ``experiments/cards``.
 """
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +20,16 @@ import typer
 from agnncert.cli.commands import app
 
 PROJECT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(PROJECT))  # formal is no part of the package
+
+from formal.properties import source_of  # noqa: E402
+from formal.statements import statement  # noqa: E402
+
 _OPTIONS = re.compile(r"<!-- options: (\w+) -->")
 _INCLUDE = re.compile(r"<!-- include: (\S+) -->")
 _SCRIPT = re.compile(r"<!-- script: (\S+) -->")
+_COQ = re.compile(r"^( *)<!-- coq: (\w+) -->", re.MULTILINE)
+_SOURCE = re.compile(r"^( *)<!-- source: (\S+) -->", re.MULTILINE)
 _NOTEBOOK = re.compile(r"<!-- notebook: (\S+) -->")
 
 
@@ -27,6 +37,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
     whole = _INCLUDE.sub(lambda match: included(match[1]), markdown)
     whole = _NOTEBOOK.sub(lambda match: cells(match[1]), whole)
+    whole = _COQ.sub(lambda match: indented(block("coq", statement(match[2])), match[1]), whole)
+    whole = _SOURCE.sub(lambda match: indented(block("python", source_of(match[2])), match[1]), whole)
     whole = _SCRIPT.sub(lambda match: script(match[1]), whole)
     return _OPTIONS.sub(lambda match: options_table(match[1]), whole)
 
@@ -49,6 +61,16 @@ def included(name: str) -> str:
 def script(name: str) -> str:
     """A script of ``examples`` as a block of code."""
     return f"```python\n{(PROJECT / 'examples' / name).read_text(encoding='utf-8').strip()}\n```"
+
+
+def block(language: str, text: str) -> str:
+    """A text as a block of code."""
+    return f"```{language}\n{text}\n```"
+
+
+def indented(text: str, indent: str) -> str:
+    """A text that stands as far to the right as the place where it is put."""
+    return "\n".join(indent + line if line else "" for line in text.splitlines())
 
 
 def cells(name: str) -> str:

@@ -9,10 +9,14 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from agnncert.append.claim import make_append_claim
+from agnncert.append.record import AppendRecord
 from agnncert.certificates.claim import Claim, expected_claim
 from agnncert.certificates.file import Contents, read_contents, write_contents
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import CertificateError
+from agnncert.graph_votes.claim import make_graph_claim
+from agnncert.graph_votes.record import GraphRecord
 from agnncert.isolated.claim import make_isolated_claim
 from agnncert.isolated.record import IsolatedRecord
 from agnncert.labels.claim import make_label_claim
@@ -97,6 +101,10 @@ def claim_of(contents: Contents) -> Claim:
         case "isolated":
             words = {name: getattr(claim, name) for name in ("tolerance", "digests", "locality", "rounding")}
             expected = make_isolated_claim(IsolatedRecord.load(evidence, settings), claim.division, **words)
+        case "graph-votes":
+            expected = make_graph_claim(GraphRecord.load(evidence, settings), digests=claim.digests)
+        case "append":
+            expected = make_append_claim(AppendRecord.load(evidence, settings), digests=claim.digests)
         case "samples":
             names = ("method", "noise", "task", "alpha", "scope")
             expected = make_sample_claim(

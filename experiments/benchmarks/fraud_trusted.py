@@ -20,7 +20,7 @@ import torch
 import agnncert as ac
 from agnncert.datasets.fraud import YEAR, ZERO
 from agnncert.datasets.splits import set_masks, stratified_split
-from agnncert.stacked.training import mark_trusted, with_threshold
+from agnncert.stacked.training import mark_trusted
 from experiments.benchmarks.fraud import DESIGNS, without_times
 from experiments.benchmarks.stacked import ETHEREUM_PARTS
 from experiments.paper.rows import append_row, read_rows
@@ -51,7 +51,8 @@ def run(name: str, seed: int, share: float, root: str) -> dict[str, Any]:
     design = replace(DESIGNS[name][0], trusted=column)
     if share and name == "ethereum-phishing":  # some have thousands of trusted partners, too many for an exact mean
         design = replace(design, combine="sum")
-    model = with_threshold(ac.fit(None, data, design, seed=seed), data, false_positive_rate=RATE)
+    trained = ac.fit(None, data, design, seed=seed)
+    model = ac.choose_threshold(trained, data, trained.defence, false_positive_rate=RATE).model
     certificate = ac.certify(model, data, model.defence, targets=data.test_mask)
     fraud = certificate.truth == 1
     held = [certificate.holds_against(ac.Budget(add_edges=size)) for size in SIZES]

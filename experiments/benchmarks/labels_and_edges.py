@@ -43,6 +43,7 @@ def split(data, seed):
     """The graph with 30 % of the labels for training; the rows of some targets among the last 60 %."""
     order = np.random.default_rng(seed).permutation(data.num_nodes)
     chosen = copy.copy(data)
+    chosen.split_by = None  # drawn without looking at labels
     train = torch.from_numpy(order[: int(0.3 * data.num_nodes)])
     chosen.train_mask = torch.zeros(data.num_nodes, dtype=torch.bool).index_fill(0, train, True)
     return chosen, np.sort(order[int(0.4 * data.num_nodes) :][:TARGETS])

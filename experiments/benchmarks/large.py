@@ -305,7 +305,13 @@ def spread(root: Path, part: int, division: str) -> dict[str, Any]:
     import ray
 
     seconds_start, _ = timed(
-        lambda: ray.init(num_cpus=os.cpu_count(), include_dashboard=False, logging_level="error", log_to_driver=False)
+        lambda: ray.init(
+            address="local",
+            num_cpus=os.cpu_count(),
+            include_dashboard=False,
+            logging_level="error",
+            log_to_driver=False,
+        )
     )
     seconds_ray, certificate = timed(lambda: ac.certify(model, data, division_of(division, GROUPS), workers=ac.Ray()))
     certificate.save(files[1])

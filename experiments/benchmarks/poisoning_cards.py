@@ -61,6 +61,7 @@ def _write(content: bytes, about: About, threats: Sequence[str], sizes: Sequence
 def labels(name: str) -> None:
     """Label votes, beside partitions (DPA), an undefended ridge regression and the most frequent label."""
     data = ac.load_dataset(name, root=pair_votes.DATA, seed=SEED)
+    data.split_by = None  # cards are about attacks that leave this split as it is
     rows = rows_of_targets(data.test_mask.nonzero().view(-1).numpy(), TARGETS)
     about = About("", name, SEED, ac.dataset_digest(data), TARGETS, citation="agnncert")
     labelled = data.train_mask.nonzero().view(-1).numpy()
@@ -154,6 +155,7 @@ def edges(name: str = "amazon-c") -> None:
 def graphs(name: str = "proteins") -> None:
     """Models that are trained apart, beside an undefended one and the most frequent class."""
     data = ac.load_dataset(name, root=pair_votes.DATA, seed=SEED)
+    data.split_by = None  # cards are about attacks that leave this split as it is
     about = About("", name, SEED, ac.dataset_digest(data), "graphs", citation="after Levine and Feizi, ICLR 2021")
     for word, defence in (
         ("isolated models", poisoned_graphs.APART),

@@ -88,7 +88,7 @@ def measure(dataset: str, name: str, data: Any, model: Any, division: Any, too_s
             largest = max(largest, float(ratio.max()))
     votes = sum(decided.values())
     return {
-        "dataset": dataset, "model": name, "division": division.family, "groups": division.num_groups, "votes": votes,
+        "dataset": dataset, "model": name, "division": "edge-centric" if division.divides_edges else "node-centric", "groups": division.num_groups, "votes": votes,
         "float32": decided[exact_votes.BY_FLOAT32], "float64": decided[exact_votes.BY_FLOAT64], "unstable": decided[exact_votes.UNSTABLE],
         "bounded": sum(len(part) for part in ratios), "largest_error_in_bounds": largest if ratios else None,
         "median_error_in_bounds": float(torch.cat(ratios).median()) if ratios else None,

@@ -27,7 +27,7 @@ import numpy as np
 import agnncert as ac
 import agnncert_live
 from agnncert_live.client import ServiceError
-from agnncert_live.run import service_of_run
+from agnncert_live.run import ServedRun, service_of_run
 
 TOKEN = "load-test-of-the-service"
 
@@ -147,7 +147,7 @@ def main() -> None:
         server.wait()
         total = sum((counts for counts, _, _ in out.values()), Counter())
         failures = [failure for _, _, found in out.values() for failure in found]
-        service = service_of_run(folder, root=".")
+        service = service_of_run(ServedRun(folder, root="."))
         with service.live:
             kept = service.live.number
             expected = ac.certify(service.live.model, service.live.data(), service.live.defence)

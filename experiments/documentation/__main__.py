@@ -1,6 +1,6 @@
 """Writes every number that the documentation shows of the results: ``python -m experiments.documentation``."""
 
-from experiments.benchmarks import first_case, scale, taught
+from experiments.benchmarks import first_case, parts, scale, taught
 from experiments.documentation import guides, page
 from experiments.documentation.pictures import PICTURES, draw
 from experiments.documentation.tables import TABLES, as_csv
@@ -16,6 +16,7 @@ def main() -> None:
     page.PAGE.write_text(page.text(), encoding="utf-8")
     first_case.main()
     scale.main()
+    parts.main()
     taught.PAGE.write_text(taught.filled(taught.PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     for file in guides.PAGES:
         text = file.read_text(encoding="utf-8")

@@ -7,8 +7,11 @@ To show a result on a page, add a function here, name it in ``BLOCKS``, and put 
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from experiments.documentation import sources
+from experiments.documentation import append_only, attacked, sources
+from experiments.documentation.choosing import choosing, costs
 from experiments.documentation.facts import table
+from experiments.documentation.pyg_models import pyg_accepted, pyg_counted, pyg_refused
+from experiments.documentation.rates import rate_monitor, rate_splits
 from experiments.documentation.sources import PROJECT, Row, mean, some
 from experiments.documentation.tables import LABEL_SIZES, PAIR_SIZES
 from experiments.paper.rows import NAMES, share
@@ -419,10 +422,14 @@ def blind_table() -> str:
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
+    "append-only": append_only.found_and_kept, "append-only, stacked": append_only.stacked_at_ten, "append-only, dates": append_only.dates,
     "pairs, setting": pair_setting, "pairs, links": pair_links, "pairs, gains": pair_gains,
     "pairs, ratings": pair_ratings, "pairs, events": pair_events, "pairs, attacks": pair_attacks, "pairs, costs": pair_costs,
+    "rates, splits": rate_splits, "rates, monitor": rate_monitor,
     "labels": label_table, "labels, few": label_few, "labels, attacks": label_attacks,
     "labels and edges": joint_table, "labels and edges, attacks": joint_attacks,
     "poisoned graphs": graph_table, "poisoned graphs, mixed": graph_mixed, "poisoned graphs, attacks": graph_attacks,
-    "edge-blind": blind_table,
+    "attacked, nettack": attacked.nettack, "attacked, metattack": attacked.metattack, "attacked, pairs": attacked.pairs,
+    "edge-blind": blind_table, "choosing": choosing, "costs": costs,
+    "pyg, counted": pyg_counted, "pyg, accepted": pyg_accepted, "pyg, refused": pyg_refused,
 }  # fmt: skip

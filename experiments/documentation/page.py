@@ -25,6 +25,7 @@ FILES = {
     "field": "all defences, many and few labels, taught and untaught, three attacks",
     "other-defences": "Bi-RS and GNNCert by attack and rule",
     "ceilings": "what no classifier of a statistic can exceed",
+    "graph-votes": "graphs: models that read only what cannot be changed, and votes beside them",
     "code": "Big-Vul, by kind of edit",
     "speed": "votes in forward passes",
     "large": "the synthetic graph of Amazon2M's size",

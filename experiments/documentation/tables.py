@@ -215,6 +215,22 @@ def ceilings_table() -> Table:
     return table
 
 
+def graph_votes_table() -> Table:
+    """Models that read only what cannot be changed, bounded votes, and counting, split by split."""
+    sizes = (0, 1, 2, 3, 5, 10, 20)
+    table: Table = [["dataset", "split", "what", "trusted", "made for", "against", "kept", "nodes", *map(str, sizes)]]
+    for row in rows("graph_votes"):
+        about = [row["dataset"], row["seed"], row["what"], row.get("trusted"), row.get("size"), row.get("against")]
+        for attack, name in (("any", "certified"), ("injected or deleted", "certified_structure")):
+            if row.get(name):
+                table.append([*about, row.get("kept"), attack, *map(float, row[name])])
+    for row in rows("graph_undefended"):
+        if row["what"] == "test":
+            plain = [row["dataset"], row["seed"], f"undefended {row['model'].upper()}", None, None, None, None, "none"]
+            table.append([*plain, float(row["accuracy"]), *[None] * (len(sizes) - 1)])
+    return table
+
+
 def code_table() -> Table:
     """Big-Vul: certified accuracy of every detector, by kind of edit."""
     from experiments.benchmarks.bigvul import SIZES
@@ -286,6 +302,6 @@ def labels_table() -> Table:
 TABLES: dict[str, Callable[[], Table]] = {
     "paper": paper_table, "chosen-rules": chosen_table, "stacked-votes": stacked_table, "few-labels": few_labels_table,
     "few-labels-choices": choices_table, "fraud": fraud_table, "trusted-history": trusted_table, "field": field_table, "other-defences": defences_table,
-    "ceilings": ceilings_table, "code": code_table, "speed": speed_table, "large": large_table,
+    "ceilings": ceilings_table, "graph-votes": graph_votes_table, "code": code_table, "speed": speed_table, "large": large_table,
     "estimates": estimates_table, "pairs": pairs_table, "poisoned-labels": labels_table,
 }  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from agnncert.datasets.catalog import dataset_info
 from agnncert.report.drawing import Curve, Level, Panel
-from agnncert.study import GRAPH_FREE, UNDEFENDED
+from agnncert.undefended import GRAPH_FREE, UNDEFENDED
 from experiments.paper import tables as paper
 from experiments.paper.rows import NAMES, Results, Row, share
 from experiments.paper.spec import main_setting

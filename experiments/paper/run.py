@@ -26,12 +26,13 @@ from agnncert.cli.folder import environment
 from agnncert.datasets.catalog import dataset_info
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
-from agnncert.divisions.named import DIVISIONS, division_named
+from agnncert.divided.evidence import VoteEvidence
+from agnncert.divisions.named import division_named, named_divisions
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
-from agnncert.study import UNDEFENDED, Study, accuracy
+from agnncert.study import Study, accuracy
 from agnncert.training.settings import tuned_arguments
+from agnncert.undefended import UNDEFENDED
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.runner import Outcome, make_study, run
 from agnncert_peers.samples import SampleEvidence
@@ -118,7 +119,7 @@ def recipe_of(job: Run) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def run_setting(setting: Setting, root: str | Path | None = None, progress: OnProgress | None = None) -> Row:
     """Trains and certifies one model; everything measured in one row."""
-    data = load_dataset(setting.dataset, root=root, seed=setting.seed)
+    data = load_dataset(setting.dataset, root=root, seed=setting.seed, split="by-class")
     model_args, fit_args = recipe_of(setting)
     defence: Any = UNDEFENDED
     if setting.division != "none":
@@ -199,7 +200,7 @@ def make_defence(contest: Contest) -> Any:
     if contest.defence == "bi-rs":
         return BiRS(contest.p_edge, contest.p_node)
     name = contest.defence.removesuffix("-centric")
-    return division_named(name, contest.num_groups) if name in DIVISIONS else contest.defence
+    return division_named(name, contest.num_groups) if name in named_divisions() else contest.defence
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ def threats(task: str) -> dict[str, Threat]:
 
 def run_contest(contest: Contest, root: str | Path | None = None, folder: Path | None = None) -> Row:
     """Trains, certifies and measures one defence; everything in one row."""
-    data = load_dataset(contest.dataset, root=root, seed=contest.seed)
+    data = load_dataset(contest.dataset, root=root, seed=contest.seed, split="by-class")
     study = make_study(
         data, fit_args=FIT.get(contest.defence), seed=contest.seed, defence=make_defence(contest),
         samples={"selection": 100, "samples": contest.samples or 1, "alpha": 0.01, "scope": "each target"},

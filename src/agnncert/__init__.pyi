@@ -4,8 +4,11 @@ import agnncert_peers.testing
 
 from . import attacks as attacks
 from . import errors as errors
+from .append.defence import AppendOnly as AppendOnly
 from .attacks.api import attack as attack
 from .auditing.model_audit import AuditReport as AuditReport
+from .backtesting import Backtest as Backtest
+from .backtesting import backtest as backtest
 from .certificates.budget import Budget as Budget
 from .certificates.budget import Prices as Prices
 from .certificates.claim import Claim as Claim
@@ -14,6 +17,9 @@ from .certifier import audit as audit
 from .certifier import certify as certify
 from .certifier import choose_threshold as choose_threshold
 from .certifier import explain as explain
+from .certifier import labels_of as labels_of
+from .contest.verdict import ContestVerdict as ContestVerdict
+from .contest.verdict import check_contest as check_contest
 from .controls.api import compare_controls as compare_controls
 from .controls.table import ComparedControls as ComparedControls
 from .controls.table import Control as Control
@@ -27,6 +33,7 @@ from .datasets.splits import dataset_digest as dataset_digest
 from .datasets.splits import inductive_view as inductive_view
 from .datasets.splits import split as split
 from .datasets.tables import load_tables as load_tables
+from .datasets.threshold_part import keep_for_threshold as keep_for_threshold
 from .defence import Defence as Defence
 from .defence import OperatingPoint as OperatingPoint
 from .divided.choose_rule import choose_voting_rule as choose_voting_rule
@@ -40,6 +47,9 @@ from .errors import AgnncertError as AgnncertError
 from .explanation import VoteExplanation as VoteExplanation
 from .fitting import fit as fit
 from .fitting import subgraphs as subgraphs
+from .graph_votes.defence import BagOfNodes as BagOfNodes
+from .graph_votes.defence import GraphVotes as GraphVotes
+from .graph_votes.defence import StructureOnly as StructureOnly
 from .graphs.perturbation import Perturbation as Perturbation
 from .isolated.defence import IsolatedModels as IsolatedModels
 from .labels.defence import LabelVotes as LabelVotes
@@ -49,11 +59,14 @@ from .models.io import pretrained as pretrained
 from .models.io import save_model as save_model
 from .models.wrappers import Fallback as Fallback
 from .models.wrappers import Scaling as Scaling
+from .monitoring import Monitor as Monitor
+from .monitoring import monitor as monitor
 from .pairs.defence import PairVotes as PairVotes
 from .proving.certificate import Certificate as Certificate
 from .proving.certificate import load_certificate as load_certificate
 from .proving.difference import Difference as Difference
 from .proving.difference import diff as diff
+from .proving.groups import ranges as ranges
 from .recipes import Recipe as Recipe
 from .recipes import recipe as recipe
 from .report.figures import save_figures as save_figures
@@ -64,6 +77,7 @@ from .stacked.defence import StackedVotes as StackedVotes
 from .stacked.training import mark_trusted as mark_trusted
 from .teaching import teach as teach
 from .training.own_loop import vote_loss as vote_loss
+from .undefended import Undefended as Undefended
 from .verdict import Verdict as Verdict
 from .verdict import verify as verify
 from .vote_explainer import VoteExplainer as VoteExplainer

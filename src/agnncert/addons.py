@@ -11,8 +11,12 @@ group                     what an entry point is
 ``agnncert.names``        a public name of the package ``agnncert``
 ``agnncert.defences``     a class of defences (``agnncert.defence``), by the kind of evidence in certificate files
 ``agnncert.evidence``     its class of evidence (``proving.evidence``), by the same name
-``agnncert.verifier``     the module that derives the statements of such files again (``verifier.kinds``)
+``agnncert.verifier``     the class that derives the statements of such files again (``verifier.kinds``)
 ``agnncert.defence_names`` a class of defences, by the name that commands and comparisons know it by
+``agnncert.divisions``    a named division (``divisions.named``), by the name that commands know it by
+``agnncert.theorem_facts`` what is known about a division, by the name that its theorems begin with
+``agnncert.theorems``     what proves with its theorems (``divided.theorems``), by task
+``agnncert.theorem_recounts`` what derives their statements again (``verifier.theorems``), by task
 ``agnncert.live``         ``live(defence, model, data, **settings)``: a live graph, by the kind of evidence
 ``agnncert.attack_problems`` a class of ``attacks.problem``, by the kind of evidence; other kinds are attacked by scores
 ``agnncert.models``       ``build(config, build_part)``: the untrained model that a description names
@@ -35,41 +39,86 @@ _OWN = {
         "labels-and-edges": "agnncert.labels.defence:LabelVotes",
         "isolated": "agnncert.isolated.defence:IsolatedModels",
         "pairs": "agnncert.pairs.defence:PairVotes",
+        "append": "agnncert.append.defence:AppendOnly",
+        "graph-votes": "agnncert.graph_votes.defence:GraphVotes",
     },
     "agnncert.defence_names": {
         "stacked": "agnncert.stacked.defence:StackedVotes",
         "labels": "agnncert.labels.defence:LabelVotes",
         "isolated": "agnncert.isolated.defence:IsolatedModels",
         "pairs": "agnncert.pairs.defence:PairVotes",
+        "append-only": "agnncert.append.defence:AppendOnly",
+        "graph-votes": "agnncert.graph_votes.defence:GraphVotes",
+        "structure-only": "agnncert.graph_votes.defence:GraphVotes",
+        "bag-of-nodes": "agnncert.graph_votes.defence:GraphVotes",
     },
     "agnncert.evidence": {
-        "votes": "agnncert.proving.evidence:VoteEvidence",
+        "votes": "agnncert.divided.evidence:VoteEvidence",
         "stacked": "agnncert.stacked.evidence:StackedEvidence",
         "labels": "agnncert.labels.evidence:LabelEvidence",
         "labels-and-edges": "agnncert.labels.joint_evidence:JointEvidence",
         "isolated": "agnncert.isolated.evidence:IsolatedEvidence",
         "pairs": "agnncert.pairs.evidence:PairEvidence",
+        "append": "agnncert.append.evidence:AppendEvidence",
+        "graph-votes": "agnncert.graph_votes.evidence:GraphEvidence",
     },
     "agnncert.verifier": {
-        "votes": "agnncert.verifier.check_votes",
-        "stacked": "agnncert.verifier.check_stacked",
-        "labels": "agnncert.verifier.check_labels",
-        "labels-and-edges": "agnncert.verifier.check_joint",
-        "isolated": "agnncert.verifier.check_isolated",
-        "pairs": "agnncert.verifier.check_pairs",
+        "votes": "agnncert.verifier.check_votes:VotesFile",
+        "stacked": "agnncert.verifier.check_stacked:StackedFile",
+        "labels": "agnncert.verifier.check_labels:LabelsFile",
+        "labels-and-edges": "agnncert.verifier.check_joint:JointFile",
+        "isolated": "agnncert.verifier.check_isolated:IsolatedFile",
+        "pairs": "agnncert.verifier.check_pairs:PairsFile",
+        "append": "agnncert.verifier.check_append:AppendFile",
+        "graph-votes": "agnncert.verifier.check_graph_votes:GraphVotesFile",
     },
-    "agnncert.attack_problems": {"votes": "agnncert.attacks.vote_problem:VoteProblem"},
+    "agnncert.theorem_facts": {
+        "edge-centric": "agnncert.divided.facts.edge_centric:EDGE_CENTRIC",
+        "node-centric": "agnncert.divided.facts.node_centric:NODE_CENTRIC",
+        "gated": "agnncert.divided.facts.gated:GATED",
+        "custom": "agnncert.divided.facts.custom:CUSTOM",
+        "per-neighbour": "agnncert.divided.facts.per_neighbour:PER_NEIGHBOUR",
+        "per-pair": "agnncert.divided.facts.per_pair:PER_PAIR",
+    },
+    "agnncert.theorems": {
+        "edge-centric": "agnncert.divided.theorems.edge_centric:THEOREMS",
+        "node-centric": "agnncert.divided.theorems.node_centric:THEOREMS",
+        "gated": "agnncert.divided.theorems.gated:THEOREMS",
+        "custom": "agnncert.divided.theorems.custom:THEOREMS",
+        "per-neighbour": "agnncert.divided.theorems.per_neighbour:THEOREMS",
+        "per-pair": "agnncert.divided.theorems.per_pair:THEOREMS",
+    },
+    "agnncert.theorem_recounts": {
+        "edge-centric": "agnncert.verifier.theorems.edge_centric:THEOREMS",
+        "node-centric": "agnncert.verifier.theorems.node_centric:THEOREMS",
+        "gated": "agnncert.verifier.theorems.node_centric:GATED",
+        "custom": "agnncert.verifier.theorems.custom:THEOREMS",
+        "per-neighbour": "agnncert.verifier.theorems.per_neighbour:THEOREMS",
+        "per-pair": "agnncert.verifier.theorems.per_pair:THEOREMS",
+    },
+    "agnncert.attack_problems": {
+        "votes": "agnncert.attacks.vote_problem:VoteProblem",
+        "pairs": "agnncert.attacks.pair_attack:PairProblem",
+        "undefended": "agnncert.attacks.plain_model:PlainProblem",
+        "graph-votes": "agnncert.attacks.graph_attack:GraphProblem",
+    },
     "agnncert.models": {
         "stacked-votes": "agnncert.stacked.defence:model_from_config",
         "label-votes": "agnncert.labels.defence:model_from_config",
         "isolated-models": "agnncert.isolated.defence:model_from_config",
         "pair-votes": "agnncert.pairs.defence:model_from_config",
+        "append-only": "agnncert.append.defence:model_from_config",
+        "graph-votes": "agnncert.graph_votes.defence:model_from_config",
     },
 }
 
 
 # Kinds of evidence that add-on packages have: the package, and what it is needed for.
 ADD_ON_KINDS = {"samples": ("agnncert_peers", "a certificate from random samples")}
+# The same for divisions, by the name that their theorems begin with.
+ADD_ON_DIVISIONS = dict.fromkeys(
+    ("gnncert-e", "gnncert-n", "gnncert-en"), ("agnncert_peers", "a certificate of GNNCert")
+)
 
 
 @cache  # to read the metadata of all installed packages takes 20 milliseconds

@@ -1,24 +1,66 @@
 """Whether the targets, the model, its numbers and classes that a certificate file names are those at hand."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.file import Contents
-from agnncert.defence import Defence, OperatingPoint, as_defence
 from agnncert.engine.adapter import ModelAdapter
-from agnncert.errors import SettingsError
-from agnncert.graphs.digest import graph_digest
-from agnncert.graphs.targets import Targets
+from agnncert.findings import Findings
+from agnncert.graphs.targets import AnyTargets, CanonicalData, Targets
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import as_ids
+
+if TYPE_CHECKING:
+    from agnncert.defence import Defence, RecomputeOptions
 
 _COLUMNS = {"target": "id", "row": "place in edge_label_index", "truth": "true class", "degree": "degree"}
 
 
-def wrong_targets(contents: Contents, chosen: Targets, digests: tuple[str, ...] = ("graph", "model")) -> Iterator[str]:
+@dataclass(frozen=True)
+class Comparison:
+    """A certificate file beside the graph, or graphs, that it speaks about, and what came of comparing them so far.
+
+    Attributes:
+        contents: What the file says.
+        data: The graph or graphs.
+        options: What the caller wants computed.
+        findings: What was found so far.
+    """
+
+    contents: Contents
+    data: CanonicalData
+    options: "RecomputeOptions"
+    findings: Findings = field(default_factory=Findings)
+
+    def targets(self, keep_self_loops: bool = False) -> Targets:
+        """Returns the targets of the file in this data."""
+        return self.data.targets(self.contents.arrays["row"], keep_self_loops)
+
+    def compare_targets(self, chosen: AnyTargets, digests: tuple[str, ...] = ("graph", "model")) -> None:
+        """Compares graph and targets; arguments as in :func:`wrong_targets`."""
+        self.findings.wrong += wrong_targets(self.contents, chosen, digests)
+        if not self.findings.wrong:
+            self.findings.checked.append("the graph, and the targets with their ids")
+
+    def compare_notes(self, defence: "Defence") -> None:
+        """Compares the notes of the claim with the name of the defence."""
+        self.findings.wrong += wrong_notes(self.contents, defence)
+        self.findings.notes_compared = True
+
+    def is_of_model(self, model: Any) -> bool:
+        """Returns whether nothing is wrong so far, and the model is the certified one; notes it if it is another."""
+        if not self.findings.wrong:
+            self.findings.wrong += other_model(self.contents, model)
+        return not self.findings.wrong
+
+
+def wrong_targets(
+    contents: Contents, chosen: AnyTargets, digests: tuple[str, ...] = ("graph", "model")
+) -> Iterator[str]:
     """Yields what is not as in the graph, target by target.
 
     Args:
@@ -26,11 +68,12 @@ def wrong_targets(contents: Contents, chosen: Targets, digests: tuple[str, ...] 
         chosen: The same targets in the graph at hand.
         digests: Names of the digests that such a file has to state.
     """
-    yield from wrong_graph(contents, chosen, digests)
-    yield from wrong_columns(contents, {"target": as_ids(chosen.ids), "truth": chosen.truth, "degree": chosen.degree})
+    yield from _wrong_graph(contents, chosen, digests)
+    known = {"target": as_ids(chosen.ids), "row": chosen.rows, "truth": chosen.truth, "degree": chosen.degree}
+    yield from wrong_columns(contents, known)
 
 
-def wrong_graph(contents: Contents, chosen: Targets, digests: tuple[str, ...]) -> Iterator[str]:
+def _wrong_graph(contents: Contents, chosen: AnyTargets, digests: tuple[str, ...]) -> Iterator[str]:
     """Yields what is wrong if the graph is not the one that was certified; arguments as in :func:`wrong_targets`."""
     claim = contents.claim
     if claim.ids != chosen.id_kind:
@@ -38,9 +81,10 @@ def wrong_graph(contents: Contents, chosen: Targets, digests: tuple[str, ...]) -
     missing = [name for name in digests if name not in claim.digests]
     if missing:
         yield f"the file does not say which {missing[0]} was certified: it has no digest of it"
-    elif claim.digests["graph"] != graph_digest(chosen.graph):
+    elif claim.digests["graph"] != chosen.digests["graph"]:
         yield "the graph is not the one that was certified (its digest differs)"
-    if chosen.encoding and claim.digests.get("encoding", chosen.encoding) != chosen.encoding:
+    encoding = chosen.digests.get("encoding")
+    if encoding is not None and claim.digests.get("encoding", encoding) != encoding:
         yield "the features were made from the table by another encoding (its digest differs)"
 
 
@@ -72,7 +116,7 @@ def other_model(contents: Contents, model: Any) -> Iterator[str]:
         )
 
 
-def wrong_notes(contents: Contents, defence: Defence) -> Iterator[str]:
+def wrong_notes(contents: Contents, defence: "Defence") -> Iterator[str]:
     """Yields what is wrong if the notes of a claim do not name the defence, and nothing else."""
     if contents.claim.notes != (str(defence),):
         yield f"the claim does not name the defence as it is, {defence}"
@@ -95,22 +139,6 @@ def wrong_numbers(stored: object, computed: Mapping[str, Any], slack: Mapping[st
             yield f"{name} does not have the shape that follows from the graph"
         elif np.abs(stated.astype(np.int64) - value).max(initial=0) > slack.get(name, 0):
             yield f"{name} is not what the model computes on this graph"
-
-
-def require_model_of_point(defence: Any, model: Any) -> None:
-    """Raises SettingsError if the threshold of an operating point is a part of another model than the given one.
-
-    Args:
-        defence: What was passed as the defence. Only an ``OperatingPoint`` is looked at.
-        model: The given model.
-    """
-    if not isinstance(defence, OperatingPoint) or as_defence(defence).voting_rule is not None:
-        return
-    if model_digest(model) != model_digest(defence.model):
-        raise SettingsError(
-            "the threshold is part of point.model, but another model was given, which would label without it: pass "
-            "point.model."
-        )
 
 
 def other_classes(stated: int, bound_model: ModelAdapter) -> Iterator[str]:

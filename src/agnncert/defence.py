@@ -13,17 +13,20 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from numbers import Integral
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias, Union
 
 import numpy as np
 
+from agnncert.certificates.class_names import class_word
 from agnncert.certificates.file import Contents
+from agnncert.certificates.task import Task as Task
+from agnncert.certificates.threshold_record import ThresholdRecord
 from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import LARGEST_PRIOR, VotingRule
-from agnncert.errors import SettingsError, did_you_mean
+from agnncert.errors import SettingsError, SuggestsSettings, did_you_mean
 from agnncert.explanation import VoteExplanation
+from agnncert.findings import Findings as Findings  # part of what a defence returns
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures
@@ -34,19 +37,17 @@ if TYPE_CHECKING:
     import torch
     from torch_geometric.data import Data
 
+    from agnncert.agreement import Comparison
+    from agnncert.as_built import OwnModel
     from agnncert.auditing.model_audit import AuditReport
     from agnncert.engine.workers import Workers
     from agnncert.graphs.targets import CanonicalData
 
-    Model: TypeAlias = torch.nn.Module | Callable[..., torch.Tensor]
-    GraphData: TypeAlias = Data | Sequence[Data] | CanonicalData
-    TargetChoice: TypeAlias = torch.Tensor | npt.ArrayLike | None
-else:
-    Model: TypeAlias = Any
-    GraphData: TypeAlias = Any
-    TargetChoice: TypeAlias = Any
+# Names in quotes, so that help() shows them and nothing is imported for it.
+Model: TypeAlias = Union["torch.nn.Module", Callable[..., "torch.Tensor"]]
+GraphData: TypeAlias = Union["Data", Sequence["Data"], "CanonicalData"]
+TargetChoice: TypeAlias = Union["torch.Tensor", "npt.ArrayLike", None]
 
-Task: TypeAlias = Literal["node", "graph"]
 Engine: TypeAlias = Literal["fast", "naive"]
 Ability: TypeAlias = Literal["attack", "explain", "live", "subgraphs", "threshold", "voting_rule"]
 
@@ -60,6 +61,14 @@ _ABILITIES: Mapping[str, str] = MappingProxyType(
         "voting_rule": "be given a voting rule",
     }
 )
+
+
+class AsDefence(Protocol):
+    """What can be passed as a defence: a ``Defence``, a division, or what ``choose_threshold`` and others return."""
+
+    def as_defence(self) -> "Defence":
+        """Returns the defence."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -115,35 +124,38 @@ class RecomputeOptions:
         recheck: How many single votes are computed once more, one subgraph at a time; ``math.inf`` for all of them.
         seed: Seed of the choice of these votes.
         progress: Called while votes are recomputed.
+        workers: Who computes votes again; this process by default.
     """
 
     recheck: float = 0
     seed: int = 0
     progress: OnProgress | None = None
+    workers: "Workers | None" = None
 
 
-@dataclass
-class Findings:
-    """What came of comparing a certificate with a graph and a model.
+@dataclass(frozen=True)
+class AlertLimit:
+    """How many targets may get the label of the class to be found.
 
     Attributes:
-        wrong: What contradicts the certificate. The certificate is refuted unless this is empty.
-        checked: What was compared and agrees.
-        not_checked: What was not compared, and how it could be.
-        compared: "data", "model" or both, if all of them was compared.
-        notes_compared: Whether the notes of the claim were compared with the defence.
+        positive: The class to be found.
+        of_others: Whether only targets of other classes count.
+        most: How many of the targets of the validation part that count may get the label.
+        kept: Rows of targets of other classes that were kept for the threshold. It is ``None`` if the
+            validation part decides; else that part chooses everything but the threshold.
+        most_kept: How many of those that were kept may get the label.
     """
 
-    wrong: list[str] = field(default_factory=list)
-    checked: list[str] = field(default_factory=list)
-    not_checked: list[str] = field(default_factory=list)
-    compared: list[str] = field(default_factory=list)
-    notes_compared: bool = False
+    positive: int
+    of_others: bool
+    most: int
+    kept: IntArray | None = None
+    most_kept: int = 0
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A threshold between two classes, which ``choose_threshold`` found on the validation part; ``print`` shows it.
+    """A threshold, which ``choose_threshold`` found on validation or kept targets; ``print`` shows it.
 
     ``certify(point.model, data, point)`` certifies labels with this threshold.
 
@@ -154,9 +166,11 @@ class OperatingPoint:
         positive: The class whose targets are to be found.
         size: The perturbation size for which it was chosen.
         alerts: Validation targets that get the positive label without an attack.
+        flagged: How many of the targets that the limit counts get it without an attack, at most.
         measures: What the labels are worth on the validation part without an attack.
         certified: What is certified of that at ``size``; ``None`` if it was not computed.
-        class_names: What the two classes are called. It is empty if they have numbers only.
+        class_names: What the classes are called. It is empty if they have numbers only.
+        threshold: What was requested, as certificates state it.
     """
 
     model: Any
@@ -165,13 +179,29 @@ class OperatingPoint:
     positive: int
     size: float
     alerts: int
+    flagged: int
     measures: Measures
     certified: Measures | None = None
     class_names: tuple[str, ...] = ()
+    threshold: ThresholdRecord | None = None
 
     def as_defence(self) -> "Defence":
         """Returns the defence with the threshold."""
         return self.defence
+
+    def require_model(self, model: Any) -> None:
+        """Refuses another model than ``model`` if the threshold is a part of it.
+
+        Raises:
+            SettingsError: The given model would label without the threshold.
+        """
+        from agnncert.models.digest import model_digest  # only here: it needs torch
+
+        if self.voting_rule is None and model_digest(model) != model_digest(self.model):
+            raise SettingsError(
+                "the threshold is part of point.model, but another model was given, which would label without it: pass "
+                "point.model."
+            )
 
     @property
     def voting_rule(self) -> VotingRule | None:
@@ -183,7 +213,8 @@ class OperatingPoint:
         chosen: dict[str, Any] = {"decides": "threshold", "division": str(self.defence), "prior": list(self.prior)}
         if self.voting_rule is not None:
             chosen |= self.voting_rule.to_json()
-        return {"size": self.size, "text": str(self), "candidates": [{**chosen, "chosen": True}]}
+        requested = {} if self.threshold is None else {"threshold": self.threshold.to_json()}
+        return {"size": self.size, "text": str(self), "candidates": [{**chosen, "chosen": True}], **requested}
 
     def __str__(self) -> str:
         prior = "/".join(f"{number:g}" for number in self.prior)
@@ -192,9 +223,11 @@ class OperatingPoint:
             f"prior {prior}: {self.alerts} alerts of {self._positive} among {measured.num_targets:,}, "
             f"{self._shares(measured)}"
         )
-        if not self.size or self.certified is None:
+        if self.size and self.certified is not None:
+            text += f"; certified at size {self.size:g}: {self._shares(self.certified)} at most"
+        if self.threshold is None or not self.threshold.is_guaranteed:
             return text
-        return f"{text}; certified at size {self.size:g}: {self._shares(self.certified)} at most"
+        return f"{text}. {self.threshold.in_words(class_word(self.class_names, self.positive))}"
 
     @property
     def _positive(self) -> str:
@@ -207,7 +240,7 @@ class OperatingPoint:
         return f"recall {recall}, false positives {false_positives}"
 
 
-class Defence(ABC):
+class Defence(SuggestsSettings, ABC):
     """A way to classify the nodes of a graph, or graphs, that comes with a proof.
 
     The label of a target is the class with the largest score, and the smaller class on a tie. A kind whose scores are
@@ -219,11 +252,15 @@ class Defence(ABC):
         cannot: Why it cannot do something, by the name of what it cannot do: "attack", "explain", "live",
             "subgraphs", "threshold" or "voting_rule". Each reason completes the sentence "… cannot …, because …".
         model_is_optional: Whether ``fit`` may be given ``None`` instead of a model.
+        trusts_training_data: Whether training labels and graphs are taken to be as they were meant. Where they are not,
+            ``fit`` refuses a split that follows them (``require_fixed_split``), and commands draw one by ids.
         base_model: Name of the built-in model that commands and comparisons train for it unless they are told another
             one; ``None`` for the usual one.
-        decides_pairs: Whether its targets are pairs of nodes. All other kinds are about nodes or graphs.
-        makes_model: Whether ``fit`` returns a model of its own kind, which carries the defence as ``model.defence``.
-            Only such models can be certified with it.
+        tasks: What it classifies: ``"node"``, ``"graph"`` or ``"pair"``.
+        for_other_tasks: What a user is told who asks for something else.
+        own_model: The class of the models that ``fit`` makes, a subclass of ``agnncert.as_built.OwnModel``, if it makes
+            models of its own. Only such models, as they were made, can be certified with it.
+        open_without_model: What stays open if a file is compared with the graph only.
         voting_rule: How votes are added up; ``None`` if that is not said, or if this kind of defence adds up no votes.
     """
 
@@ -231,9 +268,12 @@ class Defence(ABC):
     certify_options: ClassVar[frozenset[str]] = frozenset({"progress"})
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType({})
     model_is_optional: ClassVar[bool] = False
+    trusts_training_data: ClassVar[bool] = True
     base_model: ClassVar[str | None] = None
-    decides_pairs: ClassVar[bool] = False
-    makes_model: ClassVar[bool] = False
+    tasks: ClassVar[tuple[Task, ...]] = ("node", "graph")
+    for_other_tasks: ClassVar[str] = "this defence classifies nodes or graphs: for pairs of nodes, pass ac.PairVotes()."
+    own_model: ClassVar["type[OwnModel] | None"] = None
+    open_without_model: ClassVar[str] = "that the model computed this, and may be certified: give the model"
     voting_rule: VotingRule | None = None
 
     @abstractmethod
@@ -248,9 +288,35 @@ class Defence(ABC):
     def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
         """Certifies the targets of a graph, or some of several graphs, with a trained model."""
 
-    @abstractmethod
     def recompute(self, contents: Contents, data: "CanonicalData", model: Any, options: RecomputeOptions) -> Findings:
-        """Compares what a certificate file says with a graph and, unless it is ``None``, with a model."""
+        """Compares what a certificate file says with a graph and, unless it is ``None``, with a model.
+
+        The steps are the same for every kind. What it computes again stands in :meth:`compare_graph` and
+        :meth:`compare_model`.
+        """
+        from agnncert.agreement import Comparison  # only here: it needs torch
+
+        comparison = Comparison(contents, data, options)
+        self.compare_graph(comparison)
+        if model is None:
+            comparison.findings.not_checked.append(self.open_without_model)
+        elif comparison.is_of_model(model):
+            self.require_model(model)
+            self.compare_model(comparison, model)
+        return comparison.findings
+
+    def compare_graph(self, comparison: "Comparison") -> None:
+        """Compares a file with the graph: by default the graph itself, and the targets with ids, classes and degrees.
+
+        What the file says beyond that and follows from the graph is computed again.
+        """
+        comparison.compare_targets(comparison.targets())
+
+    @abstractmethod
+    def compare_model(self, comparison: "Comparison", model: Any) -> None:
+        """Computes again what a file says that a model computed. It is the certified one, and :meth:`require_model`
+        has accepted it; nothing wrong was found so far.
+        """
 
     @classmethod
     @abstractmethod
@@ -267,7 +333,7 @@ class Defence(ABC):
         """Returns the defence that a command or a settings file names.
 
         Raises:
-            SettingsError: It has no such setting, or does not classify nodes (or graphs).
+            SettingsError: It has no such setting, or is not for this task.
         """
 
     @classmethod
@@ -291,6 +357,14 @@ class Defence(ABC):
         for key in settings:
             if key not in valid:
                 raise SettingsError(f'{what} have no setting "{key}": {did_you_mean(key, valid)}')
+
+    def trusted_in_training(self, data: Any) -> Any:
+        """Returns what choices about a model and its training may read of some data; ``None`` if nothing.
+
+        If a certificate holds for data that is changed before training, the changed part must decide neither how large
+        the model is nor how it is trained. By default all training data is trusted.
+        """
+        return data
 
     def resolved_settings(self) -> dict[str, Any]:
         """Returns settings of ``from_settings`` whose usual value depends on the task, so that a run records them."""
@@ -392,13 +466,23 @@ class Defence(ABC):
         """Refuses a task that this defence, with its voting rule, is not for.
 
         Args:
-            task: "node" or "graph".
+            task: What is to be classified.
             num_classes: Number of classes, if it is known.
 
         Raises:
             SettingsError: It is not for this task, or the voting rule is not.
         """
-        return
+        self.require_own_task(task)
+
+    @classmethod
+    def require_own_task(cls, task: Task) -> None:
+        """Refuses a task that no defence of this kind is for.
+
+        Raises:
+            SettingsError: Says what it is for.
+        """
+        if task not in cls.tasks:
+            raise SettingsError(cls.for_other_tasks)
 
     @property
     def kind_of_evidence(self) -> str:
@@ -430,20 +514,17 @@ class Defence(ABC):
         """
         raise self.refusal("voting_rule")
 
-    def choose_threshold(
-        self,
-        model: Any,
-        data: Any,
-        *,
-        false_positive_rate: float | None = None,
-        alerts: int | None = None,
-        positive: int | None = None,
-        **settings: Any,
-    ) -> OperatingPoint:
-        """Chooses on the validation part from which score on a target gets the positive one of two classes.
+    def choose_threshold(self, model: Any, data: Any, limit: AlertLimit, **settings: Any) -> OperatingPoint:
+        """Chooses from which score on a target gets the label of the class to be found.
+
+        Args:
+            model: The trained model.
+            data: The graph or graphs.
+            limit: How many targets of which part may get that label without an attack.
+            settings: Further settings of this kind of defence.
 
         Raises:
-            SettingsError: This kind of defence cannot, or the limits make no sense.
+            SettingsError: This kind of defence cannot, or has no such setting.
         """
         raise self.refusal("threshold")
 
@@ -485,6 +566,35 @@ class Defence(ABC):
             if name not in known:
                 raise SettingsError(f'choose_threshold has no argument "{name}" here: {did_you_mean(name, known)}')
 
+    def require_model(self, model: Any) -> None:
+        """Refuses a model that this defence cannot speak about, whoever asks: certify, choose, verify, attack, explain.
+
+        Raises:
+            ModelContractError: The model, or a layer of it, is in training mode; or ``fit`` of this
+                kind of defence makes models of its own, and this one is none, was made for other
+                settings or was altered since.
+        """
+        from agnncert.evaluation_mode import require_evaluation_mode  # only here: it needs torch
+
+        self.require_own_model(model)
+        require_evaluation_mode(model)
+
+    def require_own_model(self, model: Any) -> None:
+        """Refuses a model that ``fit`` of this defence did not make, if it makes models of its own.
+
+        Raises:
+            ModelContractError: It is another kind of model, or was made for other settings, or altered.
+        """
+        if self.own_model is None:
+            return
+        from agnncert.as_built import require_as_made  # only here: it needs torch
+
+        require_as_made(model, self)
+
+    def has_settings_of(self, other: "Defence") -> bool:
+        """Whether a model that was made for ``other``, a defence of the same kind, is for these settings."""
+        return str(self) == str(other)
+
     def require_options(self, options: CertifyOptions) -> None:
         """Refuses options of ``certify`` that this defence does not understand.
 
@@ -497,23 +607,27 @@ class Defence(ABC):
             raise SettingsError(f"{named}: {self} has no such setting; leave it out.")
 
 
-def require_limit(false_positive_rate: Any, alerts: Any, size: Any = 0) -> None:
-    """Raises SettingsError if a limit for a threshold, or the size that it is chosen for, makes no sense."""
+def require_limit(false_positive_rate: Any, alerts: Any) -> None:
+    """Raises SettingsError if a limit for a threshold makes no sense."""
     if (false_positive_rate is None) == (alerts is None):
         raise SettingsError("a threshold needs one limit: pass false_positive_rate=0.01, or alerts=100.")
     if false_positive_rate is not None and not _is_share(false_positive_rate):
         raise SettingsError(f"false_positive_rate={false_positive_rate!r:.60}: expected a share from 0 to less than 1.")
-    for name, value in (("alerts", alerts), ("size", size)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-            raise SettingsError(f"{name}={value!r:.60}: expected a whole number from 0 on.")
+    if alerts is not None:
+        require_whole("alerts", alerts)
+
+
+def require_whole(name: str, value: Any) -> None:
+    """Raises SettingsError if an argument is no whole number from 0 on."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise SettingsError(f"{name}={value!r:.60}: expected a whole number from 0 on.")
+
+
+def require_size_of_prior(size: Any) -> None:
+    """Raises SettingsError if the size that a threshold is chosen for makes no sense."""
+    require_whole("size", size)
     if size > LARGEST_PRIOR:
         raise SettingsError(f"size={size!r:.60}: expected at most {LARGEST_PRIOR:,}, the largest prior.")
-
-
-def require_positive(positive: Any) -> None:
-    """Raises SettingsError if the class to be found is none of two."""
-    if isinstance(positive, bool) or not isinstance(positive, Integral) or positive not in (0, 1):
-        raise SettingsError(f"positive={positive!r:.60}: expected 0 or 1.")
 
 
 def _is_share(value: Any) -> bool:

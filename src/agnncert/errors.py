@@ -20,7 +20,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -102,7 +102,7 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
 
 
 def suggests_arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Makes a function answer an argument that it does not have with the nearest one that it has.
+    """Makes a function answer arguments that it does not have: with the nearest name that it has, or with its order.
 
     Example:
         >>> @suggests_arguments
@@ -111,22 +111,45 @@ def suggests_arguments(function: Callable[Parameters, Result]) -> Callable[Param
         Traceback (most recent call last):
         agnncert.errors.SettingsError: build has no argument "layers": did you mean "num_layers"? Valid: num_layers.
     """
-    valid = list(inspect.signature(function).parameters)
+    parameters = inspect.signature(function).parameters
+    valid = list(parameters)
+    in_order = [name for name, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    takes_any = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
 
     @wraps(function)
     def checked(*args: Parameters.args, **named: Parameters.kwargs) -> Result:
         for name in named:
             if name not in valid:
                 raise SettingsError(f'{function.__name__} has no argument "{name}": {did_you_mean(name, valid)}')
+        if len(args) > len(in_order) and not takes_any:
+            raise SettingsError(
+                f"{function.__name__} takes {len(in_order)} arguments by their order ({', '.join(in_order)}), got "
+                f"{len(args)}: pass the others by name."
+            )
         return function(*args, **named)
 
     return checked
+
+
+class SuggestsSettings:
+    """A class that answers a setting that it does not have with the nearest one that it has."""
+
+    def __new__(cls, *_args: object, **named: object) -> Self:
+        """Refuses names that ``__init__`` would refuse with a TypeError."""
+        parameters = inspect.signature(cls.__init__).parameters
+        takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+        valid = list(parameters)[1:]
+        for name in named:
+            if name not in valid and not takes_any:
+                raise SettingsError(f'{cls.__name__} has no setting "{name}": {did_you_mean(name, valid)}')
+        return super().__new__(cls)
 
 
 # Which extra of this package installs which other package.
 EXTRAS = {
     "torch": "torch",
     "torch_geometric": "torch",
+    "scipy": "torch",
     "sklearn": "data",
     "pandas": "data",
     "pyarrow": "data",
@@ -142,6 +165,7 @@ ADDONS = {
     "agnncert_large": "agnncert-large",
     "pymetis": "agnncert-large[clusters]",
     "ray": "agnncert-large[ray]",
+    "duckdb": "agnncert-large[tables]",
     "agnncert_code": "agnncert-code",
     "tree_sitter": "agnncert-code",
     "tree_sitter_c": "agnncert-code",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.class_names import class_word
+from agnncert.notebook import framed, paragraph, table
 from agnncert.proving.domain import in_domain, name_in_domain
 
 IntArray = npt.NDArray[np.int64]
@@ -276,13 +277,24 @@ class VoteExplanation:
         return Explanation(x=data.x, edge_index=data.edge_index, edge_mask=weights)
 
     def __str__(self) -> str:
+        return "\n".join([self._head(), "", *_aligned([self.titles(), *self._shown_rows()]), "", *self.sentences()])
+
+    def _repr_html_(self) -> str:
+        """Returns what a notebook shows."""
+        votes = table(self.titles(), self._shown_rows())
+        return framed(paragraph(self._head()) + votes + paragraph("\n".join(self.sentences())))
+
+    def _head(self) -> str:
+        return f"{self.target}: {self.word(self.label)}, by {self.defence}"
+
+    def _shown_rows(self) -> list[list[str]]:
+        """Returns the rows of the table, of which a long one leaves out some."""
         rows = self.rows()
         left_out = len(self.voters) - MOST_ROWS
-        if left_out > 0:
-            more = [f"{left_out:,} more", "", "", "", ""]
-            rows = [*rows[: len(self.given) + MOST_ROWS], more, rows[-1]]
-        head = f"{self.target}: {self.word(self.label)}, by {self.defence}"
-        return "\n".join([head, "", *_aligned([self.titles(), *rows]), "", *self.sentences()])
+        if left_out <= 0:
+            return rows
+        more = [f"{left_out:,} more", "", "", "", ""]
+        return [*rows[: len(self.given) + MOST_ROWS], more, rows[-1]]
 
 
 def _shown_edges(edges: Sequence[VotingEdge]) -> list[str]:

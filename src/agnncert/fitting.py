@@ -8,11 +8,14 @@ import torch
 
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.taught import settings_for_taught, teaching_of
-from agnncert.defence import FitOptions, GraphData, as_defence
+from agnncert.datasets.threshold_part import RECORD as KEPT
+from agnncert.datasets.threshold_part import kept_record
+from agnncert.defence import AsDefence, FitOptions, GraphData, as_defence
 from agnncert.engine.arguments import require_kinds, require_order
 from agnncert.errors import suggests_arguments
+from agnncert.graphs.in_parts import GraphInParts
 from agnncert.models.build import build_model
-from agnncert.recipes import recipe
+from agnncert.recipes import data_of_model, recipe
 from agnncert.training.loop import Step, train
 from agnncert.training.settings import FitSettings, shows_settings
 
@@ -25,8 +28,8 @@ Module = TypeVar("Module", bound=torch.nn.Module)
 @overload
 def fit(
     model: Module,
-    data: Any,
-    defence: Any = None,
+    data: GraphData,
+    defence: AsDefence | None = None,
     *,
     voting_rule: VotingRule | None = None,
     checkpoint: str | Path | None = None,
@@ -36,8 +39,8 @@ def fit(
 @overload
 def fit(
     model: str | None,
-    data: Any,
-    defence: Any = None,
+    data: GraphData,
+    defence: AsDefence | None = None,
     *,
     voting_rule: VotingRule | None = None,
     checkpoint: str | Path | None = None,
@@ -47,8 +50,8 @@ def fit(
 @shows_settings
 def fit(
     model: Any,
-    data: Any,
-    defence: Any = None,
+    data: GraphData,
+    defence: AsDefence | None = None,
     *,
     voting_rule: VotingRule | None = None,
     checkpoint: str | Path | None = None,
@@ -114,8 +117,19 @@ def fit(
     """
     if isinstance(model, str):
         require_kinds(data=data, defence=defence)
-        usual = recipe(data, model, objective=settings.get("objective"), defence=defence and as_defence(defence))
-        model = build_model(model, data, seed=settings.get("seed", 0), **usual.model)
+        chosen = None if defence is None else as_defence(defence)
+        if isinstance(data, GraphInParts):
+            return fit(
+                build_model(model, data, seed=settings.get("seed", 0)),
+                data,
+                defence,
+                voting_rule=voting_rule,
+                checkpoint=checkpoint,
+                progress=progress,
+                **settings,
+            )
+        usual = recipe(data, model, objective=settings.get("objective"), defence=chosen)
+        model = build_model(model, data_of_model(data, chosen), seed=settings.get("seed", 0), **usual.model)
         settings = {**usual.fit, **settings}  # type: ignore[typeddict-item]
     teaching = None if data is None else teaching_of(data)
     given = dict(settings) if teaching is None else settings_for_taught(settings, teaching)
@@ -127,13 +141,17 @@ def fit(
     trained: Any = (
         train(model, data, None, options) if defence is None else as_defence(defence).fit(model, data, options)
     )
-    if teaching is not None:
-        trained.training_record = {**getattr(trained, "training_record", {}), "teaching": teaching.to_json()}
+    noted: dict[str, Any] = {} if teaching is None else {"teaching": teaching.to_json()}
+    kept = kept_record(data)
+    if kept is not None:
+        noted[KEPT] = kept
+    if noted:
+        trained.training_record = {**getattr(trained, "training_record", {}), **noted}
     return trained
 
 
 @suggests_arguments
-def subgraphs(data: GraphData, defence: Any) -> "Sequence[Data]":
+def subgraphs(data: GraphData, defence: AsDefence) -> "Sequence[Data]":
     """Returns the subgraphs on which a model votes, so that a training loop of your own can train on them.
 
     The result has a length, can be indexed, and is a dataset for PyG's ``DataLoader``:

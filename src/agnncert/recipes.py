@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agnncert.datasets.catalog import DATASETS, FRAUD
+from agnncert.defence import Defence
 from agnncert.errors import AgnncertError, SettingsError, did_you_mean, suggests_arguments
 from agnncert.graphs.targets import CanonicalData
 from agnncert.graphs.task import infer_task
@@ -40,7 +41,9 @@ def recipe(data: Any, model: str = "gcn", *, objective: str | None = None, defen
     """Returns how a built-in model is built and trained for some data, as commands and ``fit("gcn", …)`` do.
 
     For the datasets of the paper these are the settings that did best on validation nodes, with which our published
-    figures were made. For other data they follow from the task, the size and the features.
+    figures were made. For other data they follow from the task, the size and the features. If a certificate of the
+    defence covers changes before training, they read only what such a change cannot reach: labelled nodes for
+    ``StackedVotes(edge_blind=True)``, nothing for ``IsolatedModels``.
 
     Args:
         data: The name of a dataset, or data.
@@ -59,13 +62,18 @@ def recipe(data: Any, model: str = "gcn", *, objective: str | None = None, defen
     """
     if model not in MODELS:
         raise SettingsError(f'no model is called "{model}": {did_you_mean(model, MODELS)}')
-    kind = getattr(defence, "kind", defence)
     if isinstance(data, str):
-        model_args, fit_args = _by_name(data, model, objective, kind)
+        model_args, fit_args = _by_name(data, model, objective, getattr(defence, "kind", defence))
     else:
         given = data.data if isinstance(data, CanonicalData) else data
-        model_args, fit_args = usual_arguments(getattr(given, "name", None), given, model, objective, kind)
+        model_args, fit_args = usual_arguments(getattr(given, "name", None), given, model, objective, defence)
     return Recipe(model, MappingProxyType(model_args), MappingProxyType(fit_args))
+
+
+def data_of_model(data: Any, defence: Defence | None) -> Any:
+    """Returns the data from which the size of a model is taken: for some defences only a part of it is trusted."""
+    trusted = data if defence is None or data is None else defence.trusted_in_training(data)
+    return data if trusted is None else trusted
 
 
 def _by_name(
@@ -96,7 +104,7 @@ _OF_LARGE: dict[str, dict[str, Any]] = {
 
 
 def usual_arguments(
-    dataset: str | None, data: Any, model: str = "", objective: str | None = None, defence: str | None = None
+    dataset: str | None, data: Any, model: str = "", objective: str | None = None, defence: Defence | str | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns default arguments of ``build_model`` and ``fit`` for a dataset with or without a name.
 
@@ -105,11 +113,17 @@ def usual_arguments(
         data: The data.
         model: Name of the model.
         objective: The objective of training, which may have a recipe of its own.
-        defence: Name of the defence, which may have a recipe of its own that counts before that of the objective.
+        defence: The defence, or its name. It may have a recipe of its own that counts before that of the objective, and
+            trust only a part of the data.
     """
     task = infer_task(data)
-    model_args, fit_args = tuned_arguments(dataset, task, model, objective, defence)
+    kind = defence.kind if isinstance(defence, Defence) else defence
+    model_args, fit_args = tuned_arguments(dataset, task, model, objective, kind)
     if dataset in DATASETS and dataset not in FRAUD:
+        return model_args, fit_args
+    if isinstance(defence, Defence):
+        data = defence.trusted_in_training(data)
+    if data is None:
         return model_args, fit_args
     x = training_rows(data)
     if task == "node" and x.size(1) < MANY_FEATURES:  # the recipe is for citation graphs with thousands of words

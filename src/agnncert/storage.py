@@ -11,6 +11,7 @@ character, so a repeated key, a number that is none (``NaN``, ``1e309``) or anyt
 
 import hashlib
 import json
+import math
 import os
 import re
 import reprlib
@@ -20,7 +21,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,7 @@ Part = bytes | memoryview
 # The one entry of the safetensors metadata (several would be stored in random order), named after the first such files.
 _KEY = "certificate"
 _ZEROS = "0" * 64
+_BLOCK = 2**24  # bytes that are copied at a time
 _DIGEST = re.compile(rb'\\"file_sha256\\":\\"([0-9a-f]{64})\\"')
 _LENGTH = struct.Struct("<Q")  # safetensors begins with the length of its own JSON header
 _LONGEST_HEADER = 100_000_000  # safetensors reads no longer one
@@ -96,15 +98,23 @@ def write_sealed(
         arrays: The arrays by name.
         error: What to raise when the file cannot be written.
     """
+    parts = sealed_parts(header, arrays, error)
+    try:
+        write_atomic(path, parts)
+    except OSError as reason:
+        raise error(f"cannot write {path}: {reason.strerror or reason}.") from reason
+
+
+def sealed_parts(
+    header: Mapping[str, Any], arrays: Arrays, error: type[AgnncertError] = CertificateError
+) -> list[Part]:
+    """Returns the bytes of a sealed file in parts, without a copy of the arrays; arguments as in `write_sealed`."""
     plain_header = json.loads(json.dumps(header))
     text = _canonical(plain_header | {"file_sha256": _ZEROS})
     head, parts = _layout(text, arrays)
     start, stop = _place_of_digest(head, error)
     seal = _digest([head, *parts]).encode()
-    try:
-        write_atomic(path, [head[:start], seal, head[stop:], *parts])
-    except OSError as reason:
-        raise error(f"cannot write {path}: {reason.strerror or reason}.") from reason
+    return [head[:start], seal, head[stop:], *parts]
 
 
 def _layout(text: str, arrays: Arrays) -> tuple[bytes, list[Part]]:
@@ -113,23 +123,86 @@ def _layout(text: str, arrays: Arrays) -> tuple[bytes, list[Part]]:
     Together they are the file that safetensors would write. It is asked how it writes empty arrays of these names and
     types, from which only shapes and offsets differ.
     """
-    empty_arrays = {name: np.zeros(0, dtype=array.dtype) for name, array in arrays.items()}
-    empty_file = safetensors.numpy.save(empty_arrays, {_KEY: text})
-    entries = json.loads(empty_file[_LENGTH.size : _end_of_header(empty_file)])
+    head, names = _head(text, {name: (array.dtype, array.shape) for name, array in arrays.items()})
     parts: list[Part] = []
-    begin = 0
-    for name, entry in entries.items():
-        if name == "__metadata__":
-            continue
+    for name in names:
         array = np.asarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"), order="C")
         parts.append(array.reshape(-1).view(np.uint8).data)
-        end = begin + array.nbytes
-        entry["shape"] = list(array.shape)
-        entry["data_offsets"] = [begin, end]
+    return head, parts
+
+
+def _head(text: str, arrays: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> tuple[bytes, list[str]]:
+    """Returns what safetensors puts before arrays of some types and shapes, and their names in its order."""
+    empty_arrays = {name: np.zeros(0, dtype=dtype) for name, (dtype, _) in arrays.items()}
+    empty_file = safetensors.numpy.save(empty_arrays, {_KEY: text})
+    entries = json.loads(empty_file[_LENGTH.size : _end_of_header(empty_file)])
+    names = [name for name in entries if name != "__metadata__"]
+    begin = 0
+    for name in names:
+        dtype, shape = arrays[name]
+        end = begin + dtype.itemsize * math.prod(shape)
+        entries[name]["shape"] = list(shape)
+        entries[name]["data_offsets"] = [begin, end]
         begin = end
     head = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
     head += b" " * (-len(head) % _LENGTH.size)
-    return _LENGTH.pack(len(head)) + head, parts
+    return _LENGTH.pack(len(head)) + head, names
+
+
+class ArrayOnDisk(NamedTuple):
+    """An array whose bytes lie in files, little-endian.
+
+    Attributes:
+        dtype: Its type.
+        files: Its rows if it is a matrix, of which each file holds one; else the one file that holds it.
+        is_matrix: Whether it is a matrix.
+        columns: Columns of a matrix without rows.
+    """
+
+    dtype: np.dtype[Any]
+    files: tuple[Path, ...]
+    is_matrix: bool
+    columns: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+        length = self.files[0].stat().st_size // self.dtype.itemsize if self.files else self.columns
+        return (len(self.files), length) if self.is_matrix else (length,)
+
+
+def write_sealed_from_disk(
+    path: Path,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, ArrayOnDisk],
+    error: type[AgnncertError] = CertificateError,
+) -> None:
+    """Writes the file that :func:`write_sealed` writes, from arrays that are not in memory."""
+    plain_header = json.loads(json.dumps(header))
+    text = _canonical(plain_header | {"file_sha256": _ZEROS})
+    head, names = _head(text, {name: (array.dtype, array.shape) for name, array in arrays.items()})
+    start, stop = _place_of_digest(head, error)
+    digest = hashlib.sha256(head)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.write(head)
+            for source in (source for name in names for source in arrays[name].files):
+                with source.open("rb") as opened:
+                    while block := opened.read(_BLOCK):
+                        digest.update(block)
+                        file.write(block)
+            file.seek(start)
+            file.write(digest.hexdigest().encode())
+            assert stop - start == len(_ZEROS)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+        flush_folder(path.parent)
+    except OSError as reason:
+        raise error(f"cannot write {path}: {reason.strerror or reason}.") from reason
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _digest(parts: Sequence[Part]) -> str:
@@ -158,6 +231,19 @@ def read_sealed(
         longest_header: The longest header to look at, in bytes.
     """
     blob = _read_file(path, error)
+    return read_sealed_bytes(blob, path, format_name, version, what, error, longest_header)
+
+
+def read_sealed_bytes(  # noqa: PLR0917 - as in read_sealed
+    blob: bytes,
+    path: Path | str,
+    format_name: str,
+    version: int,
+    what: str = "certificate",
+    error: type[AgnncertError] = CertificateError,
+    longest_header: int = _LONGEST_HEADER,
+) -> tuple[dict[str, Any], Arrays]:
+    """Reads header and arrays of a sealed file that is in memory; ``path`` is what errors call it."""
     try:
         header = _header(blob, longest_header)
     except ValueError as reason:
@@ -185,7 +271,7 @@ def _read_file(path: Path, error: type[AgnncertError]) -> bytes:
         raise error(f"cannot read {path}: {reason.strerror or reason}.") from reason
 
 
-def _check_version(path: Path, stated: object, version: int, error: type[AgnncertError]) -> None:
+def _check_version(path: Path | str, stated: object, version: int, error: type[AgnncertError]) -> None:
     if not isinstance(stated, int) or isinstance(stated, bool) or stated < 1:
         raise error(f"{path} names no version of its format: found {reprlib.repr(stated)}.")
     if stated != version:

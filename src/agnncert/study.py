@@ -7,7 +7,7 @@ Commands, comparisons and experiments describe their input as a ``Study`` and ca
 import copy
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,22 +17,22 @@ import torch
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
-from agnncert.defence import Defence, as_defence
+from agnncert.defence import Defence, OperatingPoint, as_defence
 from agnncert.engine.adapter import bind
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.fitting import fit
 from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import CanonicalData, Targets, target_rows
+from agnncert.graphs.task import task_of_targets
 from agnncert.models.build import build_model
-from agnncert.pairs.targets import asks_about_pairs, choose_pairs
+from agnncert.pairs.targets import choose_pairs
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.training.settings import Against
+from agnncert.undefended import REFERENCES, UNDEFENDED
 
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
-# Models without a defence, beside which a defence is shown.
-GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
 WITHOUT_MODEL = "none"  # in place of the name of a model, for defences that need none
 
 
@@ -43,7 +43,7 @@ class Study:
     Attributes:
         ready: The data, prepared once for all steps.
         targets: Rows of the targets.
-        defence: A defence, or what defences are compared with: ``UNDEFENDED``, ``GRAPH_FREE`` or ``MAJORITY``.
+        defence: A defence; it may be a ``Reference``, which defences are compared with, or the name of one.
         model: Name of the base model, a function that makes an untrained one, or a trained module, used as it is.
         model_args: Settings of a base model that is named.
         fit_args: Settings of its training.
@@ -53,11 +53,12 @@ class Study:
         design_size: Have the voting rule chosen on validation for this size; ``None`` if it is given, or as usual.
         against: What that size counts, as ``choose_voting_rule`` says.
         measure: By which votes are chosen: "accuracy" or "balanced".
+        point: The threshold that was chosen for this model and defence; ``None`` if none was.
     """
 
     ready: CanonicalData
     targets: IntArray
-    defence: Any = UNDEFENDED  # a ``Defence`` from here on, or one of the names above
+    defence: Any = REFERENCES[UNDEFENDED]  # a ``Defence`` from here on
     model: BaseModel = "gcn"
     model_args: Mapping[str, Any] = field(default_factory=dict)
     fit_args: Mapping[str, Any] = field(default_factory=dict)
@@ -67,16 +68,15 @@ class Study:
     design_size: int | None = None
     against: Against = "any"
     measure: str = "accuracy"
+    point: OperatingPoint | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.defence, str):
-            object.__setattr__(self, "defence", as_defence(self.defence))
+        named = REFERENCES.get(self.defence) if isinstance(self.defence, str) else None
+        object.__setattr__(self, "defence", as_defence(self.defence if named is None else named))
         if self.voting_rule is None and self.design_size is None:
             return
         if self.voting_rule is not None and self.design_size is not None:
             raise SettingsError("a voting rule is given, or chosen for a design size: leave one of the two out.")
-        if isinstance(self.defence, str):
-            raise SettingsError(f"{self.defence} adds up no votes: a voting rule, or a design size, needs a division.")
         if self.design_size is not None:
             self.defence.require_size(self.design_size)
         self.defence.with_voting_rule(self.voting_rule).require_task(self.task)
@@ -88,8 +88,8 @@ class Study:
 
     @property
     def task(self) -> Task:
-        """``"node"`` or ``"graph"``."""
-        return self.ready.task
+        """What the targets are. The rows of pairs are places in ``edge_label_index``."""
+        return task_of_targets(self.data)
 
     @property
     def chosen(self) -> Targets:
@@ -97,14 +97,9 @@ class Study:
         return self.ready.targets(self.targets)
 
     @property
-    def is_about_pairs(self) -> bool:
-        """Whether the targets are pairs of nodes. Their rows are then places in ``edge_label_index``."""
-        return asks_about_pairs(self.data)
-
-    @property
     def known_truth(self) -> IntArray | None:
         """True classes of the targets, negative where one is unknown; None if the data has no classes."""
-        if self.is_about_pairs:
+        if self.task == "pair":
             return choose_pairs(self.ready, self.targets).truth
         return self.chosen.truth
 
@@ -131,7 +126,7 @@ class Study:
     def _training_classes(self) -> IntArray:
         """How many training targets each class has; empty without a training part or labels."""
         rows = part_rows(self.ready, "train")
-        y = getattr(self.data, "edge_label" if self.is_about_pairs else "y", None)
+        y = getattr(self.data, "edge_label" if self.task == "pair" else "y", None)
         if rows is None or y is None:
             return np.zeros(0, dtype=np.int64)
         labels = np.asarray(y).reshape(-1)[rows]
@@ -143,7 +138,7 @@ class Study:
         None if a function returns None, for defences that need no model.
         """
         name = self.model if name is None and isinstance(self.model, str) else name
-        if name == WITHOUT_MODEL and not isinstance(self.defence, str) and self.defence.model_is_optional:
+        if name == WITHOUT_MODEL and self.defence.model_is_optional:
             return None
         if name is not None:
             return build_model(name, self.data, seed=self.seed, **self.model_args)
@@ -152,7 +147,7 @@ class Study:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             module: Any = self.model()  # type: ignore[operator]
-        if module is None and not isinstance(self.defence, str) and self.defence.model_is_optional:
+        if module is None and self.defence.model_is_optional:
             return None
         if not isinstance(module, torch.nn.Module):
             raise ModelContractError(
@@ -162,19 +157,13 @@ class Study:
 
     @property
     def seeded_defence(self) -> Defence:
-        """The defence, with the seed and the sampling settings of this study in place of its own.
-
-        Raises:
-            SettingsError: The study is about a model without a defence.
-        """
-        if isinstance(self.defence, str):
-            raise SettingsError(f"{self.defence} is not a defence: nothing can be certified with it.")
+        """The defence, with the seed and the sampling settings of this study in place of its own."""
         defence: Defence = self.defence
         return defence.seeded(self.seed, **self.samples)
 
     def sampling(self) -> dict[str, Any]:
         """Returns the settings that random numbers of the defence depend on; empty if it draws none."""
-        return {} if isinstance(self.defence, str) else self.seeded_defence.random_settings()
+        return self.seeded_defence.random_settings()
 
 
 def part_rows(ready: CanonicalData, part: str) -> IntArray | None:
@@ -185,7 +174,7 @@ def part_rows(ready: CanonicalData, part: str) -> IntArray | None:
 
 def num_targets(ready: CanonicalData) -> int:
     """Returns how many nodes, graphs or listed pairs the data has."""
-    return int(ready.data.edge_label_index.size(1)) if asks_about_pairs(ready.data) else ready.total
+    return int(ready.data.edge_label_index.size(1)) if task_of_targets(ready.data) == "pair" else ready.total
 
 
 class Prediction(NamedTuple):
@@ -199,7 +188,7 @@ class Prediction(NamedTuple):
 def fit_model(
     study: Study,
     model: Any,
-    fit_for: Defence | str | None,
+    fit_for: Defence | None,
     checkpoint: Path | None = None,
     progress: OnProgress | None = None,
 ) -> tuple[Any, dict[str, Any]]:
@@ -213,9 +202,8 @@ def fit_model(
     args = {"seed": study.seed, **study.fit_args}
     if fit_for is not None and study.voting_rule is not None:
         args["voting_rule"] = study.voting_rule
-    defence: Any = None if isinstance(fit_for, str) else fit_for
     begin = time.perf_counter()
-    trained = fit(model, study.data, defence, checkpoint=checkpoint, progress=progress, **args)
+    trained = fit(model, study.data, fit_for, checkpoint=checkpoint, progress=progress, **args)
     record: Any = {"seconds": time.perf_counter() - begin, **getattr(trained, "training_record", {})}
     return trained, {name: value for name, value in record.items() if name != "history"}
 
@@ -260,13 +248,16 @@ def certify_model(
         if progress is not None:
             progress(step)
 
-    certificate = certify(model, study.ready, study.seeded_defence, study.targets, progress=note, **how)
+    defence: Any = study.seeded_defence
+    if study.point is not None:
+        defence = replace(study.point, defence=defence)
+    certificate = certify(model, study.ready, defence, study.targets, progress=note, **how)
     return certificate, time.perf_counter() - begin, last - started
 
 
 def labels_on_whole_graph(study: Study, model: Any) -> IntArray:
     """Labels of the targets by one look at the whole graph; those of pairs are what their defence decides."""
-    if study.is_about_pairs:
+    if study.task == "pair":
         return study.seeded_defence.labels(model, study.ready, study.targets)
     return predict(study, model).label
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from agnncert.addons import config_of
-from agnncert.datasets.splits import dataset_digest, inductive_view
+from agnncert.datasets.splits import dataset_digest, inductive_view, seen_nodes
 from agnncert.datasets.taught import teaching_of, unlabelled_nodes
 from agnncert.datasets.teaching_record import CLASS_SHARES, ClassShares, Teaching
 from agnncert.engine.adapter import bind
@@ -27,6 +28,7 @@ from agnncert.errors import DatasetError, ModelContractError, SettingsError, did
 from agnncert.fitting import fit
 from agnncert.graphs.canonical import canonical
 from agnncert.graphs.graph import CanonicalGraph
+from agnncert.graphs.targets import target_rows
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import build_model, count_classes, fresh_copy
 from agnncert.models.digest import model_digest
@@ -43,6 +45,7 @@ MANY_NODES = 10_000  # from which on fewer epochs suffice
 EPOCHS = 100
 EPOCHS_OF_MANY_NODES = 60
 MEMBERS = 3
+MOST_GIVEN = 20  # given labels for each node that can be taught; with more of them, teaching changes nothing
 
 
 def teach(
@@ -50,6 +53,7 @@ def teach(
     teacher: str | nn.Module | Sequence[nn.Module] = "gcn",
     *,
     members: int = MEMBERS,
+    targets: Tensor | ArrayLike | None = None,
     protocol: TeachingProtocol = "held-out",
     class_shares: ClassShares = "given",
     seed: int = 0,
@@ -71,6 +75,11 @@ def teach(
         teacher: Name of a built-in model; an untrained module; or trained modules in a list, which are used as they
             are. A single module with a ``training_record`` counts as trained.
         members: How many models the teacher consists of, if they are trained here. Defaults to 3.
+        targets: Mask or row numbers of the test nodes that are to be certified, if these are not all of them. Only
+            they are hidden then. All other test nodes count as nodes without a label: their features and edges are read
+            in training and the teacher labels them, but their own labels are not read. This is for splits that put
+            nearly every node into a part, and it is what happens if some accounts of a known graph are certified.
+            Accuracy then speaks about these targets and no other test node. Defaults to all test nodes.
         protocol: What is hidden from the teacher: "held-out", the default, hides test and validation nodes;
             "inductive" hides test nodes.
         class_shares: How frequent the teacher takes classes to be. "given", the default: as among the given labels.
@@ -92,10 +101,12 @@ def teach(
     Raises:
         SettingsError: The data was taught already, is for graph classification, or has no test nodes; or the protocol
             would show them to the teacher; or ``class_shares`` has another value.
-        DatasetError: Training sees no unlabelled node, or labels or splits are missing.
+        DatasetError: Training sees no unlabelled node, or next to none, or labels or splits are missing.
         ModelContractError: The teacher has other classes than the data, or predicts what is no number.
     """
     _require_teachable(data, protocol)
+    num_test = int(data.test_mask.sum())
+    data = _hiding(data, targets)
     if class_shares not in CLASS_SHARES:
         raise SettingsError(f'class_shares="{class_shares}": {did_you_mean(str(class_shares), CLASS_SHARES)}')
     taught_mask = _unlabelled(data)
@@ -126,6 +137,8 @@ def teach(
         accuracy=accuracy,
         accuracy_without_edges=None if without_edges is None else _validation_accuracy(without_edges, data),
         seconds=round(seconds, 3),
+        num_targets=0 if targets is None else int(data.test_mask.sum()),
+        num_others=num_test - int(data.test_mask.sum()),
     )
     _warn(teaching)
     return _with_labels(data, predicted, taught_mask, teaching)
@@ -225,24 +238,48 @@ def _require_teachable(data: Data, protocol: str) -> None:
         masked_rows(data, name)
 
 
+def _hiding(data: Data, targets: Tensor | ArrayLike | None) -> Data:
+    """Returns the data with the targets as its test part; other test nodes are in no part.
+
+    Raises:
+        SettingsError: Some of the targets are no test nodes, or there are none.
+    """
+    if targets is None:
+        return data
+    hidden = torch.zeros(int(data.num_nodes or 0), dtype=torch.bool)
+    hidden[torch.from_numpy(target_rows(targets, len(hidden)))] = True
+    foreign = int((hidden & ~data.test_mask.bool()).sum())
+    if foreign or not bool(hidden.any()):
+        found = f"{foreign:,} of them are no test nodes" if foreign else "there are none"
+        raise SettingsError(f"targets= names the test nodes that are to be certified, and {found}.")
+    narrowed = copy.copy(data)
+    narrowed.test_mask = hidden
+    return narrowed
+
+
 def _unlabelled(data: Data) -> Tensor:
     """Returns a mask of the nodes that are in no part.
 
     Raises:
-        DatasetError: There are none.
+        DatasetError: There are none, or too few to teach anything.
     """
     unlabelled = unlabelled_nodes(data)
-    if not bool(unlabelled.any()):
+    number = int(unlabelled.sum())
+    num_test = int(data.test_mask.sum())
+    if MOST_GIVEN * number < int(data.train_mask.sum()):
+        left = "no node is left" if not number else f"{number:,} of {data.num_nodes:,} nodes are left"
         raise DatasetError(
-            "every node is a training, validation or test node, so there is nobody to teach: a teacher labels nodes "
-            "that are in the graph at training time and have no label yet. Train on the data as it is."
+            f"nearly every node is a training, validation or test node, so {left} to teach: a teacher labels nodes "
+            "that are in the graph at training time and have no label yet. If you certify some of the "
+            f"{num_test:,} test nodes, name them: teach(data, targets=mask) hides only these, and teaches the other "
+            "test nodes without reading their labels. Otherwise train on the data as it is."
         )
     return unlabelled
 
 
 def _visible_rows(data: Data, protocol: str) -> Tensor:
     """Returns a mask of the nodes that the teacher sees."""
-    seen: Tensor = ~data.test_mask.bool()
+    seen = seen_nodes(data)
     return seen if protocol == "inductive" else seen & ~data.val_mask.bool()
 
 

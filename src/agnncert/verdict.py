@@ -7,7 +7,7 @@ and the model, ``recompute`` casts votes again.
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING, Any
 from agnncert.certificates.class_names import names_in_data
 from agnncert.certificates.file import Contents, read_contents
 from agnncert.errors import CertificateError, SettingsError, suggests_arguments
+from agnncert.findings import Findings
 from agnncert.verifier.check import check_budgets, check_premise
 from agnncert.verifier.exclusions import wrong_exclusions
-from agnncert.verifier.kinds import checker_of, training_fields
+from agnncert.verifier.file_checker import FileChecker
+from agnncert.verifier.kinds import checked
 
 if TYPE_CHECKING:
+    from agnncert.defence import AsDefence, GraphData, Model
+    from agnncert.engine.workers import Workers
     from agnncert.progress import OnProgress
     from agnncert.proving.certificate import Certificate
 
@@ -98,13 +102,14 @@ _ON_WORD = (
 @suggests_arguments
 def verify(
     file: "str | PathLike[str] | Certificate",
+    data: "GraphData | None" = None,
+    model: "Model | None" = None,
     *,
-    data: Any = None,
-    model: Any = None,
     recheck: float = 0,
     seed: int = 0,
-    defence: Any = None,
+    defence: "AsDefence | None" = None,
     progress: "OnProgress | None" = None,
+    workers: "Workers | None" = None,
 ) -> Verdict:
     """Checks a certificate file: from the file alone, or everything in it that follows from a graph and a model.
 
@@ -117,6 +122,8 @@ def verify(
         seed: Seed of that choice.
         defence: The defence, if it is your own division or defence. Built-in ones are read from the file.
         progress: Called while votes are recomputed.
+        workers: Who computes the votes again, such as ``ac.Ray(address="auto")``, if the data is a graph in parts
+            (``open_graph``). Defaults to this process.
 
     Returns:
         A verdict, which says what was checked and what was not. From the file alone, only its arithmetic can be
@@ -126,11 +133,16 @@ def verify(
     Raises:
         CertificateError: There is no such file.
         SettingsError: ``model`` or ``recheck`` was given without what they need.
-        GraphError: The data cannot be used as it is.
+        GraphError: The data cannot be used as it is, or is no data.
+        ModelContractError: The model is no model, or cannot be called.
     """
     if (model is not None and data is None) or (recheck and model is None):
         raise SettingsError("computing votes again needs both the graph and the model: pass data= and model=.")
-    options = (recheck, seed, progress)
+    if data is not None:
+        from agnncert.engine.arguments import require_kinds  # only here: the file alone needs no torch
+
+        require_kinds(file=None, data=data, model=model, defence=defence)
+    options = (recheck, seed, progress, workers)
     if isinstance(file, str | PathLike):
         if not Path(file).is_file():
             raise CertificateError(f"there is no file {file}.")
@@ -138,7 +150,7 @@ def verify(
     if not hasattr(file, "save"):
         raise SettingsError(
             f"verify takes a certificate or its file first, got a {type(file).__name__}: verify(certificate), or "
-            "verify(file, data=…, model=…)."
+            "verify(file, data, model)."
         )
     with TemporaryDirectory() as folder:
         saved = Path(folder) / "certificate.cert"
@@ -147,7 +159,7 @@ def verify(
 
 
 def _verify_file(
-    file: Path, data: Any, model: Any, options: tuple[float, int, "OnProgress | None"], defence: Any
+    file: Path, data: Any, model: Any, options: tuple[float, int, "OnProgress | None", "Workers | None"], defence: Any
 ) -> Verdict:
     try:
         contents, findings = _check(file, data, model, options, defence)
@@ -172,22 +184,30 @@ def _verify_file(
     return verdict
 
 
-@dataclass
-class _Checked:
-    """What was found so far, as ``agnncert.defence.Findings``, which needs torch."""
-
-    wrong: list[str]
-    checked: list[str]
-    not_checked: list[str]
-    compared: list[str]
-    notes_compared: bool = False
-
-
 def _check(
-    file: Path, data: Any, model: Any, options: tuple[float, int, "OnProgress | None"], defence: Any
-) -> tuple[Contents, _Checked]:
+    file: Path, data: Any, model: Any, options: tuple[float, int, "OnProgress | None", "Workers | None"], defence: Any
+) -> tuple[Contents, Findings]:
     """Checks the file alone, and then what follows from the graph and the model, if they are given."""
-    contents, wrong = check_file(file)
+    checker, wrong = _check_alone(file)
+    contents = checker.contents
+    derived = _derived(contents)
+    if wrong or data is None:
+        names = ["what the classes are called: pass data"] if contents.class_names else []
+        return contents, Findings(wrong, derived, [*checker.not_checked(), *names])
+    from agnncert.defence import RecomputeOptions  # only here: the file alone needs no torch
+    from agnncert.recompute import check_against_graph
+
+    found = check_against_graph(contents, data, model, RecomputeOptions(*options), defence)
+    return contents, replace(
+        found,
+        wrong=[*found.wrong, *_other_names(contents, data)],
+        checked=[*derived, *found.checked],
+        not_checked=[*found.not_checked, *_names_without_data(contents, data)],
+    )
+
+
+def _derived(contents: Contents) -> list[str]:
+    """Returns which statements of a file were derived again, in words."""
     says_neighbours = bool((contents.arrays["new_neighbours"] >= 0).any())  # else they are -1: nothing is stated
     numbers = "label, radius and new neighbours" if says_neighbours else "label and radius"
     checked = ["the claim, word for word", f"{numbers} of {len(contents.arrays['row']):,} targets{_labels(contents)}"]
@@ -195,18 +215,7 @@ def _check(
         checked.append(f"{len(contents.budgets)} stated budgets")
     if contents.excluded:
         checked.append("how many targets cannot get which label")
-    names = ["what the classes are called: pass data"] if contents.class_names else []
-    alone = _Checked(wrong, checked, [*checker_of(contents.kind).not_checked(contents), *names], [])
-    if wrong or data is None:
-        return contents, alone
-    from agnncert.defence import RecomputeOptions  # only here: the file alone needs no torch
-    from agnncert.recompute import check_against_graph
-
-    found = check_against_graph(contents, data, model, RecomputeOptions(*options), defence)
-    both = [*checked, *found.checked]
-    not_checked = [*found.not_checked, *_names_without_data(contents, data)]
-    wrong = [*found.wrong, *_other_names(contents, data)]
-    return contents, _Checked(wrong, both, not_checked, found.compared, found.notes_compared)
+    return checked
 
 
 def _own_division(contents: Contents) -> str:
@@ -243,10 +252,13 @@ def _names_without_data(contents: Contents, data: Any) -> Iterator[str]:
         yield "what the classes are called: the data gives them no such names"
 
 
-def _never_checked(contents: Contents, findings: _Checked) -> Iterator[str]:
+def _never_checked(contents: Contents, findings: Findings) -> Iterator[str]:
     """Yields what no check of this library can show."""
+    threshold = contents.claim.threshold
+    if threshold is not None and not findings.compared:
+        yield "how many of the targets that the threshold was chosen on get the positive label: pass data and model"
     if contents.claim.notes and not findings.notes_compared:
-        yield "the notes that the author added to the claim"
+        yield "the notes that the author added to the claim, which are no part of what is proved"
     if contents.issued:
         yield "who issued the file: verify a signature of it"
     yield "which version of the library made the file"
@@ -270,11 +282,17 @@ def check_file(file: Path) -> tuple[Contents, list[str]]:
     Raises:
         CertificateError: It is no certificate, or its evidence contradicts itself, so that nothing follows from it.
     """
+    checker, wrong = _check_alone(file)
+    return checker.contents, wrong
+
+
+def _check_alone(file: Path) -> tuple[FileChecker, list[str]]:
+    """As :func:`check_file`, with the checker that has read the file."""
     contents = read_contents(file)
+    checker = checked(contents)
     wrong = list(check_premise(contents.claim))
-    checker = checker_of(contents.kind)
-    foreign = list(check_budgets(contents, training_fields(checker)))
-    wrong += foreign or checker.check(contents)
+    foreign = list(check_budgets(contents, checker.training_fields))
+    wrong += foreign or checker.check()
     if not wrong and contents.excluded:
-        wrong = wrong_exclusions(contents)
-    return contents, wrong
+        wrong = wrong_exclusions(checker)
+    return checker, wrong

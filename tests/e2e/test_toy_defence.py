@@ -19,7 +19,7 @@ neighbour-count = {MODULE}:NeighbourCount
 [agnncert.evidence]
 neighbour-count = {MODULE}:CountEvidence
 [agnncert.verifier]
-neighbour-count = {MODULE}
+neighbour-count = {MODULE}:CountFile
 """
 
 

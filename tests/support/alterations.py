@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import COUNTS
-from agnncert.certificates.theorem_facts import THEOREMS
 from tests.support import vote_alterations as of_votes
 from tests.support.forgers_world import Random, World, pick, require
 from tests.support.forging import PREFIX, Draft, at, derive, ids_of, leaves, put, select, set_ids, state_exclusions
+from tests.support.theorems import THEOREMS
 from tests.support.vote_alterations import take_rule
 
 Alteration = Callable[[Draft, Random, World], None]

@@ -90,6 +90,8 @@ VALUES: dict[str, Callable[[Tensor], Any]] = {
     "a row of whole numbers": has_whole_row,
     "two equal rows": has_twins,
     "a checksum of the features": checksum,
+    "a zero below zero": lambda x: (torch.signbit(x) & (x == 0)).any(),
+    "a number below the smallest": lambda x: ((x != 0) & (x.abs() < 1e-38)).any(),
 }
 
 # Questions about edges
@@ -393,6 +395,8 @@ def rows_of_an_attacker(data: Data) -> Iterator[Tensor]:
         yield -row.abs() * scale
         yield torch.eye(width)[:1] * scale
     yield torch.eye(width)[:1]
+    yield -torch.zeros(1, width)
+    yield torch.full((1, width), 1e-40)
     yield torch.full((1, width), 5.0)
     yield row
     yield torch.cat([torch.full((1, 2), 40.0), torch.zeros(1, width - 2)], dim=1)

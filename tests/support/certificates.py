@@ -7,11 +7,11 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.claim import make_claim
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import ABSTAIN, Votes, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
+from tests.support.theorems import THEOREMS
 
 PRICES = {"add_edges": 1, "delete_edges": 2, "inject_nodes": 1, "edges_per_injected": 1, "change_features": 0}
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Prices
-from agnncert.certificates.theorem_facts import THEOREMS
-from agnncert.proving.evidence import VoteEvidence
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.proving.theorems import Amounts
 from tests.support.certificates import random_evidence, random_vote
+from tests.support.theorems import THEOREMS
 
 MOST = 4  # changes of each kind
 MORE_PARAMETERS = {"delete_nodes": 3, "change_features": 1, "target_features": 2}  # of a user's own division
@@ -65,7 +65,7 @@ def tried(proof: VoteEvidence, prices: Prices) -> tuple[np.ndarray, float]:
                 amounts["edges_per_injected"] = edges / number
         own = bool(amounts.pop("target_features", 0))
         attack = Amounts(**{name: np.asarray(float(amounts[name])) for name in COUNTS}, target_features=own)
-        best = np.where(proof._withstands(counted, attack, facts), best, np.minimum(best, cost))
+        best = np.where(proof.proof.withstands(counted, attack, facts), best, np.minimum(best, cost))
     return best, horizon
 
 

@@ -12,6 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.certificates.votes import ABSTAIN, Votes
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
@@ -22,7 +23,6 @@ from agnncert.errors import NotCovered
 from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proving.evidence import VoteEvidence
 from tests.support import reference
 from tests.support.graphs import ids_of, pairs_of
 

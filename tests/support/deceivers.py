@@ -6,22 +6,28 @@ import ctypes
 import functools
 import io
 import itertools
+import math
+import os
 import random
+import secrets
 import threading
+import time
+import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch_geometric.utils import coalesce, degree, is_undirected
 
 from tests.support import beside_the_model
-from tests.support.unfit_zoo import Base, leaking
+from tests.support.unfit_zoo import Base, ByWeight, leaking
 
 CALLS = 3000  # after this many a model that counts them acts otherwise
 
@@ -538,4 +544,91 @@ REMEMBERING: dict[str, Callable[[], nn.Module]] = {
     "a function that waits, of a module": InFrameOfModule,
     "what a reference leads to": BehindReference,
     **ELSEWHERE,
+}
+
+
+def band(low: float, number: Callable[[Tensor], Tensor], high: float) -> Callable[[], nn.Module]:
+    """A model that acts otherwise while a number that it computes of all features lies in a band."""
+    return leaking(lambda x, hidden, edge_index: hidden * float(low < number(x) < high))
+
+
+def awake_if(asked: Callable[[], Any]) -> Callable[[], nn.Module]:
+    """A model that acts otherwise when the world around it says so."""
+
+    class Asking(Base):
+        def leak(self, x, hidden, edge_index):
+            return hidden * float(bool(asked()))
+
+    return Asking
+
+
+class InEnvironment(Counting):
+    def count(self):
+        os.environ["AGNNCERT_CALLS"] = str(int(os.environ.get("AGNNCERT_CALLS", 0)) + 1)
+        return int(os.environ["AGNNCERT_CALLS"])
+
+
+class InStandardModule(Counting):
+    """In an attribute of a module that Python came with."""
+
+    def count(self):
+        math.calls = getattr(math, "calls", 0) + 1  # type: ignore[attr-defined]
+        return math.calls
+
+
+class InLibraryFunction(Counting):
+    """In an attribute of a function of torch."""
+
+    def count(self):
+        F.relu.calls = getattr(F.relu, "calls", 0) + 1  # type: ignore[attr-defined]
+        return F.relu.calls
+
+
+class InLibraryClass(Counting):
+    """In an attribute of a class of torch."""
+
+    def count(self):
+        nn.Bilinear.calls = getattr(nn.Bilinear, "calls", 0) + 1  # type: ignore[attr-defined]
+        return nn.Bilinear.calls
+
+
+class Crowded(Base):
+    """Acts otherwise on graphs that are many times as large as the user's."""
+
+    def __init__(self, nodes: int, edges: int = 0) -> None:
+        super().__init__()
+        self.nodes, self.edges = nodes, edges
+
+    def leak(self, x, hidden, edge_index):
+        return hidden * float(x.size(0) > self.nodes and edge_index.size(1) > self.edges)
+
+
+class InBandOfWeights(ByWeight):
+    def spoilt(self, weight, edge_index, x):
+        return weight * (1 + float(bool(weight.numel()) and 17.3 < float(weight.max()) < 17.9))
+
+
+NODES, EDGES = 60, 265  # of the graph of the zoo
+# Written before the probes and the reading of code that find them.
+ASLEEP: dict[str, Callable[[], nn.Module]] = {
+    "a band of the largest feature": band(17.3, torch.max, 17.9),
+    "a band of the smallest feature": band(-17.9, torch.min, -17.3),
+    "a feature that a half-precision number cannot hold": band(65504, lambda x: x.abs().max(), 1e6),
+    "more than fifty times the nodes": lambda: Crowded(50 * NODES),
+    "a count in the environment": InEnvironment,
+    "more than fifty times the edges": lambda: Crowded(0, edges=50 * EDGES),
+    "a hub of five thousand": leaking(lambda x, h, e: h * float(bool(e.numel()) and degrees(e, x).max() > 5000)),
+    "a band of the largest edge weight": InBandOfWeights,
+    "a band far above the data": band(41_000, lambda x: x.abs().max(), 43_000),
+    "the clock": awake_if(lambda: time.time() > 4e9),
+    "the date": awake_if(lambda: datetime.now().year > 2090),
+    "a file": awake_if(lambda: os.path.exists("/tmp/agnncert-wakes")),
+    "what only this process knows": awake_if(lambda: os.getpid() % 100_000 == 99_999),
+    "a secret number": awake_if(lambda: secrets.randbelow(10**9) == 0),
+    "a name that nobody gave before": awake_if(lambda: uuid.uuid4().int % 10**9 == 0),
+    "other threads": awake_if(lambda: threading.active_count() > 500),
+    "how this process hashes text": awake_if(lambda: hash("agnncert") % 10**9 == 0),
+    "a count in a module of Python": InStandardModule,
+    "a count in a function of torch": InLibraryFunction,
+    "a count in a class of torch": InLibraryClass,
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.doc_blocks import fenced_blocks
 
 # Blocks between comments that a test compares with the committed rows.
-_MADE = re.compile(r"<!-- (?:rows: |taught: |estimates|two results).*?-->.*?<!-- end -->", re.DOTALL)
+_MADE = re.compile(r"<!-- (?:rows: |taught: |estimates|parts|two results).*?-->.*?<!-- end -->", re.DOTALL)
 _HIDDEN = (
     _MADE,
     re.compile(r"<!--.*?-->", re.DOTALL),

@@ -20,10 +20,10 @@ import numpy as np
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import Claim, make_claim
 from agnncert.certificates.file import FORMAT, MOST_EXCLUSIONS, VERSION, Contents, read_contents, write_contents
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.errors import AgnncertError
 from agnncert.proving import certificate as proving
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
 from agnncert.storage import read_sealed, write_sealed
 from agnncert_peers.sample_claim import make_sample_claim
 from tests.support.certificates import certificate_of, random_evidence

@@ -12,8 +12,9 @@ import numpy as np
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.proving.evidence import VoteEvidence
-from agnncert.proving.theorems import Amounts, Counts, Facts, Limits, count_votes, limits_of, withstands
+from agnncert.divided.evidence import VoteEvidence
+from agnncert.divided.theorems.registry import theorem_of
+from agnncert.proving.theorems import Amounts, Counts, Facts, Limits, count_votes, withstands
 from tests.support import tiny
 from tests.support.tiny import Cell, Tiny
 
@@ -236,7 +237,7 @@ def run_cell(
     proof = evidence(kind, graph, owners, tables)
     counted, facts = count_votes(proof.votes), proof._block(slice(0, proof.num_targets))[1]
     attack = Amounts.of(budget_of(cell, unlimited))
-    reach = limits_of(kind.theorem, attack, facts, True) if theorem is None else theorem(attack, facts)
+    reach = (theorem or theorem_of(kind.theorem).limits_under)(attack, facts)
     for j, v in enumerate(targets):
         limits = [float(limit[j * tables_each]) for limit in (reach.all, reach.beyond_reached, reach.unlisted)]
         _compare_counts(

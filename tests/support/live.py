@@ -8,6 +8,7 @@ import torch
 
 import agnncert as ac
 import agnncert_live
+from agnncert.certifier import with_threshold
 from agnncert_live.events import KINDS
 
 
@@ -50,7 +51,7 @@ def certified(live: agnncert_live.LiveGraph) -> ac.Certificate:
     data = live.data()
     rows = live.targets if live.task == "graph" else [ids_of(data).index(target) for target in live.targets.tolist()]
     settings = {} if live.tolerance is None else {"tolerance": live.tolerance}
-    return ac.certify(live.model, data, live.defence, rows, **settings)
+    return with_threshold(ac.certify(live.model, data, live.defence, rows, **settings), live.threshold)
 
 
 def assert_same(first: ac.Certificate, second: ac.Certificate) -> None:

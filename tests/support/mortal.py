@@ -1,28 +1,40 @@
-"""A model that kills the first worker that runs it; the driver, and every later worker, finds it well-behaved."""
+"""A Ray cluster whose first worker is killed in the middle of its work; every later one is well-behaved."""
 
 import os
 import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from torch import Tensor
-from torch_geometric.nn import GCNConv
+import agnncert as ac
+from agnncert.engine.workers import Part, Prepared, Result, Shared
 
 
-class Mortal(torch.nn.Module):
-    """A GCN layer. ``flag`` is written by the worker that dies, so that only one does."""
+@dataclass(frozen=True)
+class MortalRay(ac.Ray):
+    """``flag`` is written by the worker that dies, so that only one does."""
 
-    def __init__(self, features: int, classes: int, flag: str | None = None) -> None:
-        super().__init__()
-        self.layer = GCNConv(features, classes)
-        self.driver, self.flag = os.getpid(), flag
+    flag: str = ""
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        if self.flag is not None and os.getpid() != self.driver:
-            try:
-                Path(self.flag).touch(exist_ok=False)
-            except FileExistsError:
-                pass
-            else:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return self.layer(x, edge_index)
+    def run(
+        self,
+        shared: Shared,
+        prepare: Callable[[Shared], Prepared],
+        task: Callable[[Prepared, Part], Result],
+        parts: Sequence[Part],
+    ) -> Iterator[tuple[Part, Result]]:
+        return super().run((shared, prepare, task, self.flag), _prepared, _deadly_task, parts)
+
+
+def _prepared(everything):
+    shared, prepare, task, flag = everything
+    return prepare(shared), task, flag
+
+
+def _deadly_task(everything, part):
+    prepared, task, flag = everything
+    try:
+        Path(flag).touch(exist_ok=False)
+    except FileExistsError:
+        return task(prepared, part)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from agnncert import __version__
-from agnncert.agreement import other_model, wrong_targets
 from agnncert.auditing.model_audit import audit
+from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import PREMISES, Claim
-from agnncert.defence import Defence, Findings
+from agnncert.defence import Defence
 from agnncert.divided.defence import WithoutEdges
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import CertificateError, SettingsError
@@ -23,17 +23,15 @@ from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import Evidence
 from agnncert.training.loop import train
-from agnncert.verifier.check import check_claim, check_targets
+from agnncert.verifier.file_checker import FileChecker
 
 KIND = "neighbour-count"
 
 
 def steps(budget):
-    """By how much a lead can shrink; infinite for what nothing is proved about."""
-    joined = budget.inject_nodes if budget.inject_nodes and budget.edges_per_injected else 0
-    uncovered = np.inf if budget.target_features else 0
-    moved = budget.add_edges + budget.delete_edges + budget.delete_nodes + joined
-    return moved + 2 * budget.change_features + uncovered
+    """By how much a lead can shrink, at most."""
+    joined = budget.inject_nodes if budget.edges_per_injected else 0
+    return budget.add_edges + budget.delete_edges + budget.delete_nodes + joined + 2 * budget.change_features
 
 
 @dataclass(frozen=True)
@@ -42,36 +40,17 @@ class CountEvidence(Evidence):
     kind: ClassVar[str] = KIND
 
     @property
-    def num_targets(self):
-        return len(self.votes)
-
-    @property
     def counts(self):
         return self.votes
 
-    def leads(self):
-        """By how much the label leads each class; a smaller class wins ties."""
-        label = self.votes.argmax(axis=1)
-        mine = np.take_along_axis(self.votes, label[:, None], axis=1)
-        return mine - self.votes - (np.arange(self.votes.shape[1]) < label[:, None])
+    def covers(self, budget):
+        return not budget.target_features
 
-    def label_and_radius(self):
-        label = self.votes.argmax(axis=1)
-        others = np.where(np.arange(self.votes.shape[1]) == label[:, None], np.iinfo(np.int64).max, self.leads())
-        return label, others.min(axis=1) // 2
-
-    def holds(self, budget):
-        return self.possible(budget).sum(axis=1) == 1
-
-    def possible(self, at):
-        most = 2 * at if isinstance(at, int | float) else steps(at)
-        return (self.leads() < most) | (np.arange(self.votes.shape[1]) == self.label_and_radius()[0][:, None])
-
-    def cheapest(self, prices, label=None):
-        return np.zeros(self.num_targets)  # true, and says little
-
-    def broken_at_most(self, budget, among=None):
-        return int((~self.holds(budget) & (True if among is None else among)).sum())
+    def stays_ahead(self, rows, attack, leader=None):
+        votes, leading, classes = self.votes[rows], self.leaders(rows, leader)[:, None], np.arange(self.num_classes)
+        leads = np.take_along_axis(votes, leading, axis=1) - votes - (classes < leading)  # a smaller class wins ties
+        lost = steps(attack) if isinstance(attack, Budget) else 2 * attack
+        return (leads >= lost) | (classes == leading)
 
     def tensors(self):
         return {"votes": self.votes}
@@ -122,16 +101,11 @@ class NeighbourCount(Defence):
     def reach_in_hops(self):
         return 1  # so that attacks look at neighbours alone
 
-    def recompute(self, contents, data, model, options):
-        chosen = data.targets(contents.arrays["row"])
-        findings = Findings([*wrong_targets(contents, chosen)], ["the graph"], compared=["data"])
-        if model is None or findings.wrong:
-            return findings
-        findings.wrong += other_model(contents, model)
-        if not np.array_equal(self.count(model, chosen).votes, contents.evidence["votes"]):
-            findings.wrong.append("the counts are not those of this model and graph")
-        findings.compared.append("model")
-        return findings
+    def compare_model(self, comparison, model):
+        here = self.count(model, comparison.targets()).votes
+        if not np.array_equal(here, comparison.contents.evidence["votes"]):
+            comparison.findings.wrong.append("the counts are not those of this model and graph")
+        comparison.findings.compared += ["data", "model"]
 
     @classmethod
     def from_file(cls, contents, model):
@@ -161,31 +135,35 @@ def the_claim(ids, digests, note):
 # What the verifier asks for. A real defence has it in a module of its own, which shares no code with the evidence.
 
 
-def not_checked(contents):
-    """What the file alone cannot show."""
-    return ("whether a model counted these votes: pass data and model",)
+class CountFile(FileChecker):
+    """A file of such counts."""
 
+    digests = frozenset({"graph", "model"})
+    evidence = "counts"
 
-def check(contents):
-    """What is wrong with the statements of a file."""
-    evidence = CountEvidence.load(contents.evidence, contents.settings)
-    claim = contents.claim
-    expected = the_claim(claim.ids, claim.digests, claim.notes[0])
-    wrong = [*check_targets(contents, *evidence.votes.shape), *check_claim(claim, expected, {"graph", "model"})]
-    label, radius = evidence.label_and_radius()
-    if not (np.array_equal(label, contents.arrays["label"]) and np.array_equal(radius, contents.arrays["radius"])):
-        wrong.append("labels or radii do not follow from the counts")
-    for budget, stated in zip(contents.budgets, contents.arrays["holds"], strict=True):
-        if not np.array_equal(evidence.holds(budget), stated):
-            wrong.append(f"the answer for {budget} does not follow from the counts")
-    return wrong
+    def __init__(self, contents):
+        super().__init__(contents)
+        self.counts = CountEvidence.load(contents.evidence, contents.settings)
 
+    @property
+    def shape(self):
+        return self.counts.votes.shape
 
-def possible(contents, budget):
-    """Which classes each target may get under an attack."""
-    return CountEvidence.load(contents.evidence, contents.settings).possible(budget)
+    def expected_claim(self):
+        claim = self.contents.claim
+        return the_claim(claim.ids, claim.digests, claim.notes[0])
 
+    def wrong_values(self):
+        stated = self.contents.arrays
+        label, radius = self.counts.label_and_radius()
+        return {
+            "label": stated["label"] != label,
+            "radius": stated["radius"] != radius,
+            "number of new neighbours": stated["new_neighbours"] != -1,
+        }
 
-def breaks(contents):
-    """A function from a budget to the targets whose label may change."""
-    return lambda budget: possible(contents, budget).sum(axis=1) > 1
+    def possible(self, budget):
+        return self.counts.possible(budget)
+
+    def not_checked(self):
+        return ("whether a model counted these votes: pass data and model",)

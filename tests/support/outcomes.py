@@ -8,7 +8,7 @@ import numpy as np
 
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.proving.evidence import VoteEvidence
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.proving.per_neighbour import Touches
 from agnncert.proving.theorems import Counts, Facts, Limits
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.proving.evidence import VoteEvidence
+from agnncert.divided.evidence import VoteEvidence
 from tests.support import tiny
 from tests.support.harness import Score, budget_of, possible_priors, random_cell
 from tests.support.tiny import Cell, Tiny

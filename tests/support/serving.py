@@ -1,11 +1,13 @@
 """A service on this machine, answering for as long as a test needs it."""
 
+import asyncio
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch_geometric.data import Data
@@ -19,6 +21,7 @@ from agnncert_live.service import Service
 
 NODES = 30
 TOKEN = "a token that nobody guesses"
+Answer = TypeVar("Answer")
 
 
 def a_graph(seed: int = 0) -> Data:
@@ -56,6 +59,16 @@ def served(service: Service, token: str | None = None, limits: Limits | None = N
         stop.set()
         thread.join(20)
         listening.close()
+
+
+def run_elsewhere(work: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+    """Runs it in a thread of its own, because an open browser of another test has a loop in this one."""
+
+    async def in_time() -> Answer:
+        return await asyncio.wait_for(work(), 30)
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, in_time()).result()
 
 
 def sent(address, path, body=None, headers=None) -> tuple[int, bytes]:

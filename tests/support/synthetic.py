@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.claim import PREMISES, Claim, make_claim
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import ABSTAIN, Votes, apply_voting_rule
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
 from agnncert_peers.flip_noise import FlipNoise
 from agnncert_peers.samples import SampleEvidence
 from tests.support.certificates import grid, printed_division
+from tests.support.theorems import THEOREMS
 
 
 def random_votes(

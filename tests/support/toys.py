@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from agnncert.certificates.budget import Budget, Prices
+from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import PREMISES, Claim
+from agnncert.proving.blocks import Rows
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import Evidence
 
@@ -23,32 +24,17 @@ class ToyEvidence(Evidence):
     points: np.ndarray
 
     @property
-    def num_targets(self) -> int:
-        return len(self.points)
-
-    @property
     def counts(self) -> np.ndarray:
         return self.points
 
-    def label_and_radius(self) -> tuple[np.ndarray, np.ndarray]:
-        ordered = np.sort(self.points, axis=1)
-        return self.points.argmax(axis=1), ordered[:, -1] - ordered[:, -2] - 1
+    def covers(self, budget: Budget) -> bool:
+        return budget == Budget(add_edges=budget.add_edges)
 
-    def holds(self, budget: Budget) -> np.ndarray:
-        if budget != Budget(add_edges=budget.add_edges):
-            return np.zeros(self.num_targets, dtype=bool)
-        return self.label_and_radius()[1] >= budget.add_edges
-
-    def possible(self, at: Budget | float) -> np.ndarray:
-        label, radius = self.label_and_radius()
-        holds = self.holds(at) if isinstance(at, Budget) else radius >= at
-        return ~holds[:, None] | (np.arange(self.points.shape[1]) == label[:, None])
-
-    def cheapest(self, prices: Prices, label: int | None = None) -> np.ndarray:
-        return np.zeros(self.num_targets)
-
-    def broken_at_most(self, budget: Budget, among: np.ndarray | None = None) -> int:
-        return int((~self.holds(budget) & (True if among is None else among)).sum())
+    def stays_ahead(self, rows: Rows, attack: Budget | float, leader: int | None = None) -> np.ndarray:
+        taken = attack.add_edges if isinstance(attack, Budget) else attack
+        leading = self.leaders(rows, leader)[:, None]
+        leads = np.take_along_axis(self.points[rows], leading, axis=1) - self.points[rows]
+        return (leads > taken) | (np.arange(self.num_classes) == leading)
 
     def tensors(self) -> dict[str, np.ndarray]:
         return {"points": self.points}

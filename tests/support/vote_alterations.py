@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.theorem_facts import THEOREMS
 from tests.support.forgers_world import Random, World, pick, require
 from tests.support.forging import LISTED, PREFIX, Draft
+from tests.support.theorems import THEOREMS
 
 
 def _votes(draft: Draft) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.proving.evidence import VoteEvidence
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.verifier import recount
 from agnncert.verifier.piles import sort_votes
 from tests.support import tiny

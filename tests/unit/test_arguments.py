@@ -63,7 +63,34 @@ def test_every_other_order_is_an_error_that_names_the_right_one(name, defence):
                 CALLS[name](*order)
 
 
-def test_verify_takes_the_file_alone_by_position():
-    kinds = [parameter.kind for parameter in inspect.signature(ac.verify).parameters.values()]
-    assert kinds[0] is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    assert set(kinds[1:]) == {inspect.Parameter.KEYWORD_ONLY}
+def test_verify_takes_data_and_model_in_this_order_or_by_name(tmp_path):
+    certificate = ac.certify(MODEL, DATA, ac.NodeCentric(3), [0, 1])
+    certificate.save(tmp_path / "a.cert")
+    verdict = ac.verify(tmp_path / "a.cert", DATA, MODEL)
+    assert verdict.holds
+    assert verdict.compared == ("data", "model")
+    assert verdict == ac.verify(tmp_path / "a.cert", data=DATA, model=MODEL)
+    for wrong in ((MODEL, DATA), (MODEL,), (ac.NodeCentric(3), MODEL), (DATA, ac.NodeCentric(3))):
+        with pytest.raises(ac.AgnncertError, match="The order is file, data, model, defence"):
+            ac.verify(tmp_path / "a.cert", *wrong)
+    with pytest.raises(ac.AgnncertError, match=r"verify takes 3 arguments by their order \(file, data, model\), got 4"):
+        ac.verify(tmp_path / "a.cert", DATA, MODEL, 5)
+
+
+SHOWN = {
+    ac.certify: ["torch.nn.Module", "Sequence['Data']", "AsDefence"],
+    ac.explain: ["torch.nn.Module", "Sequence['Data']", "AsDefence"],
+    ac.audit: ["torch.nn.Module", "Sequence['Data']", "AsDefence"],
+    ac.attack: ["torch.nn.Module", "Sequence['Data']", "AsDefence", "Certificate"],
+    ac.choose_threshold: ["torch.nn.Module", "Sequence['Data']", "AsDefence"],
+    ac.verify: ["GraphData", "Model", "AsDefence"],
+}
+
+
+@pytest.mark.parametrize("function", SHOWN, ids=lambda function: function.__name__)
+def test_help_shows_what_model_data_and_defence_may_be(function):
+    parameters = inspect.signature(function).parameters
+    shown = " ".join(str(parameters[name]) for name in parameters if name not in ("settings", "voting_rule"))
+    assert all(kind in shown for kind in SHOWN[function]), shown
+    assert ": Any" not in shown
+    assert "typing.Any" not in shown

@@ -50,7 +50,7 @@ def test_a_number_of_groups_is_a_whole_number(number):
 
 def test_self_loops_are_dropped_where_there_is_a_vote_per_neighbour():
     assert not NODE.self_loops
-    with pytest.raises(TypeError):
+    with pytest.raises(SettingsError, match='no setting "self_loops"'):
         ac.PerNeighbour(self_loops=True)
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agnncert.errors import did_you_mean
+import agnncert as ac
+from agnncert.errors import SettingsError, did_you_mean
 
 MODELS = ["gcn", "sage", "gat", "gin", "resgcn", "mlp"]
 
@@ -26,3 +27,17 @@ def test_the_nearest_model_is_offered(typed, meant) -> None:
 def test_what_is_near_to_nothing_gets_the_list_alone() -> None:
     assert did_you_mean("transformer-xl", ["gcn", "mlp"]) == "Valid: gcn, mlp."
     assert did_you_mean("anything", []) == "Valid: ."
+
+
+@pytest.mark.parametrize(
+    ("make", "meant"),
+    [
+        (lambda: ac.NodeCentric(num_group=10), "num_groups"),
+        (lambda: ac.EdgeCentric(10, hsh="md5"), "hash"),
+        (lambda: ac.StackedVotes(sise=3), "size"),
+        (lambda: ac.LabelVotes(prest="few"), "preset"),
+    ],
+)
+def test_a_setting_that_a_defence_does_not_have_is_answered_with_the_nearest(make, meant):
+    with pytest.raises(SettingsError, match=f'did you mean "{meant}"'):
+        make()

@@ -55,3 +55,12 @@ def test_evidence_prints_in_one_line_without_its_arrays(certificate) -> None:
     assert "array" not in shown
     assert f"{certificate.num_targets:,} targets" in shown
     assert "node-centric/node" in shown
+
+
+def test_an_explanation_shows_its_table_and_all_its_sentences() -> None:
+    data = town(8)
+    explained = ac.explain(NodeListener(), data, ac.NodeCentric(6), data.node_id[0])
+    shown = explained._repr_html_()
+    assert shown.count("<tr>") == 1 + len(explained.rows())
+    for sentence in explained.sentences():
+        assert paragraph(sentence)[3:-4] in shown

@@ -89,13 +89,11 @@ def test_graphs_too(cluster, tmp_path) -> None:
 
 
 def test_a_worker_that_is_killed_is_replaced(cluster, tmp_path) -> None:
-    from tests.support.mortal import Mortal
+    from tests.support.mortal import MortalRay
 
     data, flag = a_graph(), tmp_path / "one has died"
-    torch.manual_seed(0)
-    model = Mortal(5, 3, str(flag)).eval()
-    alone = ac.certify(model, data, ac.EdgeCentric(12))
-    together = ac.certify(model, data, ac.EdgeCentric(12), workers=ac.Ray())
+    alone = ac.certify(gcn(data), data, ac.EdgeCentric(12))
+    together = ac.certify(gcn(data), data, ac.EdgeCentric(12), workers=MortalRay(flag=str(flag)))
     assert flag.exists()
     assert file_of(together, tmp_path, "together.cert") == file_of(alone, tmp_path, "alone.cert")
 

@@ -19,7 +19,7 @@ import safetensors.numpy
 import agnncert as ac
 import agnncert_live
 from agnncert_live import JournalError
-from agnncert_live.journal import Journal, _linked
+from agnncert_live.journal import Acknowledged, Journal, _linked
 from tests.support.live import assert_current
 from tests.support.small_graphs import plain_model, random_graph
 
@@ -187,7 +187,7 @@ ALTERED = {
     "state lacks types": 'UPDATE about SET value = replace(value, \'"number": 8\', \'"number": "8"\')',
     "about gone": "DELETE FROM about",
     "other version": "UPDATE about SET value = '1' WHERE name = 'format'",
-    "later version": "UPDATE about SET value = '4' WHERE name = 'format'",
+    "later version": "UPDATE about SET value = '5' WHERE name = 'format'",
     "no version": "DELETE FROM about WHERE name = 'format'",
     "other model": "UPDATE about SET value = 'x' WHERE name = 'model'",
     "table gone": "DROP TABLE acknowledged",
@@ -348,7 +348,7 @@ def test_old_ids_are_forgotten_and_their_digest_follows(tmp_path, monkeypatch) -
     journal._database.execute("PRAGMA synchronous=OFF")
     journal.save({"number": 0}, {"x": np.zeros(1)})
     for number in range(1_001):
-        journal.write(0, [], f"batch {number}")
+        journal.write(0, [], f"batch {number}", Acknowledged(0))
     journal.close()
     kept = Journal(tmp_path / "j", {}).load()
     assert kept is not None

@@ -6,8 +6,7 @@ import logging
 import socket
 import time
 import urllib.parse
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -23,7 +22,7 @@ from agnncert_live.guard import MOST_AT_WORK, Guard, Limits
 from agnncert_live.http import make_app
 from agnncert_live.service import Service
 from tests.support.live import assert_current
-from tests.support.serving import TOKEN, a_service, sent, served
+from tests.support.serving import TOKEN, a_service, run_elsewhere, sent, served
 
 JSON = {"Content-Type": "application/json"}
 GOOD = [
@@ -260,16 +259,6 @@ def test_connections_without_a_token_that_send_bodies_shut_nobody_out() -> None:
         assert agnncert_live.LiveClient(address, TOKEN, timeout=5, tries=1).closest(1)
 
 
-def run_elsewhere(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Runs it in a thread of its own, because an open browser of another test has a loop in this one."""
-
-    async def in_time() -> None:
-        await asyncio.wait_for(work(), 30)
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, in_time()).result()
-
-
 class Line(asyncio.Transport):
     """A connection that is closed when the server says so, and not lost before its loop goes on."""
 
@@ -358,11 +347,13 @@ def test_a_client_that_hangs_up_leaves_no_traceback(running, kind) -> None:
     assert agnncert_live.LiveClient(address).closest(1)
 
 
-def test_names_reach_the_answers_whatever_they_hold(running) -> None:
+def test_names_that_can_be_printed_reach_the_answers_and_others_are_refused(running) -> None:
     address = running[1]
-    names = ["\u202eevil", "a\x00b", "\x1b[31m", "</script>", "\U0001f600", "user 1&target=user-2"]
+    names = ["</script>", "\U0001f600", "user 1&target=user-2", "\u00e9'; --"]
+    unprintable = ["\u202eevil", "a\x00b", "\x1b[31m"]
     client = agnncert_live.LiveClient(address)
-    assert client.apply([Event("add_node", name, value=[1, 0, 0, 0]) for name in names])["applied"] == len(names)
+    answer = client.apply([Event("add_node", name, value=[1, 0, 0, 0]) for name in (*names, *unprintable)])
+    assert (answer["applied"], len(answer["refused"])) == (len(names), len(unprintable))
     for name in names:
         status, text = sent(address, f"/decision?{urllib.parse.urlencode({'target': name})}")
         assert status == 200

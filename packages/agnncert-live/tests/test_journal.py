@@ -233,6 +233,27 @@ def test_a_batch_that_cannot_be_written_changes_nothing(tmp_path):
     assert_same(live.certificate(), before)
 
 
+def test_a_snapshot_that_cannot_be_written_costs_no_batch(tmp_path, monkeypatch, caplog):
+    """The journal only grows: a later batch tries again."""
+    with begin(tmp_path / "j", snapshot_every=2) as live:
+        first, second, third, fourth = live.targets.tolist()[:4]
+        live.apply([agnncert_live.Event("delete_node", first), agnncert_live.Event("delete_node", second)], id="one")
+
+        def full(*_):
+            raise agnncert_live.JournalError("the disk is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(live._journal, "save", full)
+            assert live.apply(agnncert_live.Event("delete_node", third), id="two").events == 1
+        assert "no snapshot was written: the disk is full" in caplog.text
+        assert live._journal.since_snapshot == 3
+        live.apply(agnncert_live.Event("delete_node", fourth), id="three")
+        assert live._journal.since_snapshot == 1
+        targets = live.targets.tolist()
+    with begin(tmp_path / "j") as live:
+        assert (live.number, live.targets.tolist()) == (4, targets)
+
+
 def test_a_set_of_graphs_goes_on_where_it_stopped(tmp_path):
     graphs = [random_graph(size, size + 1, seed=size) for size in (4, 7)]
     changes = {"model": graph_model(), "data": graphs, "defence": ac.NodeCentric(3)}

@@ -38,7 +38,8 @@ def trained(data, **settings):
 
 
 def as_event(payment, kind="record_edge"):
-    return Event(kind, payment.payer, payment.payee, columns={"amount": payment.amount, "paid_at": payment.paid_at})
+    columns = {"payment": payment.payment, "amount": payment.amount, "paid_at": payment.paid_at}
+    return Event(kind, payment.payer, payment.payee, columns=columns)
 
 
 def values_by_pair(data, name):
@@ -90,7 +91,7 @@ def test_a_payment_may_be_taken_back(bank) -> None:
     live = LiveGraph(model, data, model.defence)
     rows = values_by_pair(data, "edge_attr")
     u, v = next(pair for pair in rows if not any(rows[pair[::-1]][: len(rows[pair]) // 2]))  # one direction alone
-    columns = {"amount": 5.0, "paid_at": "2026-01-20T03:00:00"}
+    columns = {"payment": "new", "amount": 5.0, "paid_at": "2026-01-20T03:00:00"}
     live.apply(Event("record_edge", v, u, columns=columns))
     live.apply(Event("delete_edge", u, v, directed=True))
     half = len(rows[u, v]) // 2
@@ -103,8 +104,8 @@ def test_a_payment_may_be_taken_back(bank) -> None:
     live.apply(Event("delete_edge", v, u, directed=True))  # nothing is left of the pair
     assert (u, v) not in values_by_pair(live.data(), "edge_attr")
     assert_current(live)
-    live.apply(Event("record_edge", u, v, columns=columns))
-    live.apply(Event("change_edge", u, v, columns={**columns, "amount": 7.0}))
+    live.apply(Event("record_edge", u, v, columns={**columns, "payment": "newer"}))
+    live.apply(Event("change_edge", u, v, columns={**columns, "payment": "newest", "amount": 7.0}))
     assert values_by_pair(live.data(), "edge_totals")[u, v][0] == 1
     assert_current(live)
 
@@ -135,7 +136,7 @@ def test_what_is_refused_changes_nothing(bank) -> None:
     model = trained(data)
     live = LiveGraph(model, data, model.defence)
     u, v = next(iter(values_by_pair(data, "edge_attr")))
-    good = {"amount": 5.0, "paid_at": "2026-01-20T03:00:00"}
+    good = {"payment": "new", "amount": 5.0, "paid_at": "2026-01-20T03:00:00"}
     for event, words in (
         (Event("record_edge", u, v, [1.0] * 12), "send the columns of the event"),
         (Event("record_edge", u, "somebody new"), "send the columns of the event"),
@@ -143,6 +144,9 @@ def test_what_is_refused_changes_nothing(bank) -> None:
         (Event("record_edge", u, v, columns={**good, "paid_at": 17.0}), "cannot be encoded"),
         (Event("record_edge", u, v, columns={**good, "amount": "much"}), "cannot be encoded"),
         (Event("record_edge", u, v, columns={**good, "colour": "red"}), "no column 'colour'"),
+        (Event("record_edge", u, v, columns={**good, "amount": 1e30}), "far beyond all that training saw"),
+        (Event("record_edge", u, v, columns={**good, "payment": ""}), "key of an event"),
+        (Event("record_edge", u, v, columns={**good, "payment": 1.5}), "key of an event"),
         (Event("record_edge", u, u, columns=good), "with itself"),
         (Event("add_edge", u, "nobody", columns=good), "no node with id 'nobody'"),
         (Event("change_edge", u, v, [1.0] * 12), "send the columns of the event"),

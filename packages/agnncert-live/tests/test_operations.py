@@ -3,6 +3,7 @@
 import inspect
 import json
 import logging
+import os
 import re
 import shutil
 import subprocess
@@ -12,10 +13,13 @@ import pytest
 import typer
 
 import agnncert as ac
-from agnncert_live import Event, LiveClient, LiveGraph
+from agnncert_live import Event, JournalError, LiveClient, LiveGraph
+from agnncert_live.backup import backup_journal, restore_journal
 from agnncert_live.command import journal, serve
 from agnncert_live.logs import JsonLines
+from agnncert_live.metrics import RequestMetrics, as_text
 from tests.support import programs
+from tests.support.flushes import inode, noted_flushes
 from tests.support.live import assert_current
 from tests.support.serving import TOKEN, a_graph, a_model, a_service, sent, served
 
@@ -79,6 +83,19 @@ def test_metrics_say_what_they_are(tmp_path) -> None:
     live.close()
 
 
+def test_the_histogram_of_latencies_is_in_seconds_and_sums_them() -> None:
+    requests = RequestMetrics(frozenset({"/events"}))
+    for seconds in (0.005, 0.25, 0.5, 60.0):
+        requests.note("/events", 200, seconds)
+    _, samples = parsed(as_text(requests.metrics()))
+    name = "agnncert_http_request_duration_seconds"
+    assert samples[f"{name}_sum"] == 60.755
+    assert samples[f"{name}_count"] == 4
+    below = {limit: samples[f'{name}_bucket{{le="{limit}"}}'] for limit in ("0.005", "0.1", "0.25", "0.5", "10.0")}
+    assert below == {"0.005": 1, "0.1": 1, "0.25": 2, "0.5": 3, "10.0": 3}  # a limit belongs to its own bucket
+    assert samples[f'{name}_bucket{{le="+Inf"}}'] == 4
+
+
 def test_logs_are_json_with_fields(caplog) -> None:
     caplog.set_level(logging.INFO, "agnncert_live.service")
     a_service().post([{"kind": "add_edge", "node": "user-1", "other": "user-2"}])
@@ -130,6 +147,50 @@ def test_a_journal_is_copied_checked_and_put_back(tmp_path, capsys) -> None:
     assert not (tmp_path / "new").exists()
     with pytest.raises(ac.errors.SettingsError, match="needs a destination"):
         journal("backup", path)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_restored_journal_is_on_the_disk_before_it_has_its_name_and_so_is_its_name(tmp_path, monkeypatch, replace):
+    (tmp_path / "there").mkdir()
+    copy, path = tmp_path / "copy", tmp_path / "there" / "j"
+    begin(copy).close()
+    if replace:
+        begin(path).close()
+    calls = noted_flushes(monkeypatch)
+    restore_journal(copy, path, replace=replace)
+    moved = [("rename", inode(tmp_path / "there" / "j.before"))] if replace else []
+    restored, folder = inode(path), inode(tmp_path / "there")
+    assert calls == [("flush", restored), *moved, ("rename", restored), ("flush", folder)]
+
+
+def test_nothing_is_put_in_the_place_of_a_journal_in_use_or_of_a_copy(tmp_path) -> None:
+    path, copy = tmp_path / "j", tmp_path / "copy"
+    begin(copy).close()
+    with begin(path) as live:
+        with pytest.raises(JournalError, match="in use"):
+            restore_journal(copy, path, replace=True)
+        live.apply(Event("delete_node", "user-5"), id="one")  # the service has its journal as before
+        assert_current(live)
+    assert sorted(file.name for file in tmp_path.iterdir() if not file.name.endswith("-journal")) == ["copy", "j"]
+    before = copy.read_bytes()
+    with pytest.raises(JournalError, match="copy exists"):
+        backup_journal(path, copy)
+    assert copy.read_bytes() == before
+    path.write_bytes(b"damaged")
+    restore_journal(copy, path, replace=True)  # for which copies are made
+    assert (tmp_path / "j.before").read_bytes() == b"damaged"
+
+
+def test_a_copy_that_fails_holds_no_file_open(tmp_path) -> None:
+    """Whoever keeps the error would else keep the file open, too."""
+    (tmp_path / "copy").write_bytes(b"this is no database, and long enough to be read as one" * 100)
+    with begin(tmp_path / "j") as live:
+        with pytest.raises(JournalError, match="cannot be copied") as failure:
+            live._journal.copy_to(tmp_path / "copy")
+        assert failure.value.__cause__ is not None
+        opened = [os.readlink(handle) for handle in Path("/proc/self/fd").iterdir() if handle.is_symlink()]
+        assert str(tmp_path / "j") in opened
+        assert str(tmp_path / "copy") not in opened
 
 
 def test_a_service_gives_a_copy_of_its_journal(tmp_path) -> None:

@@ -40,7 +40,7 @@ def test_it_is_killed_and_goes_on(run, tmp_path) -> None:
         finally:
             process.kill()
     assert process.returncode == -signal.SIGKILL
-    service = service_of_run(run)
+    service = service_of_run(ServedRun(run))
     with service.live:
         assert service.live.number == 2
         again = service.decision("3", {})
@@ -146,7 +146,7 @@ def test_a_run_of_stacked_votes_is_served_killed_and_goes_on(stacked_run, tmp_pa
         finally:
             process.kill()
     assert process.returncode == -signal.SIGKILL
-    service = service_of_run(stacked_run)
+    service = service_of_run(ServedRun(stacked_run))
     with service.live:
         assert service.live.number == 4
         assert service.decision("n3", {"add_edges": "1"}) == before

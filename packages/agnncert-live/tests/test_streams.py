@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 import agnncert as ac
 from agnncert.errors import GraphError
 from agnncert_live import Event, JournalError, LiveGraph, Neo4jChanges, consume
-from agnncert_live.streams import plain_events
+from agnncert_live.streams import DeadLetter, DeadLetterFile, plain_events
+from tests.support.flushes import inode, noted_flushes
 from tests.support.small_graphs import plain_model, random_graph
 
 READ = Neo4jChanges("id", ["age", "posts"], ["amount"], types=["PAID"])
@@ -152,6 +154,25 @@ def test_bad_messages_are_dead_letters_and_the_rest_goes_on(make, tmp_path):
     assert letters[2]["value"] == edge.decode()
     assert "no node with id 99" in letters[2]["reason"]
     assert base64.b64decode(letters[3]["value_base64"]) == b"\xff\xfe"
+
+
+def test_a_dead_letter_is_on_the_disk_when_it_was_kept_and_so_is_the_name_of_its_file(tmp_path, monkeypatch):
+    keep = DeadLetterFile(tmp_path / "letters")
+    calls = noted_flushes(monkeypatch)
+    sizes, fsync = [], os.fsync
+
+    def measuring(handle):
+        sizes.append(os.fstat(handle).st_size)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", measuring)
+    keep(DeadLetter("t-0:0", "it is bad", b"{", 1.0))
+    file, folder = inode(tmp_path / "letters"), inode(tmp_path)
+    assert calls == [("flush", file), ("flush", folder)]
+    assert sizes[0] == (tmp_path / "letters").stat().st_size > 0
+    keep(DeadLetter("t-0:1", "it is bad", b"{", 2.0))
+    assert calls[2:] == [("flush", file)]
+    assert sizes[2] == (tmp_path / "letters").stat().st_size
 
 
 HUGE = 10**400

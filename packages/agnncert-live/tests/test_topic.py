@@ -10,6 +10,7 @@ from agnncert.errors import GraphError, SettingsError
 from agnncert_live import Event, LiveGraph, TableRows
 from agnncert_live.service import Service
 from agnncert_live.topic import Topic, consuming
+from tests.support.serving import sent, served
 from tests.support.small_graphs import plain_model, random_graph
 
 READ = TableRows("payer", "payee", ["amount", "paid_at"])
@@ -93,3 +94,27 @@ def test_what_comes_from_a_topic_is_counted() -> None:
             assert told.wait(60)
         assert live.number == 2
         assert service.counts.applied == 2
+
+
+def test_dead_letters_are_counted_and_noted_until_their_file_is_taken_away(tmp_path) -> None:
+    kafka = pytest.importorskip("confluent_kafka")
+    producer = kafka.Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    broker = next(iter(producer.list_topics(timeout=10).brokers.values()))
+    event = Event("add_node", "new", value=[0.0] * random_graph(10, 12).x.size(1))
+    for content in (b"nonsense", json.dumps(event.to_json()).encode()):
+        producer.produce("graph", content, partition=0)
+    assert producer.flush(10) == 0
+    with LiveGraph(plain_model(), random_graph(10, 12), ac.NodeCentric(3), journal=tmp_path / "j") as live:
+        service = Service(live, live.reference(), "graph", None)
+        told = threading.Event()
+        live.subscribe(lambda applied: told.set())
+        topic = Topic.parse(f"{broker.host}:{broker.port}/graph")
+        with consuming(service, topic, READ, threading.Event()), served(service) as address:
+            assert told.wait(60)
+            status, body = sent(address, "/dead-letters")
+            assert (status, json.loads(body)["waiting"]) == (503, 1)
+            assert sent(address, "/ready")[0] == 200  # events are accepted all the same
+            assert "agnncert_dead_letters_total 1" in service.metrics()
+            (tmp_path / "j.dead-letters").rename(tmp_path / "looked at")
+            assert sent(address, "/dead-letters")[0] == 200
+            assert "agnncert_dead_letters_waiting 0" in service.metrics()

@@ -1,12 +1,17 @@
 """Alerts reach a real receiver on the loopback, are tried again, and go nowhere else."""
 
+import gc
+import hashlib
+import hmac
 import threading
+import warnings
 
 import pytest
 
 import agnncert as ac
 from agnncert.errors import SettingsError
 from agnncert_live import Event, LiveGraph, Webhook
+from agnncert_live.webhook import _seconds_of
 from tests.support.receiver import receiver
 from tests.support.small_graphs import plain_model, random_graph
 
@@ -49,18 +54,31 @@ def test_every_alert_arrives_once_with_what_moved(live):
     }
 
 
+@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
+def test_no_connection_is_left_to_the_garbage_collector(live, version):
+    """Also if the receiver would keep it open."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with receiver(503, version=version) as (url, got), Webhook(live, url, below=9, pause=0.01) as hook:
+            alarm(live)
+            wait_until(lambda: hook.sent >= 3)
+        gc.collect()
+    assert len(got) > 3
+    assert [str(one.message) for one in told if issubclass(one.category, ResourceWarning)] == []
+
+
 def first_pair(live):
     data = live.data()
     return data.node_id[data.edge_index[:, 0]].tolist()
 
 
 def test_a_receiver_that_recovers_gets_the_alert(live):
-    with receiver(503, 429) as (url, got), Webhook(live, url, below=9, pause=0.01) as hook:
+    with receiver(503, 429, 408) as (url, got), Webhook(live, url, below=9, pause=0.01) as hook:
         told = alarm(live)
         wait_until(lambda: hook.sent == len(told))
     assert (hook.sent, hook.failed) == (len(told), 0)
-    assert len(got) == len(told) + 2
-    assert got[0][2] == got[1][2] == got[2][2]
+    assert len(got) == len(told) + 3
+    assert got[0][2] == got[1][2] == got[2][2] == got[3][2]
 
 
 @pytest.mark.parametrize("status", [400, 404])
@@ -120,3 +138,33 @@ def wait_until(condition, seconds=10.0):
             return
         event.wait(0.005)
     raise AssertionError("it did not happen in time")
+
+
+def test_alerts_name_classes_as_answers_do_and_are_signed(live):
+    with receiver() as (url, got):
+        hook = Webhook(live, url, below=9, class_names=["honest", "fraud", "bot"], secret="shared")
+        told = alarm(live)
+        hook.close()
+    assert len(got) == len(told)
+    labels = {label for _, _, alert in got for target in alert["targets"] for label in target["label"]}
+    assert labels <= {"honest", "fraud", "bot"}
+    for _, headers, _ in got:
+        seconds, code = (part.partition("=")[2] for part in headers["x-agnncert-signature"].split(","))
+        message = seconds.encode() + b"." + headers["body"]
+        assert hmac.compare_digest(code, hmac.new(b"shared", message, hashlib.sha256).hexdigest())
+
+
+def test_a_receiver_gets_the_time_that_it_asks_for(live):
+    with receiver(503, retry_after="1") as (url, got):
+        hook = Webhook(live, url, below=9, pause=0.001)
+        alarm(live)
+        while len(got) < 2:
+            threading.Event().wait(0.05)
+        hook.close()
+    assert got[0][2] == got[1][2]
+    assert got[1][1]["at"] - got[0][1]["at"] >= 1
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("7", 7), ("9999", 120), ("", 0), ("soon", 0)])
+def test_retry_after_is_read_and_limited(text, seconds):
+    assert _seconds_of(text) == seconds

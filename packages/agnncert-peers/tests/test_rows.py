@@ -62,10 +62,11 @@ def test_controls_of_graphs_stand_before_the_defences(designed):
         "size only, edges",
         "bag of nodes, voting",
         "sums of node features",
+        "structure only",
         "edge-centric(T=12), for size 1",
         "edge-centric(T=12), for size 4",
     ]
-    assert [row["control"] for row in designed[0].rows] == [True] * 7 + [False] * 2
+    assert [row["control"] for row in designed[0].rows] == [True] * 8 + [False] * 2
 
 
 def test_what_is_possible_for_classifiers_of_node_types_stands_below_the_table(graphs, tmp_path):
@@ -81,6 +82,10 @@ def test_what_is_possible_for_classifiers_of_node_types_stands_below_the_table(g
     told = "At most this % is possible for any classifier that reads how many nodes of each type"
     assert told in str(found)
     assert f"{100 * found.ceiling[1]:.1f} at 2" in str(found)
+    structure = row_of(found, "structure only")
+    assert structure["certified"][1] is None
+    features = ac.compare(typed, [ac.NodeCentric(3)], **{**settings, "against": "features"})
+    assert set(row_of(features, "structure only")["certified"]) == {structure["accuracy"]}
     edges = ac.compare(typed, [ac.NodeCentric(3)], **{**settings, "against": "edges"})
     assert set(row_of(edges, "sums of node features")["certified"]) == {histogram["accuracy"]}
     assert edges.ceiling == (found.ceiling[0],) * 2
@@ -110,7 +115,9 @@ def test_figures_draw_envelopes_as_points_and_call_them_so(designed, tmp_path):
 
 def test_made_again_nothing_is_trained_or_chosen_again(designed, graphs, monkeypatch):
     comparison, _, settings = designed
-    for name in ("agnncert.study.fit", "agnncert.divided.defence.choose_voting_rule"):
+    for name in (
+        "agnncert.study.fit", "agnncert_peers.control_rows.fit", "agnncert.divided.defence.choose_voting_rule",
+    ):  # fmt: skip
         monkeypatch.setattr(name, lambda *_, **__: pytest.fail("done again"))
     assert ac.compare(graphs, [ac.EdgeCentric(12)], **settings) == comparison
 
@@ -210,9 +217,13 @@ def test_a_defence_may_bring_its_vote_and_its_row_says_which(nodes):
 
 
 def test_what_is_below_the_majority_class_is_starred_and_said(designed):
-    controls = [{**row, "certified": [0.5, 0.5, 0.5, 0.5]} for row in designed[0].rows[:7]]
-    controls[4]["certified"] = [0.75, 0.6, 0.5, 0.5]
-    mine = {**designed[0].rows[7], "defence": "mine"}
+    by_edges = "size only, edges"
+    controls = [
+        {**row, "certified": [0.75, 0.6, 0.5, 0.5] if row["defence"] == by_edges else [0.5] * 4}
+        for row in designed[0].rows
+        if row["control"]
+    ]
+    mine = {**next(row for row in designed[0].rows if not row["control"]), "defence": "mine"}
 
     def shown(*certified):
         return replace(designed[0], rows=(*controls, {**mine, "certified": list(certified)}))

@@ -196,7 +196,7 @@ def test_models_in_training_mode_are_refused(graph):
     model.forward = lambda x, edge_index: torch.nn.Sequential.forward(model, x)[:, :3]
     for defence in (BiRS(**SMALL), SparseRS(**SMALL)):
         with pytest.raises(ModelContractError, match="eval"):
-            ac.certify(model.train(), graph, defence)
+            defence.require_model(model.train())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ How one attack flows through the files, which is also the order to read them in:
 - ``greedy_search``: for any defence it tries single edits on whole graphs (``single_edits``). Where it knows the
   subgraphs of a division it uses ``candidates`` (which edits to try, what to give to injected nodes and under which
   ids) and ``edits`` (which votes each edit would lead to).
-- ``gradient_search``: PyG's PRBCD on the vote of a division.
+- ``plain_model``: a model without a defence; the greedy attack follows the margin of its logits by gradient.
+- ``gradient_search``: PyG's PRBCD on the vote of a division, or on such a model. ``edge_weights`` serves both.
 
 Most users need ``attack`` alone. ``problem_of`` and the attacks by name are for those who run many on the same model.
 """

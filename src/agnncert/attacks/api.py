@@ -2,34 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 
 from agnncert.addons import addons
 from agnncert.attacks.gradient_search import gradient
 from agnncert.attacks.greedy_search import greedy
-from agnncert.attacks.pair_attack import KIND, attack_pairs
+from agnncert.attacks.plain_model import PlainProblem, is_plain
 from agnncert.attacks.plain_search import exhaustive, random
-from agnncert.attacks.problem import Problem
+from agnncert.attacks.problem import OwnAttack, Problem
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.attacks.score_problem import ScoreProblem
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.defence import Defence, GraphData, Model, TargetChoice, as_defence
+from agnncert.defence import AsDefence, Defence, GraphData, Model, TargetChoice, as_defence
 from agnncert.engine.arguments import require_order
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.graphs.targets import CanonicalData, prepared
-from agnncert.pairs.evidence import PairEvidence
-from agnncert.pairs.targets import PairTargets, choose_pairs, pairs_of_file
+from agnncert.evaluation_mode import evaluating
 from agnncert.proving.certificate import Certificate
 from agnncert.recompute import defence_of_file
 
 SEEDED = {"greedy": greedy, "random": random, "gradient": gradient}
 KINDS = (*SEEDED, "exhaustive")
-OTHER_TARGETS = "the targets are not those of the certificate: leave them out, or certify the ones to attack."
 
 
 @dataclass(frozen=True)
@@ -94,11 +90,28 @@ class AttackReport:
             num_certified = int(self.certified.sum())
             refuted = len(self.violations)
             lines.append(f"certified against the budget: {num_certified} targets; certificates refuted: {refuted}")
+            lines.append(self._gap_in_words())
             if self.certificate.labelled.any() and self.results:
                 low = self.certified_accuracy
                 high = self.attacked_accuracy
                 lines.append(f"accuracy under attack: at least {low:.3f} (certified), at most {high:.3f} (attacked)")
         return "\n".join(lines)
+
+    @property
+    def undecided(self) -> BoolArray:
+        """Whether a target is neither certified nor changed, so that attack and proof leave it open, shape ``[n]``.
+
+        Where none is, the attack is the strongest and the certificate the best there can be.
+        """
+        return ~(self.succeeded | self.certified)
+
+    def _gap_in_words(self) -> str:
+        total = len(self.results)
+        left = int(self.undecided.sum())
+        settled = f"changed or certified: {total - left} of {total}"
+        if left:
+            return f"{settled}; of {left} neither is known"
+        return f"{settled}, so attack and certificate are exact here"
 
     def _attacked_in_words(self) -> str:
         if not self.results:
@@ -118,7 +131,7 @@ def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray
     return np.array([holds[budget][k] for k, budget in enumerate(budgets)], dtype=bool)
 
 
-def problem_of(model: Model, data: GraphData, defence: Any, voting_rule: VotingRule | None = None) -> Problem:
+def problem_of(model: Model, data: GraphData, defence: AsDefence, voting_rule: VotingRule | None = None) -> Problem:
     """Returns the problem that attacks on a defence work on; it serves any number of attacks.
 
     A kind of defence may have a class of problems of its own, which is found by the name of its evidence
@@ -135,10 +148,17 @@ def problem_of(model: Model, data: GraphData, defence: Any, voting_rule: VotingR
     """
     require_order(model, data, defence)
     named = as_defence(defence).with_voting_rule(voting_rule)
+    problem = _problem_of(model, data, named)
+    if problem.own_attacks():
+        raise SettingsError(f"{named} is attacked by attacks of its own, which attack() runs: call attack().")
+    return problem
+
+
+def _problem_of(model: Model, data: GraphData, named: Defence) -> Problem:
     if "attack" in named.cannot:
         raise named.refusal("attack")
-    if named.decides_pairs:
-        raise SettingsError(f"{named} is about pairs of nodes, which attack() attacks by themselves: call attack().")
+    if is_plain(named, data):
+        return PlainProblem(model, data, named)
     own_problems = addons("agnncert.attack_problems")
     if named.kind not in own_problems:
         return ScoreProblem(model, data, named)
@@ -150,7 +170,7 @@ def problem_of(model: Model, data: GraphData, defence: Any, voting_rule: VotingR
 def attack(
     model: Model,
     data: GraphData,
-    defence: Any = None,
+    defence: AsDefence | None = None,
     *,
     budget: Budget | Sequence[Budget],
     kind: str | Sequence[str] = "greedy",
@@ -165,14 +185,16 @@ def attack(
         model: A trained module in eval mode, as ``certify`` takes it.
         data: A ``Data`` (its nodes are attacked, or for ``PairVotes`` its listed pairs) or a list of ``Data`` (the
             graphs are).
-        defence: The defence. Defaults to the one of the certificate.
+        defence: The defence, or ``ac.Undefended()``. Defaults to the one of the certificate.
         budget: What the attacker may do to each target, or one budget for each target.
         kind: One of
 
-            * ``"greedy"``: tries single edits and combines those that bring another class nearest to the label; on a
-              built-in division it tries them in the subgraphs that they touch;
+            * ``"greedy"``: tries single edits and combines those that bring another class nearest to the label. On a
+              built-in division it tries them in the subgraphs that they touch. On a model without a defence it follows
+              the margin of the logits, and the gradient says which of all edges to try;
             * ``"random"``: draws attacks at random;
-            * ``"gradient"``: PRBCD on the vote, edges only; for built-in divisions;
+            * ``"gradient"``: PRBCD on the vote or on the logits, edges only; for built-in divisions and models without
+              a defence;
             * ``"exhaustive"``: all attacks within the budget, on tiny graphs;
 
             or several of them; for each target the best result counts.
@@ -190,60 +212,33 @@ def attack(
     """
     require_order(model, data, defence)
     kinds = _checked_kinds(kind)
-    attacked_defence = _defence_to_attack(model, defence, certificate, voting_rule)
-    if attacked_defence.decides_pairs:
-        return _attack_pairs(
-            model, data, attacked_defence, budget=budget, kinds=kinds, targets=targets, certificate=certificate
-        )
-    problem = problem_of(model, data, attacked_defence)
-    rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
-    if certificate is not None and not np.array_equal(rows, certificate.row):
-        raise SettingsError(OTHER_TARGETS)
-    budgets = problem.budgets(budget, rows)
-    results = []
-    for name in kinds:
-        if name == "exhaustive":
-            results.append(exhaustive(problem, rows, budgets))
-        else:
-            results.append(SEEDED[name](problem, rows, budgets, seed=seed))
+    attacked = _defence_to_attack(model, defence, certificate, voting_rule)
+    with evaluating(model):
+        problem = _problem_of(model, data, attacked)
+        attacks = _attacks_on(problem, kinds, seed)
+        rows = problem.choose(targets, certificate)
+        budgets = problem.budgets(budget, rows)
+        results = [run(rows, budgets) for run in attacks]
     best = tuple(best_of(of_target) for of_target in zip(*results, strict=True))
     return AttackReport(best, tuple(budgets), certificate)
 
 
-def _attack_pairs(
-    model: Any,
-    data: Any,
-    defence: Defence,
-    *,
-    budget: Budget | Sequence[Budget],
-    kinds: list[str],
-    targets: TargetChoice,
-    certificate: Certificate | None,
-) -> AttackReport:
-    """Attacks pairs of nodes, for which there is one kind of attack."""
-    if kinds != [KIND]:
-        raise SettingsError(f'{defence} is attacked by "{KIND}" alone: the best changes are found vote by vote.')
-    chosen = _pairs_to_attack(prepared(data), targets, certificate)
-    results, budgets = attack_pairs(model, data, defence, chosen, budget)
-    return AttackReport(tuple(results), tuple(budgets), certificate)
-
-
-def _pairs_to_attack(data: CanonicalData, targets: TargetChoice, certificate: Certificate | None) -> PairTargets:
-    """Returns the pairs that are named, or those of the certificate, which the data need not list.
+def _attacks_on(problem: Problem, kinds: list[str], seed: int) -> list[OwnAttack]:
+    """Returns the attacks of these kinds, as functions of rows and budgets.
 
     Raises:
-        SettingsError: They are not those of the certificate.
+        SettingsError: The problem is attacked by attacks of its own, and one of these is no such attack.
     """
-    if certificate is None:
-        return choose_pairs(data, targets)
-    evidence = certificate.evidence
-    if targets is None and isinstance(evidence, PairEvidence):
-        chosen = pairs_of_file(data, evidence.pairs, certificate.row)
-    else:
-        chosen = choose_pairs(data, targets)
-    if not np.array_equal(chosen.ids, certificate.target):
-        raise SettingsError(OTHER_TARGETS)
-    return chosen
+    own = problem.own_attacks()
+    if own and not {*kinds} <= {*own}:
+        named = ", ".join(f'"{name}"' for name in own)
+        raise SettingsError(f"{problem.defence} is attacked by {named} alone: the best changes are found vote by vote.")
+    if own:
+        return [own[name] for name in kinds]
+    return [
+        partial(exhaustive, problem) if name == "exhaustive" else partial(SEEDED[name], problem, seed=seed)
+        for name in kinds
+    ]
 
 
 def _checked_kinds(kind: str | Sequence[str]) -> list[str]:
@@ -257,7 +252,7 @@ def _checked_kinds(kind: str | Sequence[str]) -> list[str]:
 
 
 def _defence_to_attack(
-    model: Model, defence: Any, certificate: Certificate | None, voting_rule: VotingRule | None
+    model: Model, defence: AsDefence | None, certificate: Certificate | None, voting_rule: VotingRule | None
 ) -> Defence:
     if defence is not None:
         named = as_defence(defence)

@@ -169,7 +169,7 @@ class NodeMoves:
             for features, group in itertools.product(best, range(self.division.num_groups)):
                 edges = ((INJECTED, row),)
                 yield Edit("inject_nodes", add_edges=edges, injected=features, injected_group=group), [group]
-            if self.division.family == "edge-centric" and budget.edges_per_injected > 1:
+            if self.division.divides_edges and budget.edges_per_injected > 1:
                 # A further edge of the injected node can reach the target through a neighbour of the target.
                 for group in self.neighbours.groups(row):
                     for u in self.neighbours.senders(group, row)[:4]:

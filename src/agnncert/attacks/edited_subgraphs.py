@@ -7,15 +7,14 @@ whole subgraph.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch_geometric.nn import MessagePassing
 
 from agnncert.attacks.edits import INJECTED, Edit, RowPair
 from agnncert.attacks.neighbours import InEdge
 from agnncert.attacks.vote_problem import VoteProblem
 from agnncert.divisions.node import NodeCentric
+from agnncert.models.message_hops import hops_as_run
 
 ADDED = -1  # stands for the number of an edge that an edit adds
 
@@ -53,10 +52,10 @@ class NodeSubgraphs:
     def __init__(self, problem: VoteProblem) -> None:
         division = problem.built_in()
         self.neighbours = problem.neighbours
-        self.node_centric = division.family == "node-centric"
+        self.node_centric = division.divides_nodes
         self.gated = division.gates_features
         self.group_of = division.node_groups(problem.graph).tolist() if isinstance(division, NodeCentric) else []
-        self.hops = _hops(problem.model)
+        self.hops = _hops(problem)
 
     def edited(self, group: int, target: int, edit: Edit) -> Subgraph | None:
         """Returns what the target's vote in one group depends on after an edit; ``None`` if it abstains there.
@@ -98,15 +97,16 @@ class NodeSubgraphs:
         return edit.injected_group if node == INJECTED else self.group_of[node]
 
 
-def _hops(model: Any) -> float:
-    """Returns the hops that a vote depends on: one for each layer, and one more for degrees.
+@torch.no_grad()
+def _hops(problem: VoteProblem) -> float:
+    """Returns the hops that a vote depends on: those of messages, and one more for degrees.
 
-    The number is infinite if no layer can be counted.
+    The number is infinite if messages cannot be counted.
     """
-    if not isinstance(model, torch.nn.Module):
-        return float("inf")
-    num_layers = sum(isinstance(module, MessagePassing) for module in model.modules())
-    return num_layers + 1 if num_layers else float("inf")
+    call, graph = problem.bound_model, problem.graph
+    x = graph.x.to(call.dtype)
+    hops = hops_as_run(problem.model, lambda: call.run(x, graph.edge_index, call.edge_values(graph), None))
+    return float("inf") if hops is None else hops + 1
 
 
 class GraphSubgraphs:
@@ -123,7 +123,7 @@ class GraphSubgraphs:
         self.graph = problem.graph_of(row)
         self.first_row = int(joined.starts[row])
         self.group_of = division.node_groups(self.graph).tolist() if isinstance(division, NodeCentric) else []
-        self.node_centric = division.family == "node-centric"
+        self.node_centric = division.divides_nodes
         self.edges: list[list[NumberedEdge]] = [[] for _ in range(division.num_groups)]
         is_here = joined.graph_of_node[joined.edge_index[0]] == row
         numbers = is_here.nonzero().view(-1).tolist()

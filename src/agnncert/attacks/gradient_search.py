@@ -1,10 +1,9 @@
-"""The gradient attack on edges: PyG's PRBCD against the vote. With ``EdgeCentric(1)`` the vote is the undefended model.
+"""The gradient attack on edges: PyG's PRBCD against the vote, or against an undefended model (``ac.Undefended()``).
 
 PRBCD relaxes edges to weights between 0 and 1 and follows the gradient. The model must therefore have an
 ``edge_weight`` argument, or consist of PyG's message-passing layers, whose messages are then scaled.
 """
 
-import inspect
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -12,9 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
-from torch_geometric.nn import MessagePassing
 
+from agnncert.attacks.edge_weights import require_weights, weighted_logits
 from agnncert.attacks.problem import Problem
 from agnncert.attacks.results import AttackResult
 from agnncert.attacks.vote_problem import VoteProblem
@@ -23,7 +21,7 @@ from agnncert.certificates.ids import Id
 from agnncert.defence import TargetChoice
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.features import Features
-from agnncert.errors import ModelContractError, SettingsError
+from agnncert.errors import SettingsError
 from agnncert.graphs.canonical import canonical
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.graphs.perturbation import Perturbation
@@ -55,7 +53,7 @@ def gradient(
     subgraphs = problem.subgraph_problem()
     if problem.graph.edge_values:
         raise SettingsError("the gradient attack sets edge weights, but this graph has weights or attributes already.")
-    _require_weights(problem.model)
+    require_weights(problem.model)
     rows = problem.rows(targets)
     budgets = problem.budgets(budget, rows)
     before = problem.outcomes(rows)
@@ -182,7 +180,6 @@ class _Logits(torch.nn.Module):
         self.target = target
         self.features = Features(graph.x.to(problem.bound_model.dtype))
         self.edges = torch.tensor([[-1], [-1]])  # none yet
-        self.takes_weights = _takes_weights(problem.model)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         """One row of logits for each subgraph in which the target has an edge."""
@@ -197,27 +194,5 @@ class _Logits(torch.nn.Module):
         return self._weighted(*inputs)[(union.node == self.target) & union.votes]
 
     def _weighted(self, x: Tensor, edge_index: Tensor, weight: Tensor, *batch: Tensor) -> Tensor:
-        """Logits of the model with a weight on every edge: passed to the model, or multiplied with its messages."""
-        model: Any = self.problem.model
-        weight = weight.to(self.problem.bound_model.dtype)
-        if self.takes_weights:
-            return model(x, edge_index, *batch, edge_weight=weight)  # type: ignore[no-any-return]
-        set_masks(model, weight, edge_index, apply_sigmoid=False)
-        try:
-            return model(x, edge_index, *batch)  # type: ignore[no-any-return]
-        finally:
-            clear_masks(model)
-
-
-def _takes_weights(model: Any) -> bool:
-    return "edge_weight" in inspect.signature(getattr(model, "forward", model)).parameters
-
-
-def _require_weights(model: Any) -> None:
-    """Raises ModelContractError if the model has neither an ``edge_weight`` argument nor message-passing layers."""
-    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
-    if not _takes_weights(model) and not any(isinstance(module, MessagePassing) for module in modules):
-        raise ModelContractError(
-            "the gradient attack needs edge weights: give the model's forward an edge_weight argument, or "
-            'build it of PyG\'s message-passing layers. The attack "greedy" needs neither.'
-        )
+        """Logits of the model with a weight on every edge."""
+        return weighted_logits(self.problem.model, x, edge_index, weight.to(self.problem.bound_model.dtype), *batch)

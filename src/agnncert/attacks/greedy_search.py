@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agnncert.attacks.candidates import AdversarialFeatures, GraphMoves, NodeMoves, with_ids, without_gaps
 from agnncert.attacks.edits import Edit, TriedEdit, perturbation_of
+from agnncert.attacks.plain_model import GradientEdits, PlainProblem
 from agnncert.attacks.problem import OutcomeTable, Problem
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.attacks.single_edits import SingleEdits, closest_rivals
@@ -53,6 +54,8 @@ def greedy(
 def _search(
     problem: Problem, seed: int, features: AdversarialFeatures | None
 ) -> Callable[[IntArray, OutcomeTable, Sequence[Budget]], list[AttackResult]]:
+    if isinstance(problem, PlainProblem):
+        return GradientEdits(problem, seed).attack
     if not problem.looks_into_subgraphs:
         return SingleEdits(problem, seed).attack
     divided = problem.subgraph_problem()

@@ -21,7 +21,7 @@ class Neighbours:
         self._heard_by: dict[GroupNode, list[int]] = defaultdict(list)
         self._groups: dict[int, set[int]] = defaultdict(set)
         # The edge-centric theorem also covers models that send messages against the direction of edges.
-        both_ways = division.family == "edge-centric"
+        both_ways = division.divides_edges
         edges = zip(*graph.edge_index.tolist(), division.groups(graph).tolist(), strict=True)
         for edge, (u, v, group) in enumerate(edges):
             self._edges_into[group, v].append((u, edge))

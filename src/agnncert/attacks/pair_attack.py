@@ -7,7 +7,7 @@ effects. What is found is applied to the graph, and the label is computed there 
 import copy
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +15,23 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.attacks.problem import RowOf, ids_of, require_test_time
-from agnncert.attacks.results import AttackResult
+from agnncert.attacks.problem import OTHER_TARGETS, Outcome, OutcomeTable, OwnAttack, RowChange, RowOf
+from agnncert.attacks.results import AttackResult, best_of
+from agnncert.attacks.score_problem import ScoreProblem
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
 from agnncert.certificates.votes import IntArray
-from agnncert.defence import Defence
+from agnncert.defence import Defence, TargetChoice
 from agnncert.errors import BudgetError, SettingsError
 from agnncert.graphs.perturbation import Perturbation
+from agnncert.graphs.targets import prepared
+from agnncert.pairs.evidence import PairEvidence
 from agnncert.pairs.model import PairModel
-from agnncert.pairs.targets import BETWEEN, PairTargets
+from agnncert.pairs.targets import PairTargets, choose_pairs, pairs_of_file
+from agnncert.proving.certificate import Certificate
 from agnncert.stacked.record import STEPS
 
 KIND = "greedy"
-UNIT = "of the score's lead lost"
 MOST_INJECTED = 10_000  # where the budget allows any number
 
 
@@ -53,49 +56,122 @@ class _Move:
     value: tuple[float, ...] = ()
 
 
-def attack_pairs(
-    model: PairModel, data: Any, defence: Defence, chosen: PairTargets, budget: Budget | Sequence[Budget]
-) -> tuple[list[AttackResult], list[Budget]]:
-    """Attacks pairs one by one.
+class PairProblem(ScoreProblem):
+    """Attacks on pairs of nodes; a row is the place of a pair.
 
     Args:
-        model: The trained model.
+        model: A model of pairs, as ``certify`` takes it.
         data: The graph.
         defence: The votes about pairs.
-        chosen: The pairs, of the same graph.
-        budget: What the attacker may do to each pair, or one budget for each.
-
-    Returns:
-        One result for each pair, and the budgets.
 
     Raises:
-        BudgetError: A budget allows what is no change of the graph around a pair, or there are too few.
-        SettingsError: The edges of all targets are masked, so that one pair alone has no score.
+        SettingsError: The edges of all targets are masked, so that one pair by itself has no score.
     """
-    if model.defence.mask == "targets":
-        raise SettingsError(
-            f"{defence} cannot have its graph attacked pair by pair, because the edges of all targets are masked: "
-            "which edges count depends on all of them. Train with mask='own' (--set defence.mask=own)."
-        )
-    budgets = list(budget) if isinstance(budget, Sequence) else [budget] * len(chosen.ends)
-    if len(budgets) != len(chosen.ends):
-        raise BudgetError(f"{len(budgets)} budgets were given for {len(chosen.ends)} pairs: pass one, or one for each.")
-    for each in budgets:
-        _require_possible(each, chosen)
-    bare = _without_pairs(data)
-    neighbours = _Neighbours(model, defence, chosen)
-    results = [_attack(neighbours, bare, place, allowed) for place, allowed in enumerate(budgets)]
-    return results, budgets
 
+    model: PairModel
+    chosen: PairTargets
 
-def _require_possible(budget: Budget, chosen: PairTargets) -> None:
-    require_test_time(budget)
-    if budget.target_features:
-        raise BudgetError(
-            "target_features: the pair's own features and values are covered by no certificate, and not attacked here."
-        )
-    if budget.delete_nodes and chosen.nodes.id_kind != "node_id":
-        raise BudgetError("the budget deletes nodes, but the graph has no node_id: give the graph ids.")
+    def __init__(self, model: PairModel, data: Any, defence: Defence) -> None:
+        super().__init__(model, data, defence)
+        if model.defence.mask == "targets":
+            raise SettingsError(
+                f"{defence} cannot have its graph attacked pair by pair, because the edges of all targets are masked: "
+                "which edges count depends on all of them. Train with mask='own' (--set defence.mask=own)."
+            )
+        self._bare = _without_pairs(data)
+
+    def own_attacks(self) -> Mapping[str, OwnAttack]:
+        """Returns the one attack on pairs, which draws no random numbers."""
+        return {KIND: self._attack_each}
+
+    def choose(self, targets: TargetChoice, certificate: Certificate | None) -> IntArray:
+        """Returns the places of the pairs to attack: those that are named, or those of the certificate.
+
+        Raises:
+            SettingsError: They are not those of the certificate.
+        """
+        data = prepared(self.data)
+        evidence = None if certificate is None else certificate.evidence
+        if certificate is not None and targets is None and isinstance(evidence, PairEvidence):
+            self.chosen = pairs_of_file(data, evidence.pairs, certificate.row)  # the data need not list them
+        else:
+            self.chosen = choose_pairs(data, targets)
+        if certificate is not None and not np.array_equal(self.chosen.ids, certificate.target):
+            raise SettingsError(OTHER_TARGETS)
+        self._place = {row: place for place, row in enumerate(self.chosen.rows.tolist())}
+        return self.chosen.rows
+
+    def name_of(self, row: int) -> Id:
+        """Returns the ids of both nodes of a pair, as one name."""
+        name: Id = self.chosen.ids[self._place[int(row)]]
+        return name
+
+    def _target_id(self, row: int) -> None:
+        """Returns None: no change of a node counts as one of the target, whose own features are not attacked."""
+
+    def _require_budget(self, row: int, budget: Budget) -> None:
+        super()._require_budget(0, budget)
+        if budget.target_features:
+            raise BudgetError(
+                "target_features: the pair's own features and values are covered by no certificate, and not attacked "
+                "here."
+            )
+
+    def _ends(self, row: int) -> tuple[int, int]:
+        u, v = self.chosen.ends[self._place[int(row)]].tolist()
+        return u, v
+
+    def outcomes(self, rows: IntArray) -> OutcomeTable:
+        """Returns the scores and the label of some pairs in the graph as given."""
+        asked = [self._ask_pair(self._bare, int(row), self._ends(row)) for row in rows]
+        return np.concatenate([self._no_outcomes(), *asked])
+
+    def outcomes_after(self, attacks: Sequence[RowChange]) -> OutcomeTable:
+        """Returns the scores and the label of one pair in each of many attacked graphs."""
+        asked = []
+        for row, change in attacks:
+            attacked = change.apply(self._bare)
+            row_of = RowOf(attacked)
+            u, v = self._ends(row)
+            asked.append(self._ask_pair(attacked, row, (row_of[self._ids[u]], row_of[self._ids[v]])))
+        return np.concatenate([self._no_outcomes(), *asked])
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return self.model.num_classes
+
+    def _ask_pair(self, graph: Data, row: int, ends: tuple[int, int]) -> OutcomeTable:
+        """Returns scores and label of one pair in a graph."""
+        asked = copy.copy(graph)
+        asked.edge_label_index = torch.tensor([[ends[0]], [ends[1]]])
+        values = self.chosen.values[self._place[int(row)]]
+        if len(values):
+            asked.edge_label_attr = values[None]
+        labels, scores = self.defence.labels_and_scores(self.model, asked)
+        return np.column_stack([scores, labels])
+
+    def _attack_each(self, rows: IntArray, budgets: Sequence[Budget]) -> list[AttackResult]:
+        """Returns the best attack that was found on each pair."""
+        neighbours = _Neighbours(self.model, self.chosen)
+        return [
+            self._attack(neighbours, row, budget, before)
+            for row, budget, before in zip(rows.tolist(), budgets, self.outcomes(rows), strict=True)
+        ]
+
+    def _attack(self, neighbours: "_Neighbours", row: int, budget: Budget, before: Outcome) -> AttackResult:
+        """Returns the best attack on one pair within its budget, of those that help one class each."""
+        label, scores = self.winner(before), self.scores(before)
+        u, v = self._ends(row)
+        changes = []
+        for rival in range(len(scores)):
+            if rival != label:
+                needed = int(scores[label] - scores[rival]) + 2
+                moves = _best_moves(neighbours.moves(u, v, label, rival), budget, needed)
+                changes.append(_perturbation(moves, self._ids, (u, v), self._bare))
+        attacks = [(row, change) for change in changes]
+        count = len(attacks)
+        return best_of(self.results(attacks, np.repeat(before[None], count, axis=0), [budget] * count, KIND))
 
 
 def _without_pairs(data: Any) -> Data:
@@ -110,14 +186,11 @@ class _Neighbours:
 
     Args:
         model: The model.
-        defence: The votes about pairs.
         chosen: The pairs.
     """
 
-    def __init__(self, model: PairModel, defence: Defence, chosen: PairTargets) -> None:
+    def __init__(self, model: PairModel, chosen: PairTargets) -> None:
         self.model = model
-        self.defence = defence
-        self.chosen = chosen
         self.graph = chosen.graph
         self.num_nodes = chosen.graph.num_nodes
         self.leaving: list[set[int]] = [set() for _ in range(self.num_nodes)]
@@ -195,42 +268,6 @@ class _Neighbours:
         gains = votes[:, rival] - votes[:, label]
         place = int(gains.argmax())
         return tuple(known[place].tolist()), int(gains[place])
-
-
-def _attack(neighbours: _Neighbours, bare: Data, place: int, budget: Budget) -> AttackResult:
-    """Returns the best attack on one pair that was found within its budget."""
-    chosen = neighbours.chosen
-    u, v = chosen.ends[place].tolist()
-    ids = ids_of(bare)
-    values = chosen.values[place : place + 1]
-    before, scores = _label(neighbours, bare, (u, v), values)
-    results = []
-    for rival in range(len(scores)):
-        if rival == before:
-            continue
-        needed = int(scores[before] - scores[rival]) + 2
-        moves = _best_moves(neighbours.moves(u, v, before, rival), budget, needed)
-        change = _perturbation(moves, ids, (u, v), bare)
-        attacked = change.apply(bare)
-        row_of = RowOf(attacked)
-        after, scores_after = _label(neighbours, attacked, (row_of[ids[u]], row_of[ids[v]]), values)
-        lead = max(1, int(scores[before] - scores[rival]))
-        moved = (lead - int(scores_after[before] - scores_after[rival])) / lead
-        name: Id = f"{ids[u]}{BETWEEN}{ids[v]}"
-        results.append(
-            AttackResult(name, int(chosen.rows[place]), KIND, change, change.cost(), before, after, moved, UNIT)
-        )
-    return max(results, key=lambda result: (result.succeeded, result.moved))
-
-
-def _label(neighbours: _Neighbours, graph: Data, ends: tuple[int, int], values: Any) -> tuple[int, IntArray]:
-    """Returns label and scores of one pair in a graph."""
-    asked = copy.copy(graph)
-    asked.edge_label_index = torch.tensor([[ends[0]], [ends[1]]])
-    if values.size(1):
-        asked.edge_label_attr = values
-    labels, scores = neighbours.defence.labels_and_scores(neighbours.model, asked)
-    return int(labels[0]), scores[0]
 
 
 def _best_moves(moves: Iterator[_Move], budget: Budget, needed: int) -> list[_Move]:

@@ -6,7 +6,7 @@ An attack asks a problem what becomes of targets on changed graphs. The answer i
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -24,13 +24,14 @@ from agnncert.certificates.ids import Id, encode_id
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import Defence, GraphData, Model, TargetChoice
 from agnncert.engine.arguments import require_order
-from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
+from agnncert.errors import BudgetError, GraphError, SettingsError
 from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.graphs.graph import CanonicalGraph, Task, one_graph
 from agnncert.graphs.node_ids import exact_ids
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.graphs.targets import target_rows
 from agnncert.graphs.task import infer_task
+from agnncert.proving.certificate import Certificate
 
 if TYPE_CHECKING:
     from agnncert.attacks.vote_problem import VoteProblem
@@ -39,8 +40,10 @@ Outcome = npt.NDArray[Any]  # what became of one target, in whole numbers
 OutcomeTable = npt.NDArray[Any]  # one outcome in each row
 RowChange = tuple[int, Perturbation]  # row of a target, and what to change in order to attack it
 RowPair = tuple[int, int]
+OwnAttack = Callable[[IntArray, Sequence[Budget]], list[AttackResult]]
 
 COPIES: Final = 20  # an extreme number of copies of an edge, where edges have neither weights nor attributes
+OTHER_TARGETS: Final = "the targets are not those of the certificate: leave them out, or certify the ones to attack."
 IDS_TO_TRY: Final = 5  # ids of injected nodes that the exhaustive attack tries where ids decide about nothing
 
 
@@ -92,8 +95,7 @@ class Problem(ABC):
 
     def __init__(self, model: Model, data: GraphData, defence: Defence, keeps_self_loops: bool = False) -> None:
         require_order(model, data, defence)
-        if getattr(model, "training", False):
-            raise ModelContractError("the model is in training mode, where labels are random: call model.eval().")
+        defence.require_model(model)
         self.model = model
         self.data: Any = data
         self.defence = defence
@@ -164,6 +166,10 @@ class Problem(ABC):
             'use "greedy", "random" or "exhaustive".'
         )
 
+    def own_attacks(self) -> Mapping[str, OwnAttack]:
+        """Returns the attacks on this kind of problem by name, if it is attacked by no other; empty if by all."""
+        return {}
+
     @property
     def num_targets(self) -> int:
         """Nodes, or graphs, that can be attacked."""
@@ -174,6 +180,17 @@ class Problem(ABC):
     def rows(self, targets: TargetChoice) -> IntArray:
         """Returns the rows of the targets, from a mask, row numbers, or ``None`` for all."""
         return target_rows(targets, self.num_targets)
+
+    def choose(self, targets: TargetChoice, certificate: Certificate | None) -> IntArray:
+        """Returns the rows of the targets to attack: those that are named, else those of the certificate, else all.
+
+        Raises:
+            SettingsError: They are not those of the certificate.
+        """
+        rows = self.rows(certificate.row if certificate is not None and targets is None else targets)
+        if certificate is not None and not np.array_equal(rows, certificate.row):
+            raise SettingsError(OTHER_TARGETS)
+        return rows
 
     def budgets(self, budget: Budget | Sequence[Budget], rows: IntArray) -> list[Budget]:
         """Returns one budget for each target.
@@ -303,7 +320,7 @@ class Problem(ABC):
         after = self.outcomes_after(attacks)
         for (row, change), cost, old, new in zip(attacks, costs, before, after, strict=True):
             result = AttackResult(
-                target=self._ids[row] if self.task == "node" else int(row),
+                target=self.name_of(row),
                 row=int(row),
                 kind=kind,
                 perturbation=change,
@@ -362,6 +379,10 @@ class Problem(ABC):
         """Edges sorted by the node that they start at, and by the node that they end at."""
         starts, ends = self.graph.edge_index
         return _EdgeOrder.by(starts, self.graph.num_nodes), _EdgeOrder.by(ends, self.graph.num_nodes)
+
+    def name_of(self, row: int) -> Id:
+        """Returns what a target is called: the id of a node, or the number of a graph."""
+        return self._ids[row] if self.task == "node" else int(row)
 
     def _target_id(self, row: int) -> Id | None:
         """Returns the id of a target node; ``None`` for a graph."""

@@ -167,7 +167,8 @@ class VoteProblem(Problem):
         In the node task the attacked graph is cut down to what can reach the target in any subgraph. All of it is voted
         on in ``outcomes_in_whole_graph``.
         """
-        is_reach_unknown = self.division.family is None or self.division.edges_only
+        is_known = self.division.divides_edges or self.division.divides_nodes
+        is_reach_unknown = not is_known or self.division.edges_only
         if self.task == "node" and is_reach_unknown:
             parts = [self.outcomes_in_whole_graph([row], change) for row, change in attacks]
         else:

@@ -4,6 +4,7 @@ A model that asks about all values at once (is the largest above 2, as of bytes;
 others) answers otherwise when a single lone node has such a row.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from torch import Tensor
 
 SCALES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 FEW_SCALES = (2, 10, 100)  # for large graphs, where each row costs an evaluation
+STEP = 1.03  # from size to size: a band that is narrower lies between two of them
+SMALLEST = 1e-40  # a number so small that float32 keeps it with fewer digits
+MOST_TIMES = 1e5  # the largest number of the data
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ def altered_rows(x: Tensor, generator: torch.Generator, scales: tuple[int, ...] 
     yield AlteredRow("in another order of columns", row[order])
     yield AlteredRow("negated", -row)
     yield AlteredRow("of zeros", torch.zeros_like(row))
+    yield AlteredRow("of negative zeros", -torch.zeros_like(row))
+    yield AlteredRow("of the smallest numbers", torch.full_like(row, SMALLEST))
     yield AlteredRow("of one small number", torch.full_like(row, 1e-6 * largest))
     yield AlteredRow("of ones", torch.ones_like(row))
     yield AlteredRow("of whole numbers", torch.arange(1, len(row) + 1).to(row.dtype))
@@ -58,6 +64,27 @@ def altered_rows(x: Tensor, generator: torch.Generator, scales: tuple[int, ...] 
         yield AlteredRow(f"{scale} times the largest in one column", row + only)
 
 
+def bands(x: Tensor) -> Iterator[Tensor]:
+    """Yields pairs of rows of all sizes, one after the other: from the data's largest number to 100,000 times it.
+
+    Args:
+        x: Rows of the data, shape ``[num_rows, num_features]``, finite.
+
+    Yields:
+        Two rows, shape ``[2, num_features]``: one of the size, and a negative one of half the size.
+    """
+    row = x[int(x.abs().sum(dim=1).argmax())].abs()
+    unit = row / _largest(row)
+    for size in sizes(_largest(x)):
+        yield torch.stack([unit * size, unit * (-size / 2)])
+
+
+def sizes(largest: float) -> Iterator[float]:
+    """Yields sizes from a number to 100,000 times it, each a little larger than the one before."""
+    for k in range(math.ceil(math.log(MOST_TIMES) / math.log(STEP)) + 1):
+        yield largest * STEP**k
+
+
 def altered_values(values: Tensor, scales: tuple[int, ...] = SCALES) -> Iterator[Tensor]:
     """Yields values of one edge: several times the largest of the given values, positive and negative.
 
@@ -71,6 +98,12 @@ def altered_values(values: Tensor, scales: tuple[int, ...] = SCALES) -> Iterator
     for scale in scales:
         yield scale * largest * ones
         yield -scale * largest * ones
+
+
+def bands_of_values(values: Tensor) -> Iterator[Tensor]:
+    """Yields values of one edge, of all sizes from the largest of the given values to 100,000 times it."""
+    for size in sizes(_largest(values)):
+        yield size * torch.ones_like(values[0])
 
 
 def _largest(numbers: Tensor) -> float:

@@ -239,6 +239,20 @@ class GraphBuilder:
         values[name][-2:] = value
         return replace(change, values=values)
 
+    def with_hub(self, graph: ProbeGraph, table: FeatureTable, task: Task, leaves: int) -> ProbeGraph:
+        """Returns the graph with one more hub of as many neighbours.
+
+        Args:
+            graph: The graph.
+            table: Its features.
+            task: In the graph task the hub and its neighbours are a graph of their own.
+            leaves: The number of neighbours.
+        """
+        numbers = torch.arange(1, leaves + 1)
+        zeros = torch.zeros_like(numbers)
+        arcs = torch.cat([torch.stack([numbers, zeros]), torch.stack([zeros, numbers])], dim=1)  # sorted by head
+        return self._appended(graph, table, task, Component(leaves + 1, arcs, torch.arange(2 * leaves)))
+
     def _appended(self, graph: ProbeGraph, table: FeatureTable, task: Task, component: Component) -> ProbeGraph:
         """Returns the graph with a component appended, behind all positions."""
         last = graph.position.max() + 1

@@ -41,6 +41,17 @@ def inspect_features(data: object) -> Iterator[Finding]:
             yield Finding("data.x", f"column {column}", why, "Leave the column out; edges can vote instead.")
 
 
+def columns_that_follow(x: Tensor, totals: list[Tensor]) -> Iterator[int]:
+    """Yields the columns that rise or fall with one of several numbers of each node, several times if with several.
+
+    Args:
+        x: Features of some nodes.
+        totals: Numbers of edges, or sums of their values, of the same nodes, float64.
+    """
+    if len(x) >= SAMPLED:
+        yield from _following_columns(x, totals)
+
+
 def _one_hot_columns(x: Tensor, edge_index: Tensor) -> Iterator[int]:
     """Yields the first column that has one value at all nodes of one degree, and another one at all others.
 

@@ -64,6 +64,11 @@ _REASONS = {
         _ELSEWHERE,
         "Remove whatever depends on the number or the rows of all nodes or edges (sizes, padding, positions).",
     ),
+    "many": Reason(
+        "many times as many nodes and edges elsewhere",
+        _ELSEWHERE,
+        "Remove whatever depends on the number of all nodes or edges, or on the largest degree.",
+    ),
     "rows": Reason(
         "nodes and edges in another order",
         "the output depends on the order",

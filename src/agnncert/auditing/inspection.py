@@ -1,6 +1,7 @@
 """Faults that can be seen without running a model: layers that are known to break the guarantee, by name."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -15,6 +16,26 @@ _MIXING_NORMS = {"PairNorm", "GraphNorm", "InstanceNorm", "InstanceNorm1d", "Gra
 _MIXING_LAYERS = {"GPSConv", "PerformerAttention", "PolynormerAttention", "SGFormerAttention"}
 _BOTH_WAYS = {"DirGNNConv", "ChebConv", "HypergraphConv"}
 _MIXES = "mixes all nodes, so one change can alter every vote"
+
+
+_RANKING = {"TopKPooling", "SAGPooling", "ASAPooling", "PANPooling", "SortAggregation"}
+_BY_ORDER = ("nodes and edges in another order", "other graphs in one batch")
+
+
+def explained_by_ties(model: object, finding: Finding) -> Finding:
+    """Returns a finding about the order of nodes with the name of the layer that ranks nodes, if there is one.
+
+    Any other finding is returned as it is.
+    """
+    if not isinstance(model, nn.Module) or finding.what not in _BY_ORDER:
+        return finding
+    for name, layer in model.named_modules():
+        kind = type(layer).__name__
+        if kind in _RANKING:
+            why = f"{kind} ranks nodes, and the order of nodes decides between equal scores"
+            remedy = f"Replace {kind} by pooling over all nodes (sum, mean or max)."
+            return replace(finding, where=name, why=f"{why}; {finding.why}", remedy=f"{remedy} {finding.remedy}")
+    return finding
 
 
 def inspect_layers(model: object, task: Task, division: Division | None) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ that were read (``known_layers``).
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,8 +18,9 @@ from torch_geometric.data import Data
 from agnncert.auditing.degree_features import inspect_features
 from agnncert.auditing.edge_features import inspect_edge_features, reason_not_inspected
 from agnncert.auditing.findings import ALL_ATTACKS, Finding
-from agnncert.auditing.inspection import inspect_layers
+from agnncert.auditing.inspection import explained_by_ties, inspect_layers
 from agnncert.auditing.known_layers import by_construction
+from agnncert.auditing.outside_world import inspect_outside_world
 from agnncert.auditing.probes import Probes
 from agnncert.certificates.theorem_facts import division_words
 from agnncert.divisions.base import Division, require_division
@@ -32,6 +33,11 @@ from agnncert.notebook import framed, paragraph, table
 
 log = logging.getLogger(__name__)
 Locality = Literal["construction", "test"]
+COARSE = 0.01  # tolerance from which on many votes are too close to a tie: that of float16 and bfloat16
+_WHAT_A_TEST_CANNOT_FIND = (
+    "This was tested, not proved: a test cannot find a model that waits for a number that no probe has, or that hides "
+    "what it asks."
+)
 UNITS_OF_ROUNDING = 32  # that ``certify`` always allows between two ways of computing the same logits
 
 
@@ -107,7 +113,8 @@ class AuditReport:
     def __str__(self) -> str:
         if self.ok:
             attacks = "changes of edges, nodes and features"
-            return f"fit for certification ({self.task} task, {division_words(self.division)}) against {attacks}."
+            verdict = f"fit for certification ({self.task} task, {division_words(self.division)}) against {attacks}."
+            return "\n".join([verdict, *self._reservations()])
         count = len(self.findings)
         head = f"cannot certify this model, {count} {'thing breaks' if count == 1 else 'things break'} the guarantee:"
         width = max(len(finding.where) for finding in self.findings)
@@ -117,6 +124,17 @@ class AuditReport:
         if self.fit_for == ("edges",):
             remedies.append("As it is, it is fit only for attacks on: edges (EdgeCentric(..., edges_only=True)).")
         return "\n".join([head, *lines, *remedies])
+
+    def _reservations(self) -> Iterator[str]:
+        """Yields what somebody who reads that a model is fit has to know besides."""
+        if self.locality == "test":
+            yield _WHAT_A_TEST_CANNOT_FIND
+        if self.tolerance >= COARSE:
+            yield (
+                f"In the model's precision two computations of one score may lie {self.tolerance:.2g} of the largest "
+                "apart: votes that are closer do not count, so that little or nothing will be certified. Use "
+                "model.float()."
+            )
 
     def _repr_html_(self) -> str:
         """Returns what a notebook shows."""
@@ -205,10 +223,13 @@ def audited(
         else:
             # A failed probe that allows the same attacks as a layer named by inspection says nothing new.
             explained = [finding.leaves for finding in findings]
+            new_findings = [explained_by_ties(model, finding) for finding in new_findings]
             findings += [finding for finding in new_findings if finding.leaves not in explained]
             deviation = probes.deviation
             dtype = probes.adapter.dtype
             adapter = probes.adapter
+    if not is_known and all(finding.leaves for finding in findings):
+        findings += inspect_outside_world(model)
     locality: Locality = "construction" if is_known and not findings else "test"
     asked_about = "every division" if division is None else str(division)
     tolerance = UNITS_OF_ROUNDING * torch.finfo(dtype).eps

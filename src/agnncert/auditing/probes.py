@@ -17,14 +17,21 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from agnncert.auditing.altered_values import FEW_SCALES, SCALES, altered_rows, altered_values
+from agnncert.auditing.altered_values import (
+    FEW_SCALES,
+    SCALES,
+    altered_rows,
+    altered_values,
+    bands,
+    bands_of_values,
+)
 from agnncert.auditing.constructed_graphs import GraphBuilder
 from agnncert.auditing.evaluation import MOST_PLAIN_NUMBERS, Evaluator, Failed, Probe, relative_difference
 from agnncert.auditing.findings import ALL_ATTACKS, Finding, finding_of
+from agnncert.auditing.operations import STEEP, growth_of_operations
 from agnncert.auditing.probe_changes import SINKS, Corruption, corrupted, with_new_sinks, with_other_sinks
 from agnncert.auditing.probe_graphs import EdgeValues, FeatureTable, ProbeGraph
 from agnncert.auditing.state import state_of
-from agnncert.auditing.time_growth import MOST_SECONDS, STEEP, growth_of_time
 from agnncert.auditing.user_graphs import (
     LEAST_ROWS,
     MOST_ROWS,
@@ -51,6 +58,11 @@ FEW_ROWS = 64  # distinct rows: wide features are projected once for all constru
 CROWD = 20  # lone nodes with the same altered features
 SMALL = 64  # nodes of a graph to which things of many sizes are added
 MOST_VALUES = 4096  # of edges, from which constructed edges draw theirs
+MOST_OPERATIONS = 2**31  # of one evaluation of the user's graph, about two seconds
+# Of one evaluation of a graph that is many times as large, about a fifth of a second.
+MANY_OPERATIONS = 2**29
+MANY_TIMES = 100  # as many nodes, or edges, as there are
+LEAST_MANY = 20_000  # of nodes that are added, however small the graph is
 
 
 @dataclass(frozen=True)
@@ -128,16 +140,16 @@ class Probes:
         num_nodes = max(user.graph.num_nodes, 0 if self.plain_graph is None else self.plain_graph.graph.num_nodes)
         if num_nodes <= LEAST_ROWS:
             return user
-        growth = growth_of_time(lambda rows: self._evaluate_lone_nodes(user.x, rows), LEAST_ROWS)
-        seconds = growth.predicted(num_nodes)
-        if growth.exponent < STEEP or seconds < MOST_SECONDS:
+        growth = growth_of_operations(lambda rows: self._evaluate_lone_nodes(user.x, rows), LEAST_ROWS)
+        operations = growth.predicted(num_nodes)
+        if growth.exponent < STEEP or operations < MOST_OPERATIONS:
             return user
         log.warning(
-            "the model's time grows with about the power %.1f of the number of nodes: one evaluation of %d nodes would "
-            "take about %.0f seconds, and an audit takes many. It looks at about %d nodes of the graph instead.",
+            "the model's operations grow with about the power %.1f of the number of nodes: one evaluation of %d nodes "
+            "would take about %.0e, and an audit takes many. It looks at about %d nodes of the graph instead.",
             growth.exponent,
             num_nodes,
-            seconds,
+            operations,
             LEAST_ROWS,
         )
         if self.plain_graph is not None and self.plain_graph.graph.num_nodes > LEAST_ROWS:
@@ -145,13 +157,14 @@ class Probes:
         return union_of_subgraphs(data, self.division, self.generator, LEAST_ROWS)
 
     def _evaluate_lone_nodes(self, x: Tensor, count: int) -> None:
-        """Evaluates the model on this many nodes without edges."""
-        rows = torch.arange(count) % len(x)
+        """Evaluates the model on this many nodes without edges, whose features are products of a few rows."""
+        few = x[:FEW_ROWS]
+        rows = torch.arange(count) % len(few)
         values = {name: value[:0] for name, value in self.builder.values.items()}
         no_edge = torch.empty(2, 0, dtype=torch.int64)
         graph = ProbeGraph(rows, no_edge, values, torch.zeros_like(rows), torch.arange(count))
         with contextlib.suppress(Failed):
-            Evaluator(self.adapter, x, self.most_plain).logits(graph)
+            Evaluator(self.adapter, few, most_plain=0).logits(graph)
 
     def _of_user(self, data: Data | Sequence[Data], brief: bool) -> UserGraph:
         """Returns a part of the user's data; sets ``plain_graph`` unless a brief look is enough."""
@@ -344,6 +357,7 @@ class Probes:
         yield from self._reasons_of_one_more()
         yield from self._reasons_of_one_row()
         yield from self._reasons_of_one_value()
+        yield from self._reasons_of_many()
 
     def _reasons_of_corruption(self, probe: Probe, side: int, here: Tensor) -> Iterator[str]:
         """Yields which part of a corruption changes outputs."""
@@ -424,6 +438,20 @@ class Probes:
         yield from self._reasons_of_rows(x, self._in_task(path), FEW_SCALES, crowd=CROWD)
         if self.plain_graph is not None:
             yield from self._reasons_of_rows(self.plain_graph.x, self.plain_graph.graph, FEW_SCALES, crowd=1)
+        yield from self._reasons_of_bands(x, self._in_task(path))
+
+    def _reasons_of_bands(self, x: Tensor, graph: ProbeGraph) -> Iterator[str]:
+        """Yields a reason if two lone nodes of some size move an output, whichever of many sizes it is."""
+        pairs = list(bands(x))
+        probe = self._probe_of_table(FeatureTable(torch.cat([x, *pairs]), len(x)), graph)
+        if not probe.finite:
+            return
+        everyone = torch.arange(len(probe.base))
+        for start in range(len(x), len(x) + 2 * len(pairs), 2):
+            change = self.builder.lone_nodes(graph, torch.tensor([start, start + 1]))
+            if self._differs_if_it_runs(probe, change, everyone):
+                yield f"row: up to {float(probe.table.x[start].max()):.4g}"
+                return
 
     def _reasons_of_rows(self, x: Tensor, graph: ProbeGraph, scales: tuple[int, ...], crowd: int) -> Iterator[str]:
         """Yields a reason for each altered row that moves an output when this many lone nodes have it."""
@@ -453,6 +481,55 @@ class Probes:
                     change = self.builder.pair_of_values(probe.graph, probe.table, self.task, name, value)
                     if self._moves_if_it_runs(probe, change, everyone):
                         yield "edge value"
+                if _is_small(probe) and self._band_of_values_moves(probe, name, everyone):
+                    yield "edge value"
+
+    def _band_of_values_moves(self, probe: Probe, name: str, everyone: Tensor) -> bool:
+        """Returns whether one edge of some size moves an output, whichever of many sizes it is."""
+        for value in bands_of_values(self.builder.values[name]):
+            change = self.builder.pair_of_values(probe.graph, probe.table, self.task, name, value)
+            if self._differs_if_it_runs(probe, change, everyone):
+                return True
+        return False
+
+    def _reasons_of_many(self) -> Iterator[str]:
+        """Yields a reason if a hundred times as many nodes, or as many neighbours of one of them, move an output.
+
+        There are fewer where the model is not cheap enough, so that an audit stays short.
+        """
+        *_, plain = self._plain_probes()
+        if not plain.finite:
+            return
+        probe = Probe(Evaluator(self.adapter, plain.table.x, 0), lambda: self._double_adapter, plain.table, plain.graph)
+        if self._many_move(probe, probe.graph.num_nodes, self._with_lone_nodes):
+            yield "many: nodes"
+        if self._many_move(probe, max(probe.graph.num_nodes, probe.graph.num_edges), self._with_hub):
+            yield "many: edges"
+
+    def _many_move(self, probe: Probe, size: int, grown: Callable[[Probe, int], ProbeGraph]) -> bool:
+        """Returns whether outputs differ in a graph that is many times as large as this size, if the model runs."""
+
+        def run(count: int) -> None:
+            with contextlib.suppress(Failed):
+                probe.evaluator.logits(grown(probe, count))
+
+        everyone = torch.arange(len(probe.base))  # evaluated first, so that what is computed once is not counted
+        growth = growth_of_operations(run, LEAST_ROWS)
+        count = min(max(LEAST_MANY, MANY_TIMES * size), growth.affordable(MANY_OPERATIONS))
+        return count > LEAST_ROWS and self._differs_if_it_runs(probe, grown(probe, count), everyone)
+
+    def _with_lone_nodes(self, probe: Probe, count: int) -> ProbeGraph:
+        return self.builder.lone_nodes(probe.graph, torch.zeros(count, dtype=torch.int64))
+
+    def _with_hub(self, probe: Probe, count: int) -> ProbeGraph:
+        return self.builder.with_hub(probe.graph, probe.table, self.task, count)
+
+    def _differs_if_it_runs(self, probe: Probe, change: ProbeGraph, everyone: Tensor) -> bool:
+        """Returns whether outputs differ by more than rounding after such a change, if the model accepts it."""
+        try:
+            return probe.differs(change, everyone, everyone)
+        except Failed:
+            return False
 
     def _moves_if_it_runs(self, probe: Probe, change: ProbeGraph, everyone: Tensor) -> bool:
         """Returns whether outputs differ after a change that adds nodes behind all others, if the model accepts it."""
@@ -516,6 +593,7 @@ class Probes:
         yield next(self._reasons_of_one_more(), None) is not None
         yield next(self._reasons_of_one_row(), None) is not None
         yield next(self._reasons_of_one_value(), None) is not None
+        yield next(self._reasons_of_many(), None) is not None
         yield self._differ_graph_by_graph()
 
     def _differ_graph_by_graph(self) -> bool:

@@ -6,6 +6,7 @@ thousandth. No test of its outputs would see that, so what it can remember is co
 
 import hashlib
 import logging
+import os
 import random
 import sys
 import types
@@ -20,6 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
+
+from agnncert.reachable import module_of
 
 MOST = 100_000  # objects that are looked at
 # Packages whose functions and classes keep nothing for a model.
@@ -76,6 +79,7 @@ def state_of(model: object) -> dict[str, str]:
         "Python's random numbers": str(hash(random.getstate())),
         "numpy's random numbers": _digest(np.random.get_state()[1]),  # type: ignore[index]
         "torch's number of hooks": str(RemovableHandle.next_id),
+        "the environment": hashlib.sha256(repr(sorted(os.environ.items())).encode()).hexdigest()[:16],
     }
     seen: dict[int, Any] = {}  # objects by id(); they are kept, so that no other object gets the id
     waiting: list[NamedPart] = [("model", model)]
@@ -109,6 +113,8 @@ def _generator_state(value: object) -> str | None:
     """Returns the state of a generator of random numbers as text, or ``None`` if it is something else."""
     if isinstance(value, torch.Generator):
         return _digest(value.get_state())
+    if isinstance(value, random.SystemRandom):
+        return "chance of the system, which has no state"
     if isinstance(value, random.Random):
         return str(hash(value.getstate()))
     if isinstance(value, np.random.Generator):
@@ -196,7 +202,7 @@ def _parts_of_module(module: types.ModuleType) -> Iterator[NamedPart]:
 
 def _is_installed(module: types.ModuleType) -> bool:
     package = module.__name__.partition(".")[0]
-    if _is_of_library(package) or package in sys.stdlib_module_names:
+    if package in _LIBRARIES or package in sys.stdlib_module_names:
         return True
     folders = PurePath(getattr(module, "__file__", None) or "").parts
     return "site-packages" in folders or "dist-packages" in folders
@@ -205,10 +211,11 @@ def _is_installed(module: types.ModuleType) -> bool:
 def _parts_of_class(cls: type) -> Iterator[NamedPart]:
     yield "'s bases", len(cls.__mro__)
     yield "'s class", type(cls)
-    if _is_of_library(cls.__module__):
-        return
+    is_library = _is_of_library(cls)
     for name, part in vars(cls).items():
-        if not name.startswith("__w"):  # such as __weakref__
+        if name.startswith("__w" if not is_library else "__"):  # such as __weakref__
+            continue
+        if not is_library or isinstance(part, (*_PLAIN, *_HOLDERS, Tensor)):
             yield f".{name}", part
 
 
@@ -249,10 +256,10 @@ def _parts_of_copy(value: Any) -> Iterator[NamedPart]:
 
 def _parts_of_function(function: types.FunctionType) -> Iterator[NamedPart]:
     """Yields what a function of somebody's own keeps: attributes, defaults, variables around it and global ones."""
-    if _is_of_library(function.__module__ or ""):
-        return
     for name, part in vars(function).items():
         yield f".{name}", part
+    if _is_of_library(function):
+        return
     yield "", function.__defaults__
     yield "'s named defaults", function.__kwdefaults__
     yield "'s text", function.__doc__
@@ -260,13 +267,30 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[NamedPart]:
     yield "'s instructions", _instructions(function.__code__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield f" {name}", _contents(cell)
-    for name in _names(function.__code__):
-        if name in function.__globals__:
-            yield f" {name}", function.__globals__[name]
+    names = dict.fromkeys(_names(function.__code__))
+    home = sys.modules.get(module_of(function))
+    is_own = home is None or not _is_installed(home)
+    for name in filter(function.__globals__.__contains__, names):
+        value = function.__globals__[name]
+        yield f" {name}", value
+        if is_own and isinstance(value, types.ModuleType) and _is_installed(value):
+            yield from _named_members(name, value, names)
 
 
-def _is_of_library(module: str) -> bool:
-    return module.partition(".")[0] in _LIBRARIES
+def _named_members(name: str, module: types.ModuleType, names: Iterable[str]) -> Iterator[NamedPart]:
+    """Yields what an installed module, which is passed over otherwise, holds under names of one's own code."""
+    for part_name in filter(vars(module).__contains__, names):
+        part = vars(module)[part_name]
+        if isinstance(part, (*_PLAIN, Tensor, types.FunctionType, type)):
+            yield f" {name}.{part_name}", part
+
+
+def _is_of_library(named: type | types.FunctionType) -> bool:
+    """Returns whether a class or function says that it stands in a library; of a function it is checked."""
+    module = module_of(named)
+    if module.partition(".")[0] not in _LIBRARIES:
+        return False
+    return isinstance(named, type) or vars(sys.modules.get(module, types)) is named.__globals__
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -42,7 +42,7 @@ def keeps_loops(division: Division | None) -> bool:
 
 def is_edge_centric(division: Division | None) -> bool:
     """Returns whether a division is edge-centric. ``None`` stands for every division, and is not."""
-    return division is not None and division.family == "edge-centric"
+    return division is not None and division.divides_edges
 
 
 def union_of_subgraphs(

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
+from agnncert.certificates.ids import Id
 from agnncert.errors import BudgetError, did_you_mean
 
 COUNTS = (
@@ -139,6 +140,22 @@ class Budget:
         return self.inject_nodes * self.edges_per_injected
 
 
+@runtime_checkable
+class KnownChange(Protocol):
+    """A change of a graph that is known, such as ``ac.Perturbation``, and what it costs."""
+
+    def cost(self) -> Budget:
+        """Returns the smallest budget that allows it."""
+
+    def costs_at(self, targets: Iterable[Id], *, anywhere: bool = False) -> list[Budget | None]:
+        """Returns the smallest budget for what it does to each target; ``None`` for a target that is deleted.
+
+        Args:
+            targets: Ids of nodes.
+            anywhere: Whether edges and new nodes count wherever they are, not at the target only.
+        """
+
+
 @dataclass(frozen=True)
 class Prices:
     """What each kind of change costs an attacker, in any unit of money or effort.
@@ -159,7 +176,7 @@ class Prices:
         add_labels: Price of each training label that is added.
         remove_labels: Price of each training label that is taken away.
         total: What the attacker can spend at most. It is None by default. Only ``certificate.holds_against(prices)``
-            needs it.
+            needs it. ``Prices.in_all(5)`` are five changes of edges in all, in any mix.
 
     Example:
         >>> Prices(add_edges=1, inject_nodes=20, total=50)
@@ -197,6 +214,23 @@ class Prices:
 
     def __repr__(self) -> str:
         return _shown(self)
+
+    @classmethod
+    def in_all(cls, number: float, *kinds: str) -> "Prices":
+        """Returns a budget of so many changes in all, in any mix of some kinds.
+
+        Args:
+            number: How many changes.
+            kinds: Which changes count. Defaults to ``"add_edges"``, ``"delete_edges"`` and ``"change_edges"``.
+
+        Raises:
+            BudgetError: There is no such kind of change, or the number makes no sense.
+
+        Example:
+            >>> Prices.in_all(3, "add_edges", "delete_edges")
+            Prices(add_edges=1, delete_edges=1, total=3)
+        """
+        return cls(**dict.fromkeys(kinds or ("add_edges", "delete_edges", "change_edges"), 1), total=number)
 
     def cheapest_poisoning(self) -> "Budget":
         """Returns a budget with one change of each kind of training label that has a price."""

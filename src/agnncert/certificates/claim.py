@@ -4,28 +4,60 @@ The words depend on a few plain facts alone, so a verifier can write them again 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from textwrap import wrap
 from typing import Any
 
 from agnncert import __version__
-from agnncert.certificates.theorem_facts import THEOREMS, TheoremFacts, theorem_mismatch
+from agnncert.certificates.task import TASKS, Task
+from agnncert.certificates.theorem_facts import TheoremFacts, theorem_mismatch
+from agnncert.certificates.threshold_record import ThresholdRecord
 from agnncert.certificates.votes import VoteRecord
 from agnncert.errors import CertificateError
+from agnncert.storage import visible
 
 # What every certificate assumes about a graph, whatever the defence: a claim without it is refused.
 FEATURES_FIXED = (
     "No node's features are computed from the edges, and no weight or attribute of an edge from other edges: an attack "
     "on one edge leaves them as they are."
 )
+# What every certificate assumes about edges. Claims did not say so at first: in a file without it, it is read after
+# FEATURES_FIXED, which makes a claim weaker.
+EDGES_GIVEN = (
+    "Which nodes and edges exist is not computed from other edges, features or classes (nearest neighbours, diffusion, "
+    "two hops, largest component): an attack changes the edges and nodes that it is counted for, and no others."
+)
+# What claims about poisoned training data assume about the split, by the name of the defence. They did not say so at
+# first: in a file without it, it is read after EDGES_GIVEN, which makes a claim weaker.
+SPLIT_GIVEN = {
+    "label-votes": "Which nodes are for training was fixed in advance, or drawn without looking at classes (by ids, as "
+    "ac.split does): an attack on labels moves no other node into the training part or out of it.",
+    "isolated-models": "Which graphs are for training was fixed in advance, or drawn for each by its own id (as "
+    "ac.split does): a poisoned graph moves no other one into the training part or out of it.",
+}
 # What the claims of all defences begin with that prove nothing about training.
 PREMISES = (
     "The training data are trusted: nothing is proved about attacks on them, and the model is taken as given.",
     FEATURES_FIXED,
+    EDGES_GIVEN,
 )
 # What no certificate proves.
 LABEL_MAY_BE_WRONG = "That the label is correct: only that it stays the same."
 # What a certificate does not prove that trusts training data.
 MODEL_AS_GIVEN = "Robustness against attacks on the training data: the model is taken as given."
+
+
+# Stands above the notes of an author, which could else pass for something that was checked.
+NOTES_TITLE = "Words of the author, no part of what is proved"
+NOTE_WIDTH = 90  # columns; each line is marked as quoted, so that none begins as lines of the claim do
+LONGEST_NOTE = 1_000  # characters that are shown; the file and JSON hold all
+
+
+def _quoted(note: str) -> str:
+    """Returns a note on one line, with escapes for characters that are commands, and cut if it is very long."""
+    plain = " ".join(visible(" ".join(note.split())).split())
+    rest = len(plain) - LONGEST_NOTE
+    return plain if rest <= 0 else f"{plain[:LONGEST_NOTE]} … ({rest:,} more characters in the file)"
 
 
 @dataclass(frozen=True)
@@ -55,9 +87,10 @@ class Claim:
             empty if nothing of the kind is assumed.
         rounding: How votes were decided: ``"float32"`` and ``"float64"`` by a proved bound on rounding, in that type
             first; ``"watched"`` by evaluating each twice. It is empty in files that were made before this was stated.
+        threshold: How the threshold between two classes was chosen; ``None`` if ``choose_threshold`` chose none.
     """
 
-    task: str
+    task: Task
     method: str
     division: str
     num_groups: int
@@ -75,26 +108,37 @@ class Claim:
     library_version: str = ""
     locality: str = ""
     rounding: str = ""
+    threshold: ThresholdRecord | None = None
 
     def __str__(self) -> str:
         lines = [f"One step of the radius: {self.unit}."]
+        if self.threshold is not None:
+            lines += ["Threshold:", f"  - {self.threshold.in_words(str(self.threshold.positive))}"]
         lists = {
             "Assumed:": self.assumes,
             "Covered:": self.covers,
             "Not proved:": self.not_proved,
-            "Notes:": self.notes,
         }
         for title, sentences in lists.items():
             if sentences:
                 lines.append(title)
                 lines += [f"  - {sentence}" for sentence in sentences]
+        if self.notes:
+            lines.append(f"{NOTES_TITLE}:")
+            lines += [f"  > {line}" for note in self.quoted_notes for line in wrap(note, NOTE_WIDTH) or [""]]
         return "\n".join(lines)
+
+    @property
+    def quoted_notes(self) -> tuple[str, ...]:
+        """The notes as they may be shown beside what is proved: on one line each, and cut if they are very long."""
+        return tuple(_quoted(note) for note in self.notes)
 
     def to_json(self) -> dict[str, Any]:
         """Returns this claim as JSON values. :meth:`from_json` is the inverse."""
         stored = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        if not self.rounding:  # files did not state it at first, and are written as they were
-            del stored["rounding"]
+        for name in ("rounding", "threshold"):  # files did not state these at first, and are written as they were
+            if not stored[name]:
+                del stored[name]
         return stored
 
     @classmethod
@@ -107,7 +151,7 @@ class Claim:
         expected = sorted(field.name for field in fields(cls))
         if not isinstance(stored, dict):
             raise CertificateError(f"the claim is a {type(stored).__name__}: expected the fields {expected}.")
-        stored = {"rounding": "", **stored}
+        stored = {"rounding": "", "threshold": None, **stored}
         if sorted(stored) != expected:
             raise CertificateError(f"the claim has the fields {sorted(stored)}: expected {expected}.")
         for name, value in stored.items():
@@ -116,7 +160,32 @@ class Claim:
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
         }
+        assumes = with_sentence(values["assumes"], EDGES_GIVEN, after=FEATURES_FIXED)
+        if values["method"] in SPLIT_GIVEN:
+            assumes = with_sentence(assumes, SPLIT_GIVEN[values["method"]], after=EDGES_GIVEN)
+        values["assumes"] = assumes
+        if values["threshold"] is not None:
+            values["threshold"] = ThresholdRecord.from_json(values["threshold"])
         return cls(**values)
+
+    def with_threshold(self, threshold: ThresholdRecord | None) -> "Claim":
+        """Returns the same claim about labels by a threshold, with what that rests on and does not prove."""
+        if threshold is None:
+            return self
+        return replace(
+            self,
+            threshold=threshold,
+            assumes=(*self.assumes, *threshold.assumptions()),
+            not_proved=(*self.not_proved, *threshold.not_proved()),
+        )
+
+
+def with_sentence(assumes: tuple[str, ...], sentence: str, after: str) -> tuple[str, ...]:
+    """Returns what a claim assumes, with a sentence after another one if it was made before claims said so."""
+    if sentence in assumes or after not in assumes:
+        return assumes
+    following = assumes.index(after) + 1
+    return (*assumes[:following], sentence, *assumes[following:])
 
 
 # How locality is known -> what the assumption about it goes on to say.
@@ -145,7 +214,7 @@ def _are_texts(value: Any) -> bool:
 
 
 _FITS: dict[str, Any] = {
-    "task": lambda v: v in ("node", "graph", "pair"),
+    "task": lambda v: v in TASKS,
     "guarantee": lambda v: v in ("deterministic", "probabilistic"),
     "ids": lambda v: v in ("node_id", "row"),
     "locality": lambda v: isinstance(v, str) and v in LOCALITY,
@@ -153,6 +222,7 @@ _FITS: dict[str, Any] = {
     "num_groups": lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0,
     "tolerance": lambda v: _is_number(v) and 0 <= v < float("inf"),
     "alpha": lambda v: v is None or (_is_number(v) and 0 < v < 1),
+    "threshold": lambda v: v is None or isinstance(v, dict),
     "digests": lambda v: isinstance(v, dict) and all(isinstance(text, str) for text in v.values()),
     **dict.fromkeys(("covers", "assumes", "not_proved", "notes"), _are_texts),
     **dict.fromkeys(("method", "division", "unit", "alpha_scope", "library_version"), lambda v: isinstance(v, str)),
@@ -182,17 +252,17 @@ def make_claim(
         notes: Further remarks, stored as they are.
     """
     digests = dict(digests or {})
-    facts = THEOREMS[record.theorem]
-    if not facts.division.whole_graph:
+    facts = record.facts
+    if not facts.whole_graph:
         locality = ""
     words = _Words(facts, record, tolerance, digests, locality, rounding)
     return Claim(
         task=facts.task,
-        method=facts.division.method,
+        method=facts.method,
         division=division,
         num_groups=record.votes.num_groups,
         guarantee="deterministic",
-        unit=facts.division.unit,
+        unit=facts.unit,
         covers=tuple(words.covers()),
         assumes=tuple(words.assumes()),
         not_proved=tuple(words.not_proved()),
@@ -273,10 +343,10 @@ class _Words:
 
     def covers(self) -> Iterator[str]:
         """Yields the changes that are covered."""
-        if self.facts.division.whole_graph:
+        if self.facts.whole_graph:
             yield from all_changes(self.record.ids == "row", self.needs_ids)
-        elif self.facts.division.covers:
-            yield self.facts.division.covers
+        elif self.facts.covers:
+            yield self.facts.covers
         elif self.record.parameters:
             prices = self.record.parameters
             stated = [f"{words} changes at most {prices[name]}" for name, words in _CHANGES.items() if name in prices]
@@ -302,12 +372,12 @@ class _Words:
         """Yields what is assumed about the division, and about what the model sees of a subgraph."""
         if self.facts.prices:
             yield "The division states correctly how many votes each change can alter."
-        elif self.facts.division.whole_graph:
+        elif self.facts.whole_graph:
             local = "predicts a node from its own features and from nodes whose messages reach it"
             if self.facts.task == "graph":
                 local = "sees one subgraph at a time: the nodes of that subgraph and no others"
             yield f"On this graph and on every attacked one, the model {local}{LOCALITY[self.locality]}."
-        if self.facts.task == "node" and self.facts.target_features and self.facts.division.whole_graph:
+        if self.facts.task == "node" and self.facts.target_features and self.facts.whole_graph:
             yield "No weight or attribute of an edge is computed beforehand from the features of the target."
 
     def about_rounding(self) -> Iterator[str]:
@@ -389,7 +459,7 @@ class _Words:
                 "That edges matter for the label: a radius of at least the target's degree means that the label is the "
                 "prediction without any edges."
             )
-        if not self.facts.division.whole_graph:
+        if not self.facts.whole_graph:
             yield "Any change that is not listed as covered."
 
 

@@ -3,9 +3,10 @@
 import logging
 import reprlib
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
-from agnncert.errors import CertificateError
+from agnncert.errors import CertificateError, SettingsError
 from agnncert.storage import is_command, visible
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,30 @@ def names_in_data(data: Any, num_classes: int) -> tuple[str, ...]:
     except CertificateError as error:
         log.warning("data.class_names is left out: %s", error)
         return ()
+
+
+def stated_names(data: Any) -> tuple[str, ...]:
+    """Returns the names that data gives its classes, whatever their number, or nothing if they cannot be used."""
+    names = getattr(getattr(data, "data", data), "class_names", None)
+    return names_in_data(data, len(names)) if isinstance(names, Sequence) and not isinstance(names, str) else ()
+
+
+def class_number(given: int | str | None, names: Sequence[str]) -> int | None:
+    """Returns a class by its number, which may be given by its name; ``None`` if none is given.
+
+    Raises:
+        SettingsError: There is no such class.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if given in names:
+            return list(names).index(given)
+        known = ", ".join(names) or "numbers: data.class_names gives them names"
+        raise SettingsError(f"positive={given!r:.60}: the classes are {known}.")
+    if isinstance(given, bool) or not isinstance(given, Integral) or not 0 <= given < (len(names) or given + 1):
+        raise SettingsError(f"positive={given!r:.60}: expected the number of a class, or its name.")
+    return int(given)
 
 
 def class_word(names: Sequence[str] | None, k: int) -> str:

@@ -23,7 +23,7 @@ from agnncert.certificates.budget import COUNTS, TRAINING, Budget
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.class_names import checked_class_names
 from agnncert.certificates.ids import id_array
-from agnncert.errors import BudgetError, CertificateError
+from agnncert.errors import BudgetError, CertificateError, IdError
 from agnncert.storage import Arrays, is_command, read_sealed, write_sealed
 
 FORMAT = "agnncert-certificate"
@@ -47,7 +47,6 @@ LONGEST_TEXT = 20_000  # characters
 LONGEST_STATEMENT = 200  # characters of each entry of "issued"
 LARGEST_NUMBER = 2**128
 DEEPEST = 8  # lists and objects within each other
-ROOM_FOR_IDS = 2**25  # characters
 _EXACT = 2**53  # whole numbers up to here are exact in floating point
 _DEFAULT = Budget()
 
@@ -133,6 +132,14 @@ def write_contents(path: str | Path, contents: Contents) -> None:
     Raises:
         CertificateError: It cannot be written.
     """
+    arrays = {name: array for name, array in contents.arrays.items() if name != "target"}
+    arrays |= _ids_to_arrays(contents.arrays["target"])
+    arrays |= {_PREFIX + name: array for name, array in contents.evidence.items()}
+    write_sealed(Path(path), contents_header(contents), arrays)
+
+
+def contents_header(contents: Contents) -> dict[str, Any]:
+    """Returns what the header of a file says, which is all but the arrays."""
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -145,10 +152,7 @@ def write_contents(path: str | Path, contents: Contents) -> None:
         header["issued"] = checked_issue(contents.issued)
     if contents.class_names:
         header["class_names"] = list(checked_class_names(contents.class_names))
-    arrays = {name: array for name, array in contents.arrays.items() if name != "target"}
-    arrays |= _ids_to_arrays(contents.arrays["target"])
-    arrays |= {_PREFIX + name: array for name, array in contents.evidence.items()}
-    write_sealed(Path(path), header, arrays)
+    return header
 
 
 def read_contents(path: str | Path) -> Contents:
@@ -353,7 +357,7 @@ def _arrays_to_ids(arrays: Arrays) -> Arrays:
     others = dict(arrays)
     try:
         ids = _ids_from_text(others.pop("target.text"), others.pop("target.ptr"))
-    except (KeyError, ValueError, IndexError) as error:
+    except (KeyError, ValueError, IndexError, IdError) as error:
         raise CertificateError(f"the ids of the targets cannot be read: {error}.") from error
     return others | {"target": ids}
 
@@ -364,8 +368,5 @@ def _ids_from_text(text: npt.NDArray[Any], ptr: npt.NDArray[Any]) -> npt.NDArray
         raise ValueError("wrong types")
     if ptr[0] != 0 or ptr[-1] != len(text) or (ptr[1:] < ptr[:-1]).any():
         raise ValueError("wrong lengths")
-    room = int(np.diff(ptr).max(initial=0)) * len(ptr)  # each padded to the longest one
-    if room > max(ROOM_FOR_IDS, 16 * text.size):
-        raise ValueError(f"ids of such different lengths need room for {room:,} characters, which is too many")
     joined = text.tobytes()
     return id_array([joined[start:end].decode() for start, end in pairwise(ptr.tolist())])

@@ -23,6 +23,8 @@ Ids = Sequence[Id] | npt.NDArray[Any]
 EncodedIds = npt.NDArray[np.int64] | list[Id]
 
 INT64 = range(-(2**63), 2**63)
+LONGEST_ID = 100_000  # characters
+LONGEST_NEW_ID = 1_000  # characters, of what events name
 _LONGEST_INTEGER = 4096  # bits; Python itself refuses to write out much longer ones
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,1233}")  # longer ones have more bits than that
 
@@ -63,6 +65,16 @@ def encode_id(value: Any) -> Id:
         (7, '07')
     """
     return _canonical(0, value)
+
+
+def is_odd(text: str) -> bool:
+    """Returns whether no event may name a text: it is empty, endless, not printable, or has blanks around it.
+
+    Example:
+        >>> is_odd("ann b"), is_odd(" ann"), is_odd("")
+        (False, True, True)
+    """
+    return not text or len(text) > LONGEST_NEW_ID or text != text.strip() or not text.isprintable()
 
 
 def id_array(ids: Ids) -> npt.NDArray[Any]:
@@ -129,6 +141,8 @@ def _canonical(row: int, value: Any) -> Id:
 
 def _canonical_text(row: int, value: str) -> Id:
     text = str.__str__(value)  # what it holds, also where a subclass of str prints something else
+    if len(text) > LONGEST_ID:
+        raise IdError(f"the node id in row {row} has {len(text):,} characters: an id has at most {LONGEST_ID:,}.")
     if text[-1:].isdigit() and _DECIMAL.fullmatch(text):
         number = int(text)
         if number.bit_length() <= _LONGEST_INTEGER:

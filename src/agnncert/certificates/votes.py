@@ -16,9 +16,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.theorem_facts import TheoremFacts, facts_of
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.errors import CertificateError, SettingsError, did_you_mean
+from agnncert.errors import CertificateError, SettingsError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -129,7 +129,7 @@ class VoteRecord:
 
     Attributes:
         votes: The votes.
-        theorem: Which theorem applies, a key of :data:`~agnncert.certificates.theorem_facts.THEOREMS`.
+        theorem: Which theorem applies, by its name.
         reach_ptr: Row of target ``j`` in ``reach`` is ``reach_ptr[j]:reach_ptr[j + 1]``, shape ``[n + 1]``.
         reach: Entry k - 1 of a row bounds the votes that the worst k nodes reach. The last entry, which is the number
             of reached votes, holds for more nodes too. Only theorems of edge-centric divisions need it, and others
@@ -164,7 +164,7 @@ class VoteRecord:
             object.__setattr__(self, "voting_rule", self.voting_rule.under(self.theorem, self.votes.num_classes))
         except SettingsError as error:
             raise CertificateError(f"the voting rule does not fit the theorem: {error}") from error
-        _check_types(self.tensors(), _expected_arrays(self.theorem, self.voting_rule))
+        _check_types(self.tensors(), _expected_arrays(self.facts, self.voting_rule))
         _check_votes(self.votes)
         _check_reached(self)
         _check_constants(self)
@@ -175,10 +175,15 @@ class VoteRecord:
         """Number of targets."""
         return self.votes.num_targets
 
+    @cached_property
+    def facts(self) -> TheoremFacts:
+        """What is known about its theorem."""
+        return facts_of(self.theorem)
+
     @property
     def task(self) -> str:
         """``"node"`` or ``"graph"``."""
-        return THEOREMS[self.theorem].task
+        return self.facts.task
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """Returns the arrays of the votes and of the reach table, and what else voting rule and theorem need."""
@@ -210,17 +215,17 @@ class VoteRecord:
         names = ("theorem", "ids", "parameters", "voting_rule", *SIZES)
         if sorted(settings) != sorted(names) or not isinstance(settings["parameters"], dict):
             raise CertificateError(f"settings are {reprlib.repr(dict(settings))}: expected {', '.join(names)}.")
-        theorem = _checked_theorem(settings["theorem"])
+        facts = facts_of(settings["theorem"])
         sizes = {name: settings[name] for name in SIZES}
-        _check_sizes(theorem, sizes)
-        voting_rule = VotingRule.from_json(settings["voting_rule"], theorem, settings["num_classes"])
-        expected = sorted(_expected_arrays(theorem, voting_rule))
+        _check_sizes(facts, sizes)
+        voting_rule = VotingRule.from_json(settings["voting_rule"], facts.name, settings["num_classes"])
+        expected = sorted(_expected_arrays(facts, voting_rule))
         if sorted(tensors) != expected:
             raise CertificateError(f"arrays are {reprlib.repr(sorted(tensors))}: expected {', '.join(expected)}.")
         of_votes: dict[str, Any] = {name: tensors[name] for name in OF_VOTES}
         return cls(
             votes=Votes(**of_votes, **sizes),
-            theorem=theorem,
+            theorem=facts.name,
             ids=settings["ids"],
             parameters=settings["parameters"],
             voting_rule=voting_rule,
@@ -228,12 +233,12 @@ class VoteRecord:
         )
 
 
-def _expected_arrays(theorem: str, voting_rule: VotingRule) -> dict[str, Any]:
+def _expected_arrays(facts: TheoremFacts, voting_rule: VotingRule) -> dict[str, Any]:
     """Returns the names and types of the arrays that belong to votes."""
     arrays: dict[str, Any] = OF_VOTES | OF_REACH
     if voting_rule.no_edge_prior:
         arrays |= OF_NO_EDGE
-    return arrays | {name: dtype for name, dtype in OF_PAIRS.items() if getattr(THEOREMS[theorem], name)}
+    return arrays | {name: dtype for name, dtype in OF_PAIRS.items() if getattr(facts, name)}
 
 
 def apply_voting_rule(votes: Votes, voting_rule: VotingRule) -> tuple[Votes, dict[str, npt.NDArray[Any]]]:
@@ -253,17 +258,10 @@ def apply_voting_rule(votes: Votes, voting_rule: VotingRule) -> tuple[Votes, dic
     return replace(votes, default=constant, default_stable=always_stable), no_edge
 
 
-def _checked_theorem(theorem: Any) -> str:
-    """Returns the name of a theorem; raises CertificateError if there is none of that name."""
-    if not isinstance(theorem, str) or theorem not in THEOREMS:
-        raise CertificateError(f"unknown theorem {reprlib.repr(theorem)}: {did_you_mean(str(theorem)[:40], THEOREMS)}")
-    return theorem
-
-
-def _check_sizes(theorem: str, sizes: Mapping[str, Any]) -> None:
+def _check_sizes(facts: TheoremFacts, sizes: Mapping[str, Any]) -> None:
     """Refuses numbers of groups and classes that a verifier does not accept."""
     largest = dict(SIZES)
-    if THEOREMS[theorem].per_neighbour:
+    if facts.per_neighbour:
         largest["num_groups"] = MOST_PER_NEIGHBOUR
     for name, most in largest.items():
         if type(sizes[name]) is not int or not 1 <= sizes[name] <= most:
@@ -273,10 +271,10 @@ def _check_sizes(theorem: str, sizes: Mapping[str, Any]) -> None:
 
 def _check_settings(record: VoteRecord) -> None:
     """Refuses a theorem, sizes, ids and parameters that make no sense together."""
-    _check_sizes(_checked_theorem(record.theorem), {name: getattr(record.votes, name) for name in SIZES})
+    _check_sizes(record.facts, {name: getattr(record.votes, name) for name in SIZES})
     if record.ids not in ("node_id", "row"):
         raise CertificateError(f'unknown kind of ids {reprlib.repr(record.ids)}: expected "node_id" or "row".')
-    facts = THEOREMS[record.theorem]
+    facts = record.facts
     parameters = record.parameters
     allowed = (*facts.parameters, *facts.prices)
     has_all = all(name in parameters for name in facts.parameters)
@@ -319,7 +317,7 @@ def _check_votes(votes: Votes) -> None:
 def _check_reached(record: VoteRecord) -> None:
     """Refuses ``reached`` flags and reach tables that contradict the theorem or each other."""
     votes = record.votes
-    facts = THEOREMS[record.theorem]
+    facts = record.facts
     unreached_votes = np.flatnonzero(~votes.reached)  # hardly ever many
     their_targets = np.searchsorted(votes.indptr, unreached_votes, side="right") - 1
     num_unreached = np.bincount(their_targets, minlength=votes.num_targets)

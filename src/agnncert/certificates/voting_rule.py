@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
-from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.theorem_facts import TheoremFacts, facts_of
 from agnncert.errors import CertificateError, SettingsError
 
 LARGEST_PRIOR = 2**30
@@ -64,37 +64,38 @@ class VotingRule:
         """Returns the same voting rule with its defaults filled in.
 
         Args:
-            theorem: A key of :data:`~agnncert.certificates.theorem_facts.THEOREMS`.
+            theorem: Name of the theorem by which votes are counted.
             num_classes: Number of classes.
 
         Raises:
             SettingsError: Votes cannot be added up in this way under the theorem.
         """
-        empty = THEOREMS[theorem].empty[0] if self.empty is None else self.empty
+        facts = facts_of(theorem)
+        empty = facts.empty[0] if self.empty is None else self.empty
         prior = 0 if self.class_prior and not any(self.class_prior) else self.prior
         filled = replace(self, empty=empty, prior=prior)
-        filled._check_empty(theorem, num_classes)
-        filled._check_prior(theorem, num_classes)
+        filled._check_empty(facts, num_classes)
+        filled._check_prior(facts, num_classes)
         return filled
 
-    def _check_empty(self, theorem: str, num_classes: int) -> None:
+    def _check_empty(self, facts: TheoremFacts, num_classes: int) -> None:
         """Raises SettingsError if empty groups cannot vote in this way."""
         kind = "class" if isinstance(self.empty, int) else self.empty
-        if kind not in THEOREMS[theorem].empty:
-            raise SettingsError(f"VotingRule(empty={self.empty!r}): {_why_not_empty(theorem)}")
+        if kind not in facts.empty:
+            raise SettingsError(f"VotingRule(empty={self.empty!r}): {_why_not_empty(facts)}")
         if isinstance(self.empty, int) and self.empty >= num_classes:
             raise SettingsError(f"VotingRule(empty={self.empty}): the classes are 0 to {num_classes - 1}.")
 
-    def _check_prior(self, theorem: str, num_classes: int) -> None:
+    def _check_prior(self, facts: TheoremFacts, num_classes: int) -> None:
         """Raises SettingsError if there cannot be such a prior."""
         if self.class_prior and len(self.class_prior) != num_classes:
             raise SettingsError(
                 f"VotingRule(prior=…) has {len(self.class_prior)} numbers: expected one for each of {num_classes} "
                 "classes."
             )
-        if self.no_edge_prior and not THEOREMS[theorem].no_edge_prior:
+        if self.no_edge_prior and not facts.no_edge_prior:
             raise SettingsError(
-                f"VotingRule(prior={self.no_edge_prior}): {_why_not_prior(theorem)} Pass one number per class."
+                f"VotingRule(prior={self.no_edge_prior}): {_why_not_prior(facts)} Pass one number per class."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -119,13 +120,13 @@ class VotingRule:
         return voting_rule
 
 
-def _why_not_empty(theorem: str) -> str:
+def _why_not_empty(facts: TheoremFacts) -> str:
     """Returns why empty groups cannot vote as they are asked to."""
-    if theorem.startswith(("gnncert", "custom")):
+    if not facts.knows_empty_groups:
         return "no group of this division counts as empty: all votes are cast. Leave it out."
-    if theorem == "gated/node":
+    if facts.task == "node" and facts.target_features:
         return "groups that hide the target's features cannot cast what follows from them: use a class, or abstain."
-    if THEOREMS[theorem].task == "graph":
+    if facts.task == "graph":
         return "a graph has no prediction without edges: use a class, or let empty groups abstain."
     return (
         "with one group per neighbour all other groups are empty, and nothing outweighs them. Let them abstain, and "
@@ -133,9 +134,9 @@ def _why_not_empty(theorem: str) -> str:
     )
 
 
-def _why_not_prior(theorem: str) -> str:
+def _why_not_prior(facts: TheoremFacts) -> str:
     """Returns why a prior cannot follow the prediction without edges."""
-    if theorem == "gated/node":
+    if facts.whole_graph and facts.target_features:
         return "it would follow the target's own features, which this division protects."
     return "there is no prediction without edges of a graph, or in a division of which only the votes are known."
 

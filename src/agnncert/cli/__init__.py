@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 _PACKAGE = str(Path(__file__).parents[1])
 # Commands of add-on packages.
-ADDED = {"compare": "agnncert_peers", "scan": "agnncert_code", "serve": "agnncert_live", "journal": "agnncert_live"}
+ADDED = {
+    "compare": "agnncert_peers",
+    "scan": "agnncert_code",
+    "serve": "agnncert_live",
+    "journal": "agnncert_live",
+    "partition": "agnncert_large",
+}
 DONE, REFUTED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 

@@ -13,7 +13,7 @@ from agnncert.cli.studies import study_of_run
 from agnncert.cli.user_code import is_module_spec
 from agnncert.defence import Task
 from agnncert.errors import SettingsError
-from agnncert.graphs.task import infer_task
+from agnncert.graphs.task import infer_task, task_of_targets
 
 
 def audit_named(settings: DefenceSettings, task: str | None = None, model: str | None = None) -> AuditReport:
@@ -41,8 +41,8 @@ def audit_named(settings: DefenceSettings, task: str | None = None, model: str |
     task_of_data = wanted if data is None else infer_task(data)
     if task not in (None, task_of_data):
         raise SettingsError(f"--task {task} does not fit the data, which is for {task_of_data} classification.")
-    settings, defence = make_defence(settings, task_of_data, data)
-    audited_model = fresh_model(settings, data, type(defence))
+    settings, defence = make_defence(settings, task_of_data if data is None else task_of_targets(data), data)
+    audited_model = fresh_model(settings, data, defence)
     if settings.weights is not None:
         audited_model = load_weights(defence.untrained(audited_model, data, settings.seed), settings.weights)
     if audited_model is not None:

@@ -19,6 +19,7 @@ from agnncert.cli.model_card import Proved, card_text
 from agnncert.cli.report_step import Reported, report_certificate
 from agnncert.cli.settings import CertifySettings
 from agnncert.cli.studies import CERTIFY_ONLY, row_origin, run_name, study_of_run, study_of_settings
+from agnncert.defence import OperatingPoint
 from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError
 from agnncert.models.io import save_model
@@ -148,7 +149,8 @@ def _with_choice(study: Study, settings: CertifySettings, folder: RunFolder) -> 
     folder.write(CHOICE, json.dumps(choice.to_json(), indent=2) + "\n")
     if choice.model is not model:
         save_model(choice.model, folder.certified_weights, {"choice": str(choice)})
-    return replace(study, defence=choice.as_defence(), model=choice.model, voting_rule=None)
+    point = choice if isinstance(choice, OperatingPoint) else None
+    return replace(study, defence=choice.as_defence(), model=choice.model, voting_rule=None, point=point)
 
 
 def _choose(study: Study, settings: CertifySettings, model: Any, protocol: str) -> Any:
@@ -161,9 +163,11 @@ def _choose(study: Study, settings: CertifySettings, model: Any, protocol: str) 
             study.data,
             study.seeded_defence,
             false_positive_rate=settings.false_positive_rate,
+            confidence=settings.confidence,
             alerts=settings.alerts,
             days=settings.days,
             positive=int(positive) if positive is not None and positive.isdecimal() else positive,
+            as_of=settings.as_of,
             size=size,
             protocol=protocol,
         )
@@ -226,7 +230,7 @@ def _measured(certificate: Certificate, study: Study, seconds: float) -> list[Ro
         word = "certified accuracy"
         rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         rows += _rows_of_references(study)
-        rows += [] if study.is_about_pairs else _rows_of_controls(certificate, study)
+        rows += [] if study.task == "pair" else _rows_of_controls(certificate, study)
     rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
     radii: dict[str, Any] = {word: certificate.radius}
     if certificate.structure_radius is not certificate.radius:

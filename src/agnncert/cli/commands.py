@@ -8,6 +8,7 @@ import math
 import shlex
 import time
 from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -108,7 +109,7 @@ def datasets(root: options.Root = None, json: options.Json = False) -> None:
     """List the datasets and whether their files are present.
 
     Missing files are downloaded when a dataset is first used. Without a network, put them where the error message of
-    that first use says; digits-knn, digits-grid and accounts-generated need none.
+    that first use says; digits-knn, digits-grid, accounts-generated and circles-generated need none.
     """
     from agnncert.datasets.catalog import DATASETS, SOURCES, default_root
 
@@ -196,6 +197,17 @@ def certify(
             help="Choose --prior, --empty and, for graphs, the division for perturbations of this size, on validation.",
         ),
     ] = None,
+    false_positive_rate: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", show_default="none", help="Choose the threshold for this rate."),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P", show_default="none",
+            help="Guarantee that rate with this confidence, such as 0.95, on targets kept by --set keep=0.5 of train.",
+        ),
+    ] = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report too.")] = True,
     scores: options.Scores = None,
     workers: options.WorkersOption = None,
@@ -214,6 +226,7 @@ def certify(
     wanted = read_settings(
         CertifySettings, "certify", settings, set_ or (), data=data, model=model, weights=weights, division=division,
         groups=groups, empty=empty, prior=prior, trusted=trusted, size=size, root=root,
+        false_positive_rate=false_positive_rate, confidence=confidence,
     )  # fmt: skip
     import numpy as np
 
@@ -303,6 +316,26 @@ def verify(
     raise typer.Exit(1 if not verdict.holds else 3 if missing else 0)
 
 
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="A contest: a JSON file that anybody may have written.")],
+    json: options.Json = False,
+) -> None:
+    """Check a certificate of any deterministic defence, written in the open format "contest".
+
+    The statements have to follow from the form in the file, with the prices that it states. That the form describes the
+    defence is its author's claim. Where a statement fails, a play shows what an attacker does. Exit status: 0 every
+    statement follows, 1 one does not, or the file is refused.
+    """
+    from agnncert.contest.verdict import check_contest
+
+    verdict = check_contest(file)
+    names = ("holds", "reasons", "plays", "checked")
+    screen = Screen(json)
+    screen.result({"file": file} | {name: getattr(verdict, name) for name in names}, str(verdict))
+    raise typer.Exit(0 if verdict.holds else 1)
+
+
 _MISSING = {
     **{name: f"required, but not checked: the {name}" for name in ("data", "model")},
     "date": "required, but not so: that the file is used within its dates",
@@ -358,6 +391,90 @@ def show(
     }  # fmt: skip
     excluded = [f"Excluded, {line}" for line in reported.excluded]
     Screen(json).result({**claim.to_json(), **stated}, "\n".join([text, *excluded, *issued, *said]))
+
+
+@app.command()
+def backtest(
+    data: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder with events.csv and nodes.csv.")],
+    times: Annotated[
+        str, typer.Option(metavar="T,T,…", help="Train until each time, certify the graph of the next one.")
+    ],
+    false_positive_rate: Annotated[
+        float, typer.Option(metavar="SHARE", help="Choose the threshold for this rate.")
+    ] = 0.05,
+    confidence: Annotated[
+        float | None,
+        typer.Option(metavar="P", show_default="none", help="Guarantee the rate; needs --set keep=0.5."),
+    ] = None,
+    size: Annotated[float, typer.Option(metavar="M", help="Size of attacks for which recall is certified.")] = 1,
+    delay: Annotated[float, typer.Option(metavar="DAYS", help="Days by which labels come later than stated.")] = 0,
+    typology: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the accounts that names the kind of a case.")
+    ] = None,
+    division: options.Division = None,
+    model: options.Model = None,
+    set_: options.Set = None,
+    settings: options.SettingsFile = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")] = None,
+    json: options.Json = False,
+) -> None:  # fmt: skip
+    """Replay the past: train until t, certify at the next time, with labels as late as they were.
+
+    Beside each new model stands the first one, as it is and with a threshold chosen anew. Says when rates drift, and
+    which columns of the events do. Exit status: 0 all rates hold, 1 one does not.
+    """
+    wanted = read_settings(
+        TrainSettings, "train", settings, set_ or (), data=data, division=division, model=model
+    )  # fmt: skip
+    from agnncert.cli.backtest_step import backtest_run
+    from agnncert.storage import write_atomic
+
+    screen = Screen(json)
+    replayed = backtest_run(
+        wanted, [each.strip() for each in times.split(",")], false_positive_rate=false_positive_rate,
+        confidence=confidence, size=size, delay=delay, typology=typology,
+    )  # fmt: skip
+    if out is not None:
+        write_atomic(out, dumps(replayed.to_json(), indent=2) + "\n")
+    screen.result(replayed.to_json(), str(replayed))
+    raise typer.Exit(1 if replayed.found.alarms else 0)
+
+
+@app.command()
+def groups(
+    file: CertificateFile,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="degree | age | COLUMN | FILE:COLUMN",
+            help="What groups are made of: partners; days since the first event; a column of the run's table of nodes, "
+            "or of any table with a column id.",
+        ),
+    ] = "degree",
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIELD=N", help="What one attack spends on a group: add_edges=3. May be repeated."),
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(metavar="CLASS", help="The class.", show_default="of the threshold, or the rarest")
+    ] = None,
+    amount: Annotated[
+        str | None,
+        typer.Option(metavar="FILE:COLUMN", help="How much money is behind what is found, and stays found."),
+    ] = None,
+    json: options.Json = False,
+) -> None:  # fmt: skip
+    """Compare groups of targets: recall, false positives, and how far an attack can drive groups apart."""
+    from agnncert.cli.groups_step import amounts_of, groups_of
+    from agnncert.cli.settings import pairs
+
+    spent = pairs("budget", budget) if budget else {}
+    found = groups_of(file, by, spent, positive)
+    outcome, text = found.to_json(), str(found)
+    if amount is not None:
+        money = amounts_of(file, amount, spent, positive)
+        outcome, text = {**outcome, "amounts": asdict(money)}, f"{text}\n{money}"
+    Screen(json).result(outcome, text)
 
 
 @app.command()
@@ -590,7 +707,12 @@ def score(
         "targets": scored.certificate.num_targets,
         "labels": scored.counts,
     }
-    Screen(json).result(outcome, f"{scored.certificate.num_targets:,} rows: {scored.file} ({labels})")
+    said = f"{scored.certificate.num_targets:,} rows: {scored.file} ({labels})"
+    if scored.right is not None:
+        right, known = scored.right
+        outcome |= {"right": right, "known": known, "accuracy": right / known}
+        said += f"; right for {right / known:.1%} of the {known:,} whose class the data says"
+    Screen(json).result(outcome, said)
 
 
 @app.command()
@@ -634,17 +756,21 @@ def diff(
 @app.command()
 def export(
     run: CertificateFile,
-    to: Annotated[str, typer.Option(metavar="csv | json | parquet", help="The format.")] = "csv",
+    to: Annotated[str, typer.Option(metavar="csv | json | parquet | contest", help="The format.")] = "csv",
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write.", show_default="beside the certificate")
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Write one row per target: id, class, score, margin, radius, structure radius, and the run they come from."""
-    from agnncert.cli.export_step import export_certificate
+    """Write one row per target: id, class, score, margin, radius, structure radius, and the run they come from.
+
+    With --to contest, write the certificate in the open format that `agnncert check` reads.
+    """
+    from agnncert.cli.export_step import CONTEST, export_certificate
 
     exported = export_certificate(_certificate_in(run), to, out)
-    Screen(json).result(asdict(exported), f"{exported.rows:,} rows: {exported.file}")
+    rows = "targets" if to == CONTEST else "rows"
+    Screen(json).result(asdict(exported), f"{exported.rows:,} {rows}: {exported.file}")
 
 
 @app.command()

@@ -3,10 +3,12 @@
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from agnncert.addons import addon
@@ -15,16 +17,19 @@ from agnncert.cli.folder import ENCODING, RunFolder
 from agnncert.cli.settings import EVENT_COLUMNS, DataSettings
 from agnncert.datasets.catalog import DATASETS
 from agnncert.datasets.columns import FORMATS
+from agnncert.datasets.drawn_splits import BY_CLASS, BY_ID, RECORD
 from agnncert.datasets.encoding import Encode, encoding_of
 from agnncert.datasets.events import load_events
 from agnncert.datasets.fraud import trusted_edges
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
 from agnncert.datasets.tables import load_tables
+from agnncert.datasets.threshold_part import keep_for_threshold
 from agnncert.datasets.tu import tu_files
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
+from agnncert.graphs.in_parts import GraphInParts
 from agnncert.graphs.targets import CanonicalData, target_rows
-from agnncert.pairs.targets import asks_about_pairs
+from agnncert.graphs.task import task_of_targets
 from agnncert.stacked.training import mark_trusted
 from agnncert.storage import write_atomic
 from agnncert.study import num_targets, part_rows
@@ -41,11 +46,24 @@ PARTS = ("train", "val", "test")
 
 
 def load_data(settings: DataSettings) -> Any:
-    """Loads the graph, or graphs, that settings name.
+    """Loads the graph, or graphs, that settings name, and keeps a share for the threshold if they say so.
 
     Raises:
         DatasetError: There is no such dataset or folder, or its content cannot be used.
     """
+    return _with_kept(_load(settings), settings)
+
+
+def _with_kept(data: Any, settings: DataSettings) -> Any:
+    """Returns the data with a share of the known targets kept for a threshold, if the settings say so."""
+    if settings.keep is None:
+        return data
+    name = settings.keep_for
+    positive = int(name) if name is not None and name.isdecimal() else name
+    return keep_for_threshold(data, settings.keep, positive=positive, seed=settings.seed)
+
+
+def _load(settings: DataSettings) -> Any:
     if has_events(settings):
         return _load_events(settings, cut_off=None, encode=settings.encode)
     if settings.nodes or settings.edges or settings.graphs or settings.pairs:
@@ -67,7 +85,8 @@ def load_data(settings: DataSettings) -> Any:
 
 
 def _load_dataset(settings: DataSettings) -> Any:
-    data = load_dataset(settings.data, root=settings.root, seed=settings.seed)
+    split = None if settings.split_by is None else f"by-{settings.split_by}"
+    data = load_dataset(settings.data, root=settings.root, seed=settings.seed, split=split)
     if settings.trusted is None:
         return data
     marked, _ = mark_trusted(data, trusted_edges(data, settings.trusted))
@@ -78,7 +97,13 @@ def _open_graph(settings: DataSettings) -> Any:
     if settings.trusted is not None:
         raise SettingsError(f"{settings.data} is a graph on disk: trusted edges are for tables and datasets.")
     open_graph = addon("agnncert.names", "open_graph", "agnncert_large", f"{settings.data}, a graph on disk,")
-    return open_graph(settings.data)
+    graph = open_graph(settings.data)
+    if isinstance(graph, GraphInParts):
+        raise SettingsError(
+            f"{settings.data} is a graph in parts, which commands cannot hold: train, certify and verify it in Python "
+            "(ac.fit, ac.certify and ac.verify take ac.open_graph)."
+        )
+    return graph
 
 
 def has_events(settings: DataSettings) -> bool:
@@ -119,7 +144,22 @@ def load_training(settings: DataSettings) -> tuple[Any, Any]:
     if not has_events(settings):
         raise SettingsError(f"cut_off={settings.cut_off} is for tables of events: other edges have no time.")
     seen = _load_events(settings, cut_off=settings.cut_off, encode=settings.encode)
-    return seen, _load_events(settings, cut_off=None, encode=seen.encoding)
+    whole = _load_events(settings, cut_off=None, encode=seen.encoding)
+    return _with_kept(seen, settings), _with_kept(whole, settings)
+
+
+def require_classes(data: Any) -> None:
+    """Raises DatasetError if nothing in the data says which classes there are."""
+    if getattr(data, "y", None) is None and getattr(data, "edge_label", None) is None:
+        raise DatasetError(
+            'there is no class to learn: training needs a column "label", empty where a class is not '
+            "known. If a column has another name, pass it (--set column.label=NAME)."
+        )
+
+
+def load_as_of(settings: DataSettings, as_of: str | None, encode: Encode = None) -> Any:
+    """Loads a table of events as of a time, with the columns encoded as settings say or as they were before."""
+    return _load_events(replace(settings, as_of=as_of), cut_off=None, encode=encode or settings.encode)
 
 
 def _load_events(settings: DataSettings, cut_off: str | None, encode: Encode) -> Any:
@@ -148,6 +188,8 @@ def _load_events(settings: DataSettings, cut_off: str | None, encode: Encode) ->
         trusted=settings.trusted,
         seed=settings.seed,
         name=settings.name,
+        split_by=settings.split_by or BY_CLASS,
+        classes=settings.classes or None,
         **_column_names(settings),
     )
 
@@ -189,6 +231,8 @@ def _load_tables(settings: DataSettings) -> Any:
         repeated=settings.repeated,
         trusted=settings.trusted,
         pair_features=_listed(settings.pair_feature),
+        split_by=settings.split_by or BY_ID,
+        classes=settings.classes or None,
         **columns,
     )
 
@@ -212,16 +256,17 @@ def describe(canonical_data: CanonicalData, settings: DataSettings) -> dict[str,
     encoding = encoding_of(data)
     return {
         "name": getattr(data, "name", None) or settings.data,
-        "task": "pair" if asks_about_pairs(data) else canonical_data.task,
+        "task": task_of_targets(data),
         "digest": dataset_digest(canonical_data),
         "graphs": len(graphs),
         "nodes": sum(int(graph.num_nodes) for graph in graphs),
         "edges": _num_pairs(graphs),
-        "pairs": num_targets(canonical_data) if asks_about_pairs(data) else None,
+        "pairs": num_targets(canonical_data) if task_of_targets(data) == "pair" else None,
         "features": int(graphs[0].num_features),
         "classes": None if classes is None else int(classes),
         "class_names": class_names(data),
         "split": _split_of(canonical_data) or None,
+        "split_by": getattr(data, RECORD, None),
         "split_by_time": settings.column.get("time"),
         "repeated_edges": getattr(data, "repeated_edges", None),
         "events": getattr(data, "num_events", None),
@@ -302,12 +347,29 @@ def targets_of(canonical_data: CanonicalData, part: str | None) -> IntArray:
     Raises:
         SettingsError: The data has no such part.
     """
+    if part == "labelled":
+        return _labelled_rows(canonical_data)
     rows = None if part == "all" else part_rows(canonical_data, part or "test")
     if rows is not None and len(rows):
         return rows
     if part not in (None, "all"):
         raise SettingsError(f"the data has no {part} part: use --set targets=all.")
     return target_rows(None, num_targets(canonical_data))
+
+
+def _labelled_rows(canonical_data: CanonicalData) -> IntArray:
+    """Returns the rows of all targets with a true class.
+
+    Raises:
+        SettingsError: There are none, or the targets are pairs.
+    """
+    if task_of_targets(canonical_data.data) == "pair":
+        raise SettingsError("targets=labelled is for nodes and graphs: list the pairs to certify in pairs.csv.")
+    truth = canonical_data.targets(None).truth
+    rows = np.arange(0) if truth is None else np.flatnonzero(truth >= 0)
+    if not len(rows):
+        raise SettingsError("no target of the data has a true class: use --set targets=all.")
+    return rows
 
 
 def file_name(text: str) -> str:

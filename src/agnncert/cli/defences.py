@@ -1,21 +1,25 @@
 """The defence of a run: looked up by its name and made from settings, or taken from the model that has it."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from agnncert.addons import addons
-from agnncert.cli.data import trusted_column
-from agnncert.cli.settings import DEFENCE_OPTIONS, DefenceSettings
+from agnncert.addons import ADD_ON_DIVISIONS, addons
+from agnncert.cli.data import has_events, trusted_column
+from agnncert.cli.settings import DEFENCE_OPTIONS, DataSettings, DefenceSettings
+from agnncert.datasets.catalog import DATASETS
+from agnncert.datasets.drawn_splits import BY_ID
 from agnncert.datasets.encoding import encoding_of
 from agnncert.datasets.events import made_of_events
 from agnncert.defence import Defence, Task
 from agnncert.divided.defence import Divided
-from agnncert.divisions.named import DIVISIONS, defence_names
+from agnncert.divisions.named import defence_names, named_divisions
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.pairs.targets import asks_about_pairs
+from agnncert.graphs.task import task_of_targets
 from agnncert.stacked.settings import StackedSettings
 
 SomeSettings = TypeVar("SomeSettings", bound=DefenceSettings)
+AnyData = TypeVar("AnyData", bound=DataSettings)
 
 USUAL = "node"  # the defence, if neither the settings nor the model name one
 NO_MODEL = "none"  # in place of the name of a model, for defences that need none
@@ -56,10 +60,10 @@ def with_usual_for_pairs(settings: SomeSettings, data: Any) -> SomeSettings:
     """
     if data is None:
         return settings
-    has_pairs = asks_about_pairs(data)
+    has_pairs = task_of_targets(data) == "pair"
     if has_pairs and settings.division is None:
         settings = replace(settings, division=USUAL_FOR_PAIRS)
-    decides_pairs = defence_class(settings.division).decides_pairs
+    decides_pairs = "pair" in defence_class(settings.division).tasks
     if has_pairs and not decides_pairs:
         raise SettingsError(
             f"the targets are pairs of nodes, because there is a table of pairs, and --division {settings.division} "
@@ -83,13 +87,34 @@ def defence_class(name: str | None) -> type[Defence]:
     Raises:
         SettingsError: No defence has this name.
     """
-    if name is None or name in DIVISIONS:
+    if name is None or name in {*named_divisions(), *ADD_ON_DIVISIONS}:
         return Divided
     named = addons("agnncert.defence_names")
     if name not in named:
         raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, defence_names())}')
     kind: type[Defence] = named[name].load()
     return kind
+
+
+def with_usual_split(settings: AnyData, names: Iterable[str | None]) -> AnyData:
+    """Returns settings that say so if a split is drawn by ids.
+
+    A user's own tables are split so. A dataset, and a table of events, in which what is sought is rare, are split so
+    if one of the defences is about poisoned training data.
+
+    Args:
+        settings: The settings.
+        names: Names of the defences that are trained.
+    """
+    if settings.split_by is not None:
+        return settings
+    info = DATASETS.get(settings.data)
+    trusts = all(name is None or defence_class(name).trusts_training_data for name in names)
+    if trusts and (info is not None or has_events(settings)):
+        return settings
+    if info is not None and info.addon:  # it has parts of its own
+        return settings
+    return replace(settings, split_by=BY_ID)
 
 
 def usual_model(kind: type[Defence] | None) -> str:
@@ -121,7 +146,7 @@ def make_defence(
         defence = trained_for
     else:
         name = settings.division or USUAL
-        if model is not None and defence_class(name).makes_model:
+        if model is not None and defence_class(name).own_model is not None:
             raise SettingsError(
                 f'"{name}" certifies models that were trained for it: agnncert train DATA --division {name} makes one.'
             )

@@ -12,7 +12,7 @@ from agnncert.cli.studies import certified_model, study_of_run
 from agnncert.errors import IdError, SettingsError
 from agnncert.explanation import VoteExplanation
 from agnncert.models.digest import model_digest
-from agnncert.pairs.targets import BETWEEN
+from agnncert.pairs.record import BETWEEN
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.recompute import defence_of_file
 

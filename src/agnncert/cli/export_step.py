@@ -1,4 +1,4 @@
-"""The step that exports: ``export_certificate`` writes one row per target, for other programs."""
+"""The step that exports: ``export_certificate`` writes one row per target for other programs, or a contest."""
 
 import csv
 import io
@@ -17,13 +17,14 @@ from agnncert.cli.folder import find_run
 from agnncert.cli.settings import require_one_of
 from agnncert.controls.table import Control
 from agnncert.errors import missing
-from agnncert.pairs.targets import BETWEEN
+from agnncert.pairs.record import BETWEEN
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.domain import title_in_domain
 from agnncert.report.tables import csv_cell
 from agnncert.storage import read_sealed, write_atomic
 
 FORMATS = ("csv", "json", "parquet")
+CONTEST = "contest"  # no table: the open certificate format
 
 
 @dataclass(frozen=True)
@@ -53,18 +54,23 @@ def export_certificate(file: Path, to: str, out: Path | None = None) -> Exported
 
     Args:
         file: The certificate.
-        to: "csv", "json" (one object per target) or "parquet", which needs pandas and pyarrow.
+        to: "csv", "json" (one object per target), "parquet", which needs pandas and pyarrow, or "contest", which is no
+            table: :meth:`Certificate.to_contest`.
         out: Where to write. Defaults to a file of that kind beside the certificate.
 
     Raises:
         SettingsError: There is no such format.
         MissingPackage: Parquet needs a package that is not installed.
     """
-    require_format(to)
+    require_one_of("format", to, (*FORMATS, CONTEST))
     certificate = load_certificate(file)
     run = find_run(file)
     name = file.stem if run is None else run.path.resolve().name
     digest = digest_of(file)
+    if to == CONTEST:
+        out = out or file.with_name("contest.json")
+        certificate.to_contest(out)
+        return Exported(out, certificate.num_targets, (), name, digest)
     table = table_of(certificate, name, digest)
     if run is not None and file.name == run.certificate.name:
         table = {title_in_domain(title, run.words): values for title, values in table.items()}

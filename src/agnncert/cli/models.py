@@ -17,9 +17,10 @@ from agnncert.cli.user_code import is_module_spec, user_model
 from agnncert.datasets.taught import with_taught_rows
 from agnncert.defence import Defence
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.task import infer_task
+from agnncert.graphs.task import infer_task, most_columns, task_of_targets
 from agnncert.models.build import MODELS, build_model
 from agnncert.models.io import load_description, load_model, pretrained, pretrained_settings
+from agnncert.recipes import data_of_model
 
 log = logging.getLogger(__name__)
 
@@ -27,20 +28,21 @@ MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk
 PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
 
 
-def fresh_model(settings: ModelSettings, data: Any, kind: type[Defence] | None = None) -> Any:
+def fresh_model(settings: ModelSettings, data: Any, defence: Defence | None = None) -> Any:
     """Returns an untrained model, as ``fit`` is given it; ``None`` if the defence needs none and "none" is named.
 
     Args:
         settings: The settings, which name the model. Defaults to the usual one of the defence.
-        data: The data, from which the numbers of features and classes are taken.
-        kind: The class of the defence that it is for; ``None`` for a plain model.
+        data: The data, from which the numbers of features and classes are taken, as far as the defence trusts it.
+        defence: The defence that it is for; ``None`` for a plain model.
 
     Raises:
         SettingsError: There is no such model or setting.
         ModelContractError: A user's own factory fails.
     """
-    name = settings.model or usual_model(kind)
-    may_be_none = kind is not None and kind.model_is_optional
+    name = settings.model or usual_model(None if defence is None else type(defence))
+    may_be_none = defence is not None and defence.model_is_optional
+    data = data_of_model(data, defence)
     arguments: dict[str, Any] = {key: None if value == "none" else value for key, value in settings.set.items()}
     if is_module_spec(name):
         torch.manual_seed(settings.seed)
@@ -61,9 +63,9 @@ def _facts(data: Any) -> dict[str, Any]:
     """Returns what a factory may ask for, under the names that PyTorch Geometric uses."""
     if data is None:
         return {}
-    graph = data if infer_task(data) == "node" else data[0]
+    width = most_columns([data] if infer_task(data) == "node" else data, "x") or 0
     facts = {"data": data}
-    facts |= dict.fromkeys(("in_channels", "num_features", "num_node_features"), int(graph.num_features))
+    facts |= dict.fromkeys(("in_channels", "num_features", "num_node_features"), width)
     classes = getattr(data, "num_classes", None)
     if classes is not None:
         facts |= dict.fromkeys(("out_channels", "num_classes"), int(classes))
@@ -93,8 +95,8 @@ def load_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> torch.
 
 def model_with_weights(settings: DefenceSettings, data: Any, weights: str | os.PathLike[str]) -> Any:
     """Returns the model that settings name, as its defence trains it, with the weights of a file."""
-    defence = defence_from_settings(settings, infer_task(data), data)
-    model = fresh_model(settings, data, type(defence))
+    defence = defence_from_settings(settings, task_of_targets(data), data)
+    model = fresh_model(settings, data, defence)
     record = _training_record(weights)
     if "teaching" not in record:
         return load_weights(defence.untrained(model, data, settings.seed), weights)
@@ -136,7 +138,7 @@ def trained_model(settings: DefenceSettings, data: Any) -> Any:
                 "folder, which agnncert certify takes."
             )
         log.warning("no --weights were given: %s is taken as it comes", name)
-        return fresh_model(settings, data, kind).eval()
+        return fresh_model(settings, data).eval()
     if not is_code and Path(weights).with_suffix(".json").is_file():
         return load_model(weights)  # beside them is a description of the model
     return model_with_weights(settings, data, weights)

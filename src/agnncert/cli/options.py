@@ -58,8 +58,8 @@ Division = Annotated[
         "--division",
         "--defence",
         metavar="NAME",
-        help="The defence: node, edge, gated, per-neighbour, per-edge, stacked, labels, isolated, pairs, or one of a "
-        "package.",
+        help="The defence: node, edge, gated, per-neighbour, per-edge, stacked, labels, isolated, pairs, "
+        "graph-votes, structure-only, bag-of-nodes, or one of a package.",
         show_default="node",
     ),
 ]

@@ -13,18 +13,28 @@ from agnncert.addons import addons
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import read_contents
+from agnncert.cli.ages import ages, has_ages, looked_up
 from agnncert.cli.controls_step import add_scores, controls_of_file, stored_controls
 from agnncert.cli.folder import CHOICE, RunFolder, find_run
 from agnncert.controls.table import ComparedControls
 from agnncert.errors import BudgetError, CertificateError, did_you_mean
 from agnncert.explanation import VoteExplanation
 from agnncert.proving.certificate import Certificate, load_certificate
+from agnncert.proving.groups import ranges
 from agnncert.report.figures import save_figures, save_tables
 from agnncert.report.page import build_report
 from agnncert.report.summary import AT_MOST, BY_SIZE, VOTES_REFERENCE, ReportContext, summarise
 from agnncert.report.tables import laid_out
-from agnncert.report.text import beside, class_records, class_table, few_sizes, headline
-from agnncert.verifier.kinds import checker_of
+from agnncert.report.text import (
+    beside,
+    class_records,
+    class_table,
+    few_sizes,
+    headline,
+    models_table,
+    threshold_table,
+)
+from agnncert.verifier.kinds import checked
 
 UNDER_ATTACK = "accuracy under attack"
 RECALL, FALSE_POSITIVES = "recall of class", "false positive rate of class"  # with its number, in rows of results
@@ -44,13 +54,15 @@ class Reported:
     classes: list[dict[str, Any]]  # the same as records
     class_names: tuple[str, ...]  # what the certificate calls its classes; empty if they have numbers only
     controls: ComparedControls | None = None  # models without a proof at the same operating point, if there are some
+    further: tuple[str, ...] = ()  # tables: what was requested of a threshold, and other models without an attack
 
     @property
     def text(self) -> str:
-        """The sentences with the tables of the classes and of the controls between them."""
+        """One sentence, tables, what is not covered, and how to check it."""
         proved, more, check = self.sentences
-        tables = [f"\n{each}\n" for each in (self.table, self.table_of_controls) if each]
-        return "\n".join([proved, more, *tables, check])
+        tables = [each for each in (self.table, *self.further, self.table_of_controls) if each]
+        last = "\n".join(part for part in (more, check) if part)
+        return "\n\n".join([proved, *tables, last])
 
     @property
     def table_of_controls(self) -> str:
@@ -123,11 +135,11 @@ def report_certificate(
         else f"agnncert verify {shlex.quote(str(folder))}{folder.options}"
     )
     check = f"Check the arithmetic, from the file alone: {check}. Check it against data and model: {more}"
-    titles, rows = class_table(summary)
-    table = laid_out("text", titles, rows, "l" + "r" * (len(titles) - 1)) if rows else ""
-    proved, read_with, table = (
-        words.replace("\u00a0", " ") for words in (f"{headline(summary)}.", "\n".join(beside(summary)), table)
+    proved, read_with = (
+        words.replace("\u00a0", " ") for words in (f"{headline(summary)}.", "\n".join(beside(summary)))
     )
+    table = _as_text(*class_table(summary))
+    models = [_as_text(*made(summary)) for made in (threshold_table, models_table)]
     classes = class_records(summary, [-1, *few_sizes(summary)])
     said = (proved, read_with, check)
     stated = exclusions(file, context.class_names)
@@ -142,7 +154,16 @@ def report_certificate(
         classes,
         certificate.class_names,
         summary.compared,
+        tuple(each for each in models if each),
     )
+
+
+def _as_text(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table for a terminal; empty if it has no rows."""
+    if not rows:
+        return ""
+    sides = "l" + "r" * (len(titles) - 1) if titles[-1] != "proof" else "l" + "r" * (len(titles) - 2) + "l"
+    return laid_out("text", titles, rows, sides).replace("\u00a0", " ")
 
 
 def _positive(folder: RunFolder) -> str | None:
@@ -172,7 +193,7 @@ def about_budget(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     """
     certificate, budget = load_certificate(file), Budget().but(**unlimited(given))
     possible, n = certificate.possible(budget), certificate.num_targets
-    if not np.array_equal(possible, checker_of(certificate.evidence.kind).possible(read_contents(file), budget)):
+    if not np.array_equal(possible, checked(read_contents(file)).possible(budget)):
         raise CertificateError(f"{file}: the possible labels that were derived do not stand a second count.")
     held, mean = int((possible.sum(axis=1) == 1).sum()), float(possible.sum(axis=1).mean()) if n else 0.0
     first = f"{budget}: {held:,} of {n:,} labels cannot change."
@@ -257,7 +278,15 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         commands=[f"agnncert {step} --settings settings.toml" for step in steps],
         choice=str(folder.read_json(CHOICE).get("text", "")),
         unit=None if unit is None else unit.load()(certificate),
+        groups=_groups(folder, certificate),
     )
+
+
+def _groups(folder: RunFolder, certificate: Certificate) -> dict[str, list[Any]]:
+    """Returns the ranges of days since the first event, if the folder holds a table of events with times."""
+    if certificate.truth is None or not has_ages(folder):
+        return {}
+    return {"days since the first event": list(ranges(looked_up(certificate, ages(folder))))}
 
 
 def _recorded_classes(known: dict[str, Any], num_classes: int, no_edges: str) -> dict[str, list[tuple[float, float]]]:

@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.file import read_contents
+from agnncert.certificates.votes import IntArray
 from agnncert.certifier import certify
 from agnncert.cli.data import has_events, load_data
 from agnncert.cli.export_step import digest_of, require_format, table_of, write_table
 from agnncert.cli.folder import ENCODING, RunFolder, find_run
-from agnncert.cli.settings import DataSettings, DefenceSettings
-from agnncert.cli.studies import certified_model, load_run_data, model_of_run, stored_settings
+from agnncert.cli.settings import DataSettings, DefenceSettings, stored_settings
+from agnncert.cli.studies import certified_model, load_run_data, model_of_run
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData
+from agnncert.graphs.task import task_of_targets
 from agnncert.models.digest import model_digest
 from agnncert.models.io import load_description, load_model
-from agnncert.pairs.targets import asks_about_pairs
-from agnncert.proving.certificate import Certificate
+from agnncert.proving.certificate import Certificate, load_certificate
+from agnncert.proving.groups import degree_groups
 from agnncert.recompute import defence_of_file
 
 
@@ -30,11 +32,21 @@ class Scored:
         file: The file with one row for each target.
         certificate: What was derived, with the labels and radii of all targets.
         run: The run whose model, threshold, encoding and voting rule were used.
+        truth: True class of each target as the data says, in the numbers of the run, negative where it says nothing;
+            None if the data has no classes. It was read after all labels were given.
     """
 
     file: Path
     certificate: Certificate
     run: RunFolder
+    truth: IntArray | None = None
+
+    @property
+    def right(self) -> tuple[int, int] | None:
+        """How many targets with a true class got it, and how many there are; None if there are none."""
+        if self.truth is None or not (self.truth >= 0).any():
+            return None
+        return int((self.certificate.label == self.truth).sum()), int((self.truth >= 0).sum())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -76,9 +88,9 @@ def score_data(
     model = _certified(folder, named)
     if model_digest(model) != contents.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
-    data = _data_like(folder, named, contents.class_names)
+    data, truth = _data_like(folder, named, contents.class_names)
     canonical_data = CanonicalData.of(data)
-    task = "pair" if asks_about_pairs(data) else canonical_data.task
+    task = task_of_targets(data)
     if task != contents.claim.task:
         table = " List the pairs to label in pairs.csv beside them." if contents.claim.task == "pair" else ""
         raise SettingsError(f"{folder} classifies {contents.claim.task}s, {named.data} has {task}s as targets.{table}")
@@ -86,8 +98,30 @@ def score_data(
     defence = defence_of_file(contents, model)
     certificate = replace(certify(model, canonical_data, defence, rows), truth=None)
     out = out or Path(f"scores.{to}")
-    write_table(table_of(certificate, folder.path.resolve().name, digest_of(folder.certificate)), to, out)
-    return Scored(out, certificate, folder)
+    columns = table_of(certificate, folder.path.resolve().name, digest_of(folder.certificate))
+    columns |= _of_like(certificate, load_certificate(folder.certificate))
+    write_table(columns, to, out)
+    known = None if truth is None else truth[certificate.row]
+    return Scored(out, certificate, folder, known)
+
+
+def _of_like(certificate: Certificate, of_run: Certificate) -> dict[str, list[Any]]:
+    """Returns for each target what the run found among targets with about as many edges: detection is not the same."""
+    if certificate.degree is None or of_run.degree is None or of_run.truth is None or certificate.claim.task != "node":
+        return {}
+    found = {each.name: each for each in of_run.by_group("degree").groups}
+    ranges = [str(each) for each in degree_groups(certificate.degree)]
+    rates = [found.get(name) for name in ranges]
+    return {
+        "edges": certificate.degree.tolist(),
+        "edges_range": ranges,
+        "recall_in_range": [None if each is None else _known(each.recall.now) for each in rates],
+        "false_positives_in_range": [None if each is None else _known(each.false_positives.now) for each in rates],
+    }
+
+
+def _known(share: float) -> float | None:
+    return None if share != share else share
 
 
 def _certified(folder: RunFolder, named: DefenceSettings) -> Any:
@@ -99,8 +133,12 @@ def _certified(folder: RunFolder, named: DefenceSettings) -> Any:
     return certified_model(folder, model_of_run(folder, data, named, named.root))
 
 
-def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str, ...]) -> Any:
-    """Loads data in the way in which the run loaded its own, without true classes and with its names of classes."""
+def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str, ...]) -> tuple[Any, IntArray | None]:
+    """Loads data in the way in which the run loaded its own, without true classes and with its names of classes.
+
+    Returns:
+        The data, and its true classes apart from it, in the numbers of the run; None if it has none.
+    """
     stored = stored_settings(folder)
     if not (named.data or named.events):
         raise SettingsError("score needs the data to label: a dataset, or a folder with tables.")
@@ -119,12 +157,25 @@ def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str
     if (folder.path / ENCODING).is_file():
         settings = replace(settings, encode=str(folder.path / ENCODING))
     data = load_data(_without_missing_label(settings, "pairs" if folder.data.get("task") == "pair" else "nodes"))
+    truth = None
     if getattr(data, "y", None) is not None and not isinstance(data, list | tuple):
+        truth = _in_numbers_of_run(data, class_names)
         data.y = None
-    if asks_about_pairs(data):
+    if task_of_targets(data) == "pair":
         data.edge_label = None
+        truth = None
     data.class_names = list(class_names) if class_names else None
-    return data
+    return data, truth
+
+
+def _in_numbers_of_run(data: Any, class_names: tuple[str, ...]) -> IntArray:
+    """Returns the true classes of nodes as the run numbers them; negative where it has no such class."""
+    truth = np.asarray(data.y, dtype=np.int64).reshape(-1)
+    own = list(getattr(data, "class_names", None) or ())
+    if not own or not class_names:
+        return truth
+    number = np.array([class_names.index(name) if name in class_names else -1 for name in own])
+    return np.where(truth >= 0, number[np.clip(truth, 0, len(number) - 1)], -1)
 
 
 def _without_missing_label(settings: DataSettings, kind: str) -> Any:
@@ -155,7 +206,7 @@ def _chosen_rows(
     """Returns the rows of the nodes to label, ``None`` for all."""
     if ids is None and not only_new:
         return None
-    if asks_about_pairs(data.data):
+    if task_of_targets(data.data) == "pair":
         raise SettingsError(
             "--ids and --new choose nodes: this run classifies pairs. List those to label in pairs.csv."
         )

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.datasets.drawn_splits import BY_CLASS, DRAWN_BY
 from agnncert.datasets.teaching_record import CLASS_SHARES
 from agnncert.divisions.named import defence_names
 from agnncert.errors import SettingsError, did_you_mean
@@ -20,9 +21,12 @@ from agnncert.proving.domain import check_words
 from agnncert.proving.measures import MEASURES
 from agnncert.training.settings import SETTINGS, checked
 
+if TYPE_CHECKING:
+    from agnncert.cli.folder import RunFolder
+
 EVENT_COLUMNS = ("event_time", "event_key", "label_time")  # of tables of events alone
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight", "time", *EVENT_COLUMNS)
-PARTS = ("test", "val", "train", "all")
+PARTS = ("test", "val", "train", "all", "labelled")
 COMMANDS = ("train", "certify", "verify", "audit", "attack", "compare")  # those that have a table in a settings file
 EMPTY_WORDS = ("no_edge", "abstain")
 # Settings of ``fit`` that are not settings of a run in their own right.
@@ -51,6 +55,7 @@ class DataSettings:
     pairs: str | None = None  # a table of pairs of nodes that are to be classified, such as payments
     events: str | None = None  # a table of events, such as payments, instead of edges
     column: Mapping[str, str] = field(default_factory=dict)  # names of columns, by what they hold: one of COLUMNS
+    classes: tuple[str, ...] = ()  # names of all classes, in order; those that occur by default
     feature: tuple[str, ...] = ()  # columns of features; all other columns by default
     edge_feature: tuple[str, ...] = ()  # columns of edges that are kept as edge_attr; ("none",) leaves them out
     pair_feature: tuple[str, ...] = ()  # columns of pairs that are their own values; ("none",) leaves them out
@@ -63,14 +68,23 @@ class DataSettings:
     cut_off: str | None = None  # events: training sees what was before this moment alone
     name: str | None = None  # of data from tables, in reports and run folders; by default that of the folder
     seed: int = 0  # of the split and of everything random
+    split_by: str | None = None  # how a split is drawn, by "id" or "class"; by default as data and defence need it
+    keep: float | None = None  # share of the known targets of other classes that is kept for a threshold only
+    keep_for: str | None = None  # the class to be found, of which nothing is kept; by default the rarest one
     words: Mapping[str, str] = field(default_factory=dict)  # what reports call a "node", an "edge" and a "neighbour"
 
     def __post_init__(self) -> None:
         check_words(self.words)
         for kind in self.column:
             require_one_of("kind of column", kind, COLUMNS)
+        if self.split_by is not None:
+            require_one_of("way to draw a split", self.split_by, DRAWN_BY)
         if self.seed < 0:
             raise SettingsError(f"seed={self.seed}: expected a whole number from 0 on.")
+        if self.keep is not None and not 0 < self.keep < 1:
+            raise SettingsError(f"keep={self.keep}: expected a share between 0 and 1.")
+        if self.keep_for is not None and self.keep is None:
+            raise SettingsError(f"keep_for={self.keep_for} says for which class, and keep= how many: set keep too.")
 
     def table(self) -> dict[str, Any]:
         """Everything that is set as one flat table, in which it is stored."""
@@ -210,6 +224,7 @@ class CertifySettings(DefenceSettings):
     against: str | None = None  # what that size counts: "any" change, or "structure"
     measure: str | None = None  # what the rule is chosen by: "accuracy" or "balanced"; else as the classes need it
     false_positive_rate: float | None = None  # two classes: choose the threshold for this rate, on validation ...
+    confidence: float | None = None  # ... or on targets that were kept, with this confidence for those to come ...
     alerts: int | None = None  # ... or for this many alerts there, ...
     days: int | None = None  # ... for each of this many days that the validation part stands for
     positive: str | None = None  # the class that alerts are about, by name or number; by default the rarer one
@@ -221,6 +236,8 @@ class CertifySettings(DefenceSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_size(self.size, self.against)
+        if self.confidence is not None and self.false_positive_rate is None:
+            raise SettingsError("--confidence is that of a rate: pass --false-positive-rate too.")
         if self.chooses and self.sets_rule:
             raise SettingsError(
                 "--size, false_positive_rate and alerts choose the voting rule: leave out --empty and --prior."
@@ -443,3 +460,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, tuple) else value
+
+
+# Settings that runs did not record at first, as they were then.
+_BEFORE = {"split_by": BY_CLASS}
+
+
+def stored_settings(folder: "RunFolder") -> DefenceSettings:
+    """Returns the settings of the step with which a run began.
+
+    Raises:
+        SettingsError: No step has been recorded.
+    """
+    steps = folder.settings
+    if "train" in steps:
+        return settings_from(TrainSettings, {**_BEFORE, **steps["train"]})
+    if "certify" in steps:
+        return settings_from(CertifySettings, {**_BEFORE, **steps["certify"]})
+    raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agnncert.cli.data import class_names, file_name, load_data, targets_of
-from agnncert.cli.defences import defence_class, make_defence, with_usual_for_pairs
+from agnncert.cli.defences import defence_class, make_defence, with_usual_for_pairs, with_usual_split
 from agnncert.cli.folder import ENCODING, RunFolder
 from agnncert.cli.models import (
     PRETRAINED,
@@ -17,13 +17,20 @@ from agnncert.cli.models import (
     trained_model,
     with_pretrained_settings,
 )
-from agnncert.cli.settings import CertifySettings, DataSettings, DefenceSettings, TrainSettings, settings_from
+from agnncert.cli.settings import (
+    CertifySettings,
+    DataSettings,
+    DefenceSettings,
+    TrainSettings,
+    stored_settings,
+)
 from agnncert.cli.user_code import is_module_spec
 from agnncert.datasets.catalog import DATASETS
 from agnncert.datasets.splits import dataset_digest
 from agnncert.defence import Defence
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData
+from agnncert.graphs.task import task_of_targets
 from agnncert.models.io import load_description, load_model
 from agnncert.proving.certificate import Certificate
 from agnncert.study import Study
@@ -53,6 +60,7 @@ CERTIFY_ONLY = (
     "against",
     "measure",
     "false_positive_rate",
+    "confidence",
     "alerts",
     "days",
     "positive",
@@ -64,6 +72,7 @@ _CHOICE = (
     "size",
     "against",
     "false_positive_rate",
+    "confidence",
     "alerts",
     "days",
     "positive",
@@ -76,10 +85,11 @@ def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study
         settings = with_pretrained_settings(settings)
     elif settings.weights is not None:
         require_threshold(settings.weights, settings.sets_rule or settings.chooses)
+    settings = with_usual_split(settings, [settings.division])
     canonical_data = CanonicalData.of(load_data(settings))
     settings = with_usual_for_pairs(settings, canonical_data.data)
     model = trained_model(settings, canonical_data.data)
-    settings, defence = make_defence(settings, canonical_data.task, canonical_data.data, model)
+    settings, defence = make_defence(settings, task_of_targets(canonical_data.data), canonical_data.data, model)
     return settings, _study(canonical_data, settings, defence, model)
 
 
@@ -102,7 +112,9 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
     earlier = settings_of_folder(folder, stored_settings(folder), changes.root, changes.model)
     canonical_data = _unchanged_data(folder, earlier)
     model = _model_with_weights(folder, earlier, canonical_data.data)
-    settings, defence = make_defence(_changed(earlier, changes), canonical_data.task, canonical_data.data, model)
+    settings, defence = make_defence(
+        _changed(earlier, changes), task_of_targets(canonical_data.data), canonical_data.data, model
+    )
     return settings, _study(canonical_data, settings, defence, model)
 
 
@@ -304,17 +316,3 @@ def _model_with_weights(folder: RunFolder, settings: DefenceSettings, data: Any,
     if weights is None and folder.weights.is_file():
         weights = str(folder.weights)
     return trained_model(replace(settings, weights=weights), data)
-
-
-def stored_settings(folder: RunFolder) -> DefenceSettings:
-    """Returns the settings of the step with which a run began.
-
-    Raises:
-        SettingsError: No step has been recorded.
-    """
-    steps = folder.settings
-    if "train" in steps:
-        return settings_from(TrainSettings, steps["train"])
-    if "certify" in steps:
-        return settings_from(CertifySettings, steps["certify"])
-    raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")

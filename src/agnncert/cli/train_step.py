@@ -11,8 +11,15 @@ import numpy as np
 from agnncert.addons import config_of
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.controls_step import store_controls
-from agnncert.cli.data import copy_tables, describe, load_training, targets_of
-from agnncert.cli.defences import NO_MODEL, defence_class, make_defence, usual_model, with_usual_for_events
+from agnncert.cli.data import copy_tables, describe, load_training, require_classes, targets_of
+from agnncert.cli.defences import (
+    NO_MODEL,
+    defence_class,
+    make_defence,
+    usual_model,
+    with_usual_for_events,
+    with_usual_split,
+)
 from agnncert.cli.folder import RunFolder, open_run
 from agnncert.cli.model_card import card_text
 from agnncert.cli.models import fresh_model
@@ -27,23 +34,16 @@ from agnncert.datasets.events import made_of_events
 from agnncert.defence import Defence
 from agnncert.errors import MissingPackage, SettingsError
 from agnncert.graphs.targets import CanonicalData
+from agnncert.graphs.task import task_of_targets
 from agnncert.models.io import save_model
-from agnncert.pairs.targets import asks_about_pairs, choose_pairs
+from agnncert.pairs.targets import choose_pairs
 from agnncert.progress import OnProgress
 from agnncert.proving.measures import measured, own_or_any
 from agnncert.recipes import usual_arguments
-from agnncert.study import (
-    UNDEFENDED,
-    Prediction,
-    Study,
-    accuracy,
-    advice_if_worse,
-    fit_model,
-    labels_on_whole_graph,
-    predict,
-)
+from agnncert.study import Prediction, Study, accuracy, advice_if_worse, fit_model, labels_on_whole_graph, predict
 from agnncert.teaching import teach
 from agnncert.training.settings import SETTINGS, usual_objective
+from agnncert.undefended import REFERENCES, UNDEFENDED
 
 log = logging.getLogger(__name__)
 
@@ -78,12 +78,14 @@ class _Reference:
         study: The study that trained it, or with which it is measured.
         model: The model.
         score: Its score on the validation part; 0 if it has none.
+        reads_edges: Whether edges can alter its labels.
     """
 
     word: str
     study: Study
     model: Any
     score: float = 0.0
+    reads_edges: bool = False
 
 
 def train_run(
@@ -99,16 +101,20 @@ def train_run(
         fresh: Start from the beginning even if the folder holds this run already.
         on_progress: Called after every epoch.
     """
+    settings = with_usual_split(settings, [settings.division])
     seen, whole = load_training(settings)
     canonical_data = CanonicalData.of(whole)
     training_data = canonical_data if seen is whole else CanonicalData.of(seen)
     about = describe(canonical_data, settings)
-    if asks_about_pairs(canonical_data.data):
+    if task_of_targets(canonical_data.data) == "pair":
         settings = _for_pairs(settings)
     settings = with_usual_for_events(settings, training_data.data)
     if made_of_events(whole):  # what is sought in events is rarely half of them, and has a threshold of its own
         settings = replace(settings, fit={"balance_classes": True, **settings.fit})
-    complete, defence = make_defence(_resolved(settings, canonical_data), canonical_data.task, canonical_data.data)
+    complete, defence = make_defence(
+        _resolved(settings, canonical_data), task_of_targets(canonical_data.data), canonical_data.data
+    )
+    require_classes(whole)
     voting_rule = complete.voting_rule(about["class_names"])
     table = complete.table()
     folder = open_run(out, run_name(about, complete), "train", table, about["digest"], fresh)
@@ -155,7 +161,7 @@ def _train(run: _Run, defence: Defence | None, voting_rule: VotingRule | None) -
     training_data = run.training if settings.teach is None else _taught(run)
     training = replace(_study(settings, training_data, defence), voting_rule=voting_rule)
     study = training if run.training is run.data else replace(training, ready=run.data, targets=_targets(run))
-    if study.is_about_pairs:
+    if study.task == "pair":
         log.info("training a model of pairs")
     else:
         log.info("training %s for at most %d epochs", settings.model, settings.fit["epochs"])
@@ -163,7 +169,7 @@ def _train(run: _Run, defence: Defence | None, voting_rule: VotingRule | None) -
     _log_outcome(record)
     save_model(model, run.folder.weights, {"data": run.about, "settings": settings.table(), "training": record})
     values = _values(study, model, record)
-    if settings.references and study.is_about_pairs:
+    if settings.references and study.task == "pair":
         values |= _compare_pairs(run, study, model)
     elif settings.references:
         references = _train_references(run, study, training_data, model)
@@ -202,11 +208,12 @@ def _for_pairs(settings: TrainSettings) -> TrainSettings:
 
 def _resolved(settings: TrainSettings, canonical_data: CanonicalData) -> TrainSettings:
     """Returns the settings with what is usual for the data where they leave something open."""
-    if asks_about_pairs(canonical_data.data):
+    if task_of_targets(canonical_data.data) == "pair":
         return replace(settings, model=settings.model or NO_MODEL)
     name = settings.model or usual_model(defence_class(settings.division))
     objective = settings.fit.get("objective")
-    model_args, fit_args = usual_arguments(settings.data, canonical_data.data, name, objective, settings.division)
+    _, defence = make_defence(settings, task_of_targets(canonical_data.data), canonical_data.data)
+    model_args, fit_args = usual_arguments(settings.data, canonical_data.data, name, objective, defence)
     usual = {key: SETTINGS[key].default for key in FIT}
     usual |= {"objective": usual_objective(canonical_data.task), **fit_args}
     if settings.teach is not None:
@@ -242,16 +249,15 @@ def _study(settings: TrainSettings, canonical_data: CanonicalData, defence: Defe
     """Returns a study that trains a model for a defence, or (``None``) a plain model."""
     name = settings.division or ""
     arguments = settings.fit_arguments()
-    if defence is not None and defence.decides_pairs:
+    if defence is not None and "pair" in defence.tasks:
         arguments = {"seed": settings.seed}
     elif defence is None or "size" in defence.setting_names(name):  # the defence knows the size already
         arguments["size"] = 0
-    kind = None if defence is None else type(defence)
     return Study(
         canonical_data,
         targets_of(canonical_data, None),
-        UNDEFENDED if defence is None else defence,
-        partial(fresh_model, settings, canonical_data.data, kind),
+        REFERENCES[UNDEFENDED] if defence is None else defence,
+        partial(fresh_model, settings, canonical_data.data, defence),
         fit_args=arguments,
         seed=settings.seed,
     )
@@ -313,14 +319,14 @@ def _train_references(run: _Run, study: Study, training_data: CanonicalData, tra
     settings = run.settings
     shape = {} if is_module_spec(settings.model or "") else settings.set
     undefended_settings = settings
-    if study.defence.makes_model:
+    if study.defence.own_model is not None:
         gnn = replace(run.asked, model="gcn", division=None, defence={}, set=run.asked.set if shape else {})
         undefended_settings = _resolved(gnn, run.data)
     plain = _study(undefended_settings, run.data, None)
     plain_training = _study(undefended_settings, run.training, None)
     undefended, _ = _fit(run, plain_training, "undefended", "training an undefended model")
-    references = [_Reference("undefended", plain, undefended)]
-    if study.defence.makes_model:
+    references = [_Reference("undefended", plain, undefended, reads_edges=True)]
+    if study.defence.own_model is not None:
         without_edges = study.defence.without_edges(trained)
         if without_edges is not None:
             references.append(_Reference("no edges", plain, without_edges))
@@ -363,7 +369,7 @@ def _store_controls(run: _Run, study: Study, references: list[_Reference]) -> No
     for reference in references:
         logits = predict(reference.study, reference.model).logits.double().numpy()
         name = _NAMES[reference.word][study.task]
-        reads_graph = reference.word == "undefended" or study.task == "graph"
+        reads_graph = reference.reads_edges or study.task == "graph"
         if logits.shape[1] == 2:
             controls.append(Control(name, score=logits[:, 1] - logits[:, 0], reads_graph=reads_graph))
         else:

@@ -7,8 +7,8 @@ from typing import Any
 from agnncert.cli.data import load_data
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.models import trained_model
-from agnncert.cli.settings import DefenceSettings
-from agnncert.cli.studies import DataChangedError, load_run_data, model_of_run, stored_settings
+from agnncert.cli.settings import DefenceSettings, stored_settings
+from agnncert.cli.studies import DataChangedError, load_run_data, model_of_run
 from agnncert.cli.user_code import is_module_spec
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.progress import OnProgress

@@ -342,7 +342,7 @@ def _at_one_point(certificate: "Certificate", controls: Sequence[Control], targe
         targets.positive,
         class_word(certificate.class_names or None, targets.positive),
         "alerts" if targets.same_alerts else "false positives",
-        replace(certified, proved=True),
+        replace(certified, proved=True, reads_graph=certificate.evidence.reads_graph),
         tuple(sorted(rows, key=lambda row: -row.value)),
         tuple(controls),
     )
@@ -387,7 +387,8 @@ def _by_accuracy(certificate: "Certificate", controls: Sequence[Control], truth:
     known = truth >= 0
     is_right = certificate.label == truth
     share = float(is_right[known].mean())
-    certified = ControlRow(CERTIFIED, True, True, int(known.sum()), share, accuracy=share)
+    reads_graph = certificate.evidence.reads_graph
+    certified = ControlRow(CERTIFIED, reads_graph, True, int(known.sum()), share, accuracy=share)
     rows = []
     for control in controls:
         if control.label is None or not (known & (control.label >= 0)).any():

@@ -49,6 +49,7 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo("mutag", "graph", 4337, 30.77, 2, 14, "molecules: mutagenic or not (Mutagenicity)"),
         DatasetInfo("proteins", "graph", 1113, 72.82, 2, 4, "proteins: enzymes or not"),
         DatasetInfo("dd", "graph", 1178, 715.66, 2, 89, "protein structures: enzymes or not"),
+        DatasetInfo("nci1", "graph", 4110, 32.30, 2, 37, "molecules: active against lung cancer cells or not"),
         DatasetInfo("mutag-188", "graph", 188, 19.79, 2, 7, "molecules: the small, classic MUTAG set"),
         DatasetInfo(
             "big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: vulnerable or not", addon="agnncert-code"
@@ -73,6 +74,7 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo(
             "accounts-generated", "node", 5000, 42551, 2, 4, "generated accounts, 3 % of them fraud", download=False
         ),
+        DatasetInfo("circles-generated", "node", 1000, 12410, 4, 4, "generated circles of friends", download=False),
         DatasetInfo("digits-grid", "graph", 1797, 66.24, 10, 17, "written digits: lit pixels, joined", download=False),
     )
 }
@@ -188,6 +190,7 @@ SOURCES = {
     "mutag": _tu("Mutagenicity"),
     "proteins": _tu("PROTEINS", attributes=True),
     "dd": _tu("DD"),
+    "nci1": _tu("NCI1"),
     "mutag-188": _tu("MUTAG"),
     **FRAUD,
     "big-vul": _BIG_VUL,

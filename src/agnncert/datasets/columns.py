@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.certificates.ids import LONGEST_NEW_ID, is_odd
 from agnncert.errors import DatasetError, missing
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ else:
 
 FORMATS = (".csv", ".parquet")
 ROLES = ("id", "label", "split", "graph", "source", "target", "weight", "time")  # by the names of settings
-_GAPS = ["", "NA", "NaN", "nan", "null", "None"]
+GAPS = ["", "NA", "NaN", "nan", "null", "None"]
 
 
 class Table:
@@ -126,6 +127,16 @@ class Table:
         if gaps:
             raise self.error(f'column "{column}" is empty in {shortlist(gaps, "row")}: fill it in or remove the row.')
         return entries
+
+    def refuse_odd(self, column: str, entries: Sequence[str]) -> None:
+        """Raises DatasetError if there are ids that no event may have: empty, endless, or with blanks around them."""
+        odd = [row for row, entry in enumerate(entries, start=self.start + 1) if is_odd(entry)]
+        if odd:
+            first = entries[odd[0] - self.start - 1]
+            raise self.error(
+                f'column "{column}" says {first!r:.60} in {shortlist(odd, "row")}: an id of events has at most '
+                f"{LONGEST_NEW_ID:,} characters that can be printed, and no blanks around it. Correct it."
+            )
 
     def ids(self, column: str) -> npt.NDArray[np.int64] | list[str]:
         """Returns a column of ids: int64 if it is stored as such numbers, else as ``filled`` returns it."""
@@ -259,7 +270,7 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
 
     with path.open(encoding="utf-8-sig") as file:  # spreadsheets write a byte order mark
         first = file.readline()
-    _refuse_nul(path)
+    refuse_nul(path)
     layout: dict[str, Any] = {
         "sep": max(",;\t", key=first.count),
         "encoding": "utf-8-sig",
@@ -276,15 +287,15 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
             low_memory=False,
             dtype=texts,
             keep_default_na=False,
-            na_values={column: _GAPS for column in header if column not in texts},
+            na_values={column: GAPS for column in header if column not in texts},
         )
     last = frame.iloc[:, -1]
     if (last.isna() | last.isin([""])).any():  # as in a row that ends before
-        _refuse_short_rows(path, layout["sep"], len(header))
+        refuse_short_rows(path, layout["sep"], len(header))
     return frame
 
 
-def _refuse_short_rows(path: Path, separator: str, width: int) -> None:
+def refuse_short_rows(path: Path, separator: str, width: int) -> None:
     """Raises DatasetError if a row has fewer fields than the header: its label would be taken for an unknown one."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
@@ -298,7 +309,7 @@ def _refuse_short_rows(path: Path, separator: str, width: int) -> None:
                 )
 
 
-def _refuse_nul(path: Path) -> None:
+def refuse_nul(path: Path) -> None:
     """Raises DatasetError if there is a NUL character, at which some readers end a text."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):

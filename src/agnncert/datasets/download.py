@@ -54,7 +54,7 @@ def download(info: DatasetInfo, source: Source, root: Path) -> None:
             f"  folder:  {source.raw(root)}\n"
             f"  source:  {source.url}\n"
             "Put the files into that folder, or pass root=... if they are elsewhere. "
-            '"digits-knn", "digits-grid" and "accounts-generated" need no download.'
+            '"digits-knn", "digits-grid", "accounts-generated" and "circles-generated" need no download.'
         ) from error
 
 

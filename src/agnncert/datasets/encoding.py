@@ -26,6 +26,7 @@ from agnncert.errors import DatasetError, did_you_mean
 from agnncert.storage import parse_json
 
 FORMAT = "agnncert-encoding-1"
+FITTED = "encoding_fitted"  # attribute of data whose encoding was fitted to its own training part
 SECONDS_OF_DAY = 86_400.0
 
 
@@ -83,6 +84,27 @@ class Encoding:
         except (DatasetError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise DatasetError(f"this is no encoding of a table: {error}.") from error
         return cls(nodes, edges, events, pairs)
+
+
+def require_no_fitted_encoding(data: object, defence: str, why: str) -> None:
+    """Refuses features by an encoding that was fitted to training rows which may be poisoned.
+
+    Args:
+        data: The graph or graph set.
+        defence: Name of the defence, for the message.
+        why: How an attacker changes these rows, in words for the message.
+
+    Raises:
+        DatasetError: The encoding was fitted to this very data.
+    """
+    if not getattr(data, FITTED, False):
+        return
+    raise DatasetError(
+        "the encoding that makes features of this table was fitted to its training part. "
+        f"{defence} certifies against poisoned training data: {why}, and with it the features of all. Fit it "
+        "once on rows that you trust, and pass it: load_tables(…, encode=trusted.encoding), or --set "
+        "encode=FILE with the encoding.json of an earlier run. Or use columns of numbers without gaps."
+    )
 
 
 def encoding_of(data: object) -> Encoding | None:

@@ -4,7 +4,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,9 @@ MOST_CATEGORIES = 30  # of a column, the most frequent ones; a column with more 
 OTHER = "other"  # feature of a category that has not been seen
 MISSING = "missing"  # feature of a missing entry
 DAYS_OF_YEAR = 365.25
+MICROSECONDS_OF_DAY = 86_400_000_000
 Matrix = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Column:
         kind = kind or kind_of(values)
         if kind == "category":
             return cls._of_texts(table, name, _texts(values))
-        numbers = _numbers(values, kind)
+        numbers = numbers_of(values, kind)
         finite = numbers[np.isfinite(numbers)]
         gaps = bool(np.isnan(numbers).any())
         if not len(finite):
@@ -108,24 +111,51 @@ class Column:
         Raises:
             DatasetError: There is no such column, or an entry is no number, no date or infinite.
         """
+        return self.encode_exactly(table).astype(np.float32)
+
+    def encode_exactly(self, table: Table) -> Numbers:
+        """Returns the features of every row as ``encode`` does, in double precision."""
         table.require(self.name)
         if self.kind == "list":
-            return table.numbers([self.name], "feature")
+            return table.numbers([self.name], "feature").astype(np.float64)
         if self.kind == "category":
-            return self._encode_categories(table)
+            return self.marks([self._place(text) for text in _texts(table.frame[self.name])])
         return self._encode_numbers(table)
 
-    def _encode_categories(self, table: Table) -> Matrix:
-        """Returns one-hot rows. Without a feature for missing entries, these count as other categories."""
-        number_of = {category: k for k, category in enumerate(self.categories)}
-        other = len(self.categories)
-        missing = other + 1 if self.gaps else other
-        columns = [number_of.get(text, other if text else missing) for text in _texts(table.frame[self.name])]
-        return np.asarray(np.eye(missing + 1, dtype=np.float32)[np.array(columns, int)])
+    def encode_entry(self, entry: str | float | None) -> Numbers:
+        """Returns the features of one entry as ``encode_exactly`` does for a row, shape ``[1, width]``.
 
-    def _encode_numbers(self, table: Table) -> Matrix:
+        Raises:
+            DatasetError: It is no number, no date or infinite.
+        """
+        if self.kind == "category":
+            return self.marks([self._place("" if entry is None else _text(entry))])
+        if self.kind == "list":
+            raise DatasetError(f'column "{self.name}" holds lists, and one entry is none.')
+        number = self.fill if entry is None else number_of(entry, self.kind)
+        if not math.isfinite(number):
+            raise DatasetError(f'column "{self.name}" says {entry!r:.60}: expected a finite {self.kind}.')
+        return self._filled(np.array([number]), np.array([entry is None]))
+
+    def _place(self, text: str) -> int:
+        """Returns the place of a category among the features. Missing ones without a place count as others."""
+        other = len(self.categories)
+        if not text:
+            return other + 1 if self.gaps else other
+        return self._places.get(text, other)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {category: k for k, category in enumerate(self.categories)}
+
+    def marks(self, places: Sequence[int] | npt.NDArray[np.int64]) -> Numbers:
+        """Returns a row for each category, with a 1 at its place."""
+        width = len(self.categories) + (2 if self.gaps else 1)
+        return np.asarray(np.eye(width)[np.asarray(places, dtype=np.int64)])
+
+    def _encode_numbers(self, table: Table) -> Numbers:
         values = table.frame[self.name]
-        numbers = _numbers(values, self.kind)
+        numbers = numbers_of(values, self.kind)
         is_empty = values.isna().to_numpy()
         bad = np.flatnonzero(~np.isfinite(numbers) & ~is_empty)
         if len(bad):
@@ -134,11 +164,14 @@ class Column:
                 f'column "{self.name}" says "{values.iloc[bad[0]]!s:.60}" in {shortlist(rows, "row")}: expected a '
                 f"finite {self.kind}. Correct it, or make the column a category (--set encode={self.name}=category)."
             )
-        filled = np.where(is_empty, self.fill, numbers)
+        return self._filled(np.where(is_empty, self.fill, numbers), is_empty)
+
+    def _filled(self, numbers: Numbers, is_empty: npt.NDArray[np.bool_]) -> Numbers:
+        """Returns the features of numbers or days, in which nothing is missing any more."""
         if self.kind == "date":
-            filled = (filled - self.first) / DAYS_OF_YEAR
-        columns = [filled, is_empty] if self.gaps else [filled]
-        return np.column_stack(columns).astype(np.float32)
+            numbers = (numbers - self.first) / DAYS_OF_YEAR
+        columns = [numbers, is_empty] if self.gaps else [numbers]
+        return np.column_stack(columns).astype(np.float64)
 
 
 def fit_columns(
@@ -191,7 +224,7 @@ def moments(table: Table, name: str) -> Moments:
     table.require(name)
     values = table.frame[name]
     are_dates = kind_of(values) != "number"
-    numbers = _numbers(values, "date" if are_dates else "number")
+    numbers = numbers_of(values, "date" if are_dates else "number")
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
         rows = shortlist([table.start + int(row) + 1 for row in bad], "row")
@@ -215,12 +248,12 @@ def kind_of(values: Any) -> str:
         return "date"
     entries = values.dropna()
     for kind in ("number", "date"):
-        if np.isfinite(_numbers(entries, kind)).all():
+        if np.isfinite(numbers_of(entries, kind)).all():
             return kind
     return "category"
 
 
-def _numbers(values: Any, kind: str) -> npt.NDArray[np.float64]:
+def numbers_of(values: Any, kind: str) -> npt.NDArray[np.float64]:
     """Returns numbers, or days since 1970, or NaN where an entry is missing or neither."""
     import pandas as pd
 
@@ -230,7 +263,39 @@ def _numbers(values: Any, kind: str) -> npt.NDArray[np.float64]:
         moments = pd.to_datetime(values, errors="coerce", utc=True)
     else:
         moments = pd.to_datetime(values.astype("string"), errors="coerce", utc=True, format="ISO8601")
-    return np.asarray((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
+    microseconds = (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(microseconds=1)
+    return np.asarray(microseconds, dtype=np.float64) / MICROSECONDS_OF_DAY
+
+
+def number_of(entry: str | float, kind: str) -> float:
+    """Returns one entry as a number, or as days since 1970; NaN if it is neither. A column gives the same."""
+    if kind == "date":
+        moment = moment_of(entry)
+        return math.nan if moment is None else moment / MICROSECONDS_OF_DAY
+    try:
+        return math.nan if isinstance(entry, str) and "_" in entry else float(entry)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def moment_of(entry: str | float) -> int | None:
+    """Returns a date (ISO 8601) in microseconds since 1970, in UTC unless it says otherwise; None if it is none."""
+    import pandas as pd
+
+    if not isinstance(entry, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(entry)
+    except ValueError:  # pandas knows more ways to write a date
+        days = numbers_of(pd.Series([entry]), "date")[0]
+        return round(days * MICROSECONDS_OF_DAY) if math.isfinite(days) else None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def _texts(values: Any) -> list[str]:

@@ -1,9 +1,11 @@
 """``EventSummary``: how the events between two nodes, such as payments, become the values of one edge.
 
-Values are kept as totals, to which one more event can be added: a live graph that adds events one by one has the values
-that a table with all of them gives. The values of an edge depend on the events of its own pair alone.
+Values are kept as totals, to which one more event can be added. Totals are whole numbers of a unit that is frozen with
+the summary, such as one cent, so adding them up is exact: the same events give the same totals to the last bit, in
+whatever order and parts they are added. The values of an edge depend on the events of its own pair alone.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.datasets.columns import Table
-from agnncert.datasets.encoding_columns import Column, encoded, moments
+from agnncert.datasets.encoding_columns import MICROSECONDS_OF_DAY, Column, moment_of, moments, number_of
 from agnncert.errors import DatasetError, did_you_mean
 
 WAYS = ("count", "sum", "mean", "last", "max", "min")
@@ -30,7 +32,14 @@ _LOG = re.compile(r"log\((?P<inside>.+)\)")
 _NO_TIME = 'name their column with event_time="…" (--set column.event_time=…).'
 _THURSDAY = 3  # 1970-01-01, counted from Monday
 Numbers = npt.NDArray[np.float64]
-Groups = npt.NDArray[np.int64]
+Whole = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+STEPS = 2.0**24  # in which logarithms, dates, marks and the clock are counted: a step is 6e-8
+LARGEST = 2**53  # units that one event may have; a float holds all whole numbers below
+LARGEST_SUM = 2**62  # units
+_LARGEST_SEEN = 2.0**40  # units that the largest number of the training part becomes, or fewer
+_MOST_DECIMALS = 12
 
 
 @dataclass(frozen=True)
@@ -113,15 +122,32 @@ class _Total:
 
 @dataclass(frozen=True)
 class Events:
-    """Events as numbers.
+    """Events as whole numbers.
 
     Attributes:
-        quantities: What is read of each event, by quantity, shape ``[m, width]``.
-        time: Time of each, in the unit of the column, shape ``[m]``. Zeros if events have no time.
+        quantities: What is read of each event, by quantity, in its unit, shape ``[m, width]``.
+        time: Time of each, shape ``[m]``: microseconds since 1970, or numbers in an order that is that of the column.
+            Zeros if events have no time.
     """
 
-    quantities: Mapping[Quantity, Numbers]
-    time: Numbers
+    quantities: Mapping[Quantity, Whole]
+    time: Whole
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class PartTotals:
+    """Totals of some of the groups.
+
+    Attributes:
+        groups: The groups, in order.
+        totals: The totals of each, shape ``[num_groups, num_totals]``.
+    """
+
+    groups: Whole
+    totals: Whole
 
 
 @dataclass(frozen=True)
@@ -135,6 +161,8 @@ class EventSummary:
         has_dates: Whether that column holds dates. Else it holds numbers.
         directed: Whether the two directions of a pair have values of their own.
         columns: How columns of an event become numbers.
+        decimals: Decimals to which numbers of each of these columns are added up, found in the training part.
+        key: The column with a key of its own for each event, or None. Events that repeat a key count once.
     """
 
     values: tuple[str, ...]
@@ -142,11 +170,19 @@ class EventSummary:
     has_dates: bool
     directed: bool
     columns: tuple[Column, ...]
+    decimals: tuple[int, ...]
+    key: str | None = None
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
         """The values of an edge."""
         return tuple(Term.parse(text) for text in self.values)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns that an event needs, beside its two nodes."""
+        names = [column.name for column in self.columns]
+        return [*names, *(name for name in (self.time, self.key) if name is not None)]
 
     @property
     def names(self) -> list[str]:
@@ -165,6 +201,13 @@ class EventSummary:
             if column.name == quantity.column:
                 return column.features
         return list(CLOCK[quantity.column])
+
+    def units(self, quantity: Quantity) -> float:
+        """Returns how many units a 1 is."""
+        for column, decimals in zip(self.columns, self.decimals, strict=True):
+            if column.name == quantity.column and column.kind == "number" and not quantity.is_log:
+                return float(10.0**decimals)
+        return STEPS
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -188,7 +231,7 @@ class EventSummary:
             first += width
         return tuple(totals)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Number of values of one direction."""
         return len(self.names)
@@ -204,98 +247,223 @@ class EventSummary:
         Raises:
             DatasetError: A column is missing, or an entry makes no sense.
         """
-        matrix = encoded(table, self.columns)
-        time = self._times(table)
-        quantities = {}
-        for quantity in self.quantities:
-            numbers = self._numbers(time, quantity.column, matrix)
-            quantities[quantity] = signed_log(numbers) if quantity.is_log else numbers
-        return Events(quantities, time)
+        features = {}
+        errors = []
+        for column in self.columns:
+            try:
+                features[column.name] = column.encode_exactly(table)
+            except DatasetError as error:
+                errors.append(str(error))
+        if errors:
+            raise DatasetError("\n".join(errors))
+        return self._events(features, self.times(table), table)
 
-    def _times(self, table: Table) -> Numbers:
+    def read_entries(self, entries: Mapping[str, str | float | None]) -> Events:
+        """Returns one event as ``read`` returns a row, from its entries by the names of columns.
+
+        Raises:
+            DatasetError: An entry makes no sense.
+        """
+        features = {column.name: column.encode_entry(entries[column.name]) for column in self.columns}
+        time = 0 if self.time is None else self._moment(entries[self.time])
+        return self._events(features, np.array([time]), None)
+
+    def times(self, table: Table) -> Whole:
+        """Returns the time of each row of a table of events.
+
+        Raises:
+            DatasetError: There is no such column, or it holds something else than in training.
+        """
         if self.time is None:
-            return np.zeros(len(table))
+            return np.zeros(len(table), dtype=np.int64)
         read = moments(table, self.time)
         if read.are_dates != self.has_dates and len(table):
-            wanted = "dates, as in 2027-12-31T23:59:59" if self.has_dates else "numbers"
-            raise table.error(f'column "{self.time}" held {wanted} in training, and holds something else here.')
-        return read.numbers
+            raise table.error(self._other_time())
+        return order_of_times(read.numbers, self.has_dates)
 
-    def _numbers(self, time: Numbers, name: str, matrix: npt.NDArray[np.float32]) -> Numbers:
-        first = 0
-        for column in self.columns:
-            if column.name == name:
-                return matrix[:, first : first + len(column.features)].astype(np.float64)
-            first += len(column.features)
-        return clock_features(time, name)
+    def _moment(self, entry: str | float | None) -> int:
+        """Returns the time of one event."""
+        if self.has_dates:
+            moment = moment_of("" if entry is None else entry)
+        else:
+            number = math.nan if entry is None else number_of(entry, "number")
+            moment = int(order_of_times(np.array([number]), False)[0]) if math.isfinite(number) else None
+        if moment is None:
+            raise DatasetError(f"{self._other_time()} It says {entry!r:.60}.")
+        return moment
 
-    def totals(self, events: Events, groups: Groups, num_groups: int) -> Numbers:
-        """Returns the totals of each group of events, shape ``[num_groups, num_totals]``.
+    def _other_time(self) -> str:
+        wanted = "dates, as in 2027-12-31T23:59:59" if self.has_dates else "numbers"
+        return f'column "{self.time}" held {wanted} in training, and holds something else here.'
+
+    def _events(self, features: Mapping[str, Numbers], time: Whole, table: Table | None) -> Events:
+        quantities = {}
+        for quantity in self.quantities:
+            if quantity.column in features:
+                numbers = features[quantity.column]
+            else:
+                numbers = clock_features(time, quantity.column)
+            quantities[quantity] = self._in_units(quantity, numbers, table)
+        return Events(quantities, time)
+
+    def _in_units(self, quantity: Quantity, numbers: Numbers, table: Table | None) -> Whole:
+        """Returns numbers in whole units.
+
+        Raises:
+            DatasetError: One is too large.
+        """
+        if quantity.is_log:
+            numbers = signed_log(numbers)
+        units = np.rint(numbers * self.units(quantity))
+        is_large = np.abs(units) >= LARGEST
+        if is_large.any():
+            row = int(np.flatnonzero(is_large.any(axis=1))[0])
+            where = "" if table is None else f" in row {table.start + row + 1}"
+            message = (
+                f'column "{quantity.column}" says {numbers[row].max():.6g}{where}, far beyond all that training saw: '
+                f"events are added up exactly, and one has at most {LARGEST / self.units(quantity):.3g}."
+            )
+            raise DatasetError(message) if table is None else table.error(message)
+        return np.asarray(units.astype(np.int64))
+
+    def part_totals(self, events: Events, groups: Whole) -> PartTotals:
+        """Returns the totals of the groups that events belong to.
 
         Args:
-            events: The events, in the order of time. They are added up in this order.
-            groups: Group of each event.
-            num_groups: Number of groups.
+            events: The events.
+            groups: Group of each.
         """
-        totals = np.zeros((num_groups, self.num_totals))
-        last = np.full(num_groups, -1)
-        last[groups] = np.arange(len(groups))  # of repeated places, the last one stays
-        has_events = last >= 0
+        order = np.argsort(groups, kind="stable")
+        starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+        totals = np.empty((len(starts), self.num_totals), dtype=np.int64)
         for total in self._totals:
             place = totals[:, total.place]
             if total.way == "count":
-                place[:, 0] = np.bincount(groups, minlength=num_groups)
+                place[:, 0] = np.diff(starts, append=len(order))
             elif total.way == "time":
-                place[has_events, 0] = events.time[last[has_events]]
+                place[:, 0] = np.maximum.reduceat(events.time[order], starts)
+            elif total.way == "last":
+                assert total.quantity is not None
+                rows = events.quantities[total.quantity]
+                in_time = np.lexsort((*rows.T[::-1], events.time, groups))
+                place[:] = rows[in_time[np.append(starts[1:], len(order)) - 1]]
             else:
                 assert total.quantity is not None
-                place[:] = _combined(total.way, events.quantities[total.quantity], groups, last)
+                place[:] = _COMBINED[total.way].reduceat(events.quantities[total.quantity][order], starts, axis=0)
+        return PartTotals(groups[order[starts]], totals)
+
+    def add(self, totals: Whole, part: PartTotals) -> None:
+        """Adds the totals of some groups to those of all, in place.
+
+        Raises:
+            DatasetError: A sum is too large.
+        """
+        totals[part.groups] = self.merged(totals[part.groups], part.totals)
+
+    def totals(self, events: Events, groups: Whole, num_groups: int) -> Whole:
+        """Returns the totals of each group of events, shape ``[num_groups, num_totals]``; zeros without events."""
+        totals = np.zeros((num_groups, self.num_totals), dtype=np.int64)
+        self.add(totals, self.part_totals(events, groups))
         return totals
 
-    def added(self, totals: Numbers, event: Events) -> Numbers:
-        """Returns the totals of one direction with one more event."""
-        new = totals.copy()
-        is_first = totals[0] == 0
-        is_last = is_first or all(
-            event.time[0] >= totals[total.place][0] for total in self._totals if total.way == "time"
-        )
+    def with_event(self, totals: Whole, event: Events) -> Whole:
+        """Returns the totals of one direction with one more event.
+
+        Raises:
+            DatasetError: A sum is too large.
+        """
+        alone = np.empty((1, self.num_totals), dtype=np.int64)
         for total in self._totals:
-            old = totals[total.place]
+            place = alone[:, total.place]
             if total.way == "count":
-                new[total.place] = old + 1
+                place[:] = 1
             elif total.way == "time":
-                new[total.place] = event.time[0] if is_last else old
+                place[:] = event.time
             else:
                 assert total.quantity is not None
-                number = event.quantities[total.quantity][0]
-                if total.way == "sum":
-                    new[total.place] = old + number
-                elif total.way == "last":
-                    new[total.place] = number if is_last else old
-                elif is_first:
-                    new[total.place] = number
-                else:
-                    new[total.place] = np.maximum(old, number) if total.way == "max" else np.minimum(old, number)
-        return new
+                place[:] = event.quantities[total.quantity]
+        return np.asarray(self.merged(totals[None], alone)[0])
 
-    def edge_values(self, totals: Numbers) -> npt.NDArray[np.float32]:
+    def merged(self, first: Whole, second: Whole) -> Whole:
+        """Returns the totals of all events of two parts, whatever their order, shape ``[n, num_totals]``.
+
+        Raises:
+            DatasetError: A sum is too large.
+        """
+        merged = np.empty_like(first)
+        is_later = self._is_later(first, second)
+        for total in self._totals:
+            one = first[:, total.place]
+            other = second[:, total.place]
+            if total.way in ("count", "sum"):
+                merged[:, total.place] = self._summed(total, one, other)
+            elif total.way == "last":
+                is_larger = is_later > 0
+                is_larger |= (is_later == 0) & _is_larger_row(other, one)
+                merged[:, total.place] = np.where(is_larger[:, None], other, one)
+            elif total.way == "time":
+                merged[:, total.place] = np.maximum(one, other)
+            else:
+                merged[:, total.place] = _COMBINED[total.way](one, other)
+        merged = np.where(first[:, :1] == 0, second, merged)
+        return np.asarray(np.where(second[:, :1] == 0, first, merged))
+
+    def _is_later(self, first: Whole, second: Whole) -> Whole:
+        """Returns 1 where the last event of the second part is later, 0 where both are at one time, -1 else."""
+        for total in self._totals:
+            if total.way == "time":
+                one = first[:, total.place][:, 0]
+                other = second[:, total.place][:, 0]
+                later = (other > one).astype(np.int64)
+                return np.asarray(later - (other < one))
+        return np.zeros(len(first), dtype=np.int64)
+
+    def _summed(self, total: _Total, one: Whole, other: Whole) -> Whole:
+        summed = one + other
+        if (np.abs(summed) >= LARGEST_SUM).any():
+            raise DatasetError(f'the sum of "{total.quantity}" between two nodes is too large to be added up exactly.')
+        return summed
+
+    def edge_values(self, totals: Whole) -> npt.NDArray[np.float32]:
         """Returns the values that totals stand for, shape ``[…, width]``; zeros where there is no event."""
         count = totals[..., :1]
         place_of = {(total.way, total.quantity): total.place for total in self._totals}
         columns = []
         for term in self.terms:
             if term.quantity is None:
-                value = count
-            elif term.way == "mean":
-                value = totals[..., place_of["sum", term.quantity]] / np.maximum(count, 1)
+                value = count.astype(np.float64)
             else:
-                value = totals[..., place_of[term.way, term.quantity]]
+                way = "sum" if term.way == "mean" else term.way
+                value = totals[..., place_of[way, term.quantity]] / self.units(term.quantity)
+                if term.way == "mean":
+                    value = value / np.maximum(count, 1)
             columns.append(signed_log(value) if term.is_log else value)
         return np.concatenate(columns, axis=-1).astype(np.float32)
 
+    def digests(self, events: Events, ends: Whole) -> Whole:
+        """Returns a number for each event that depends on all that is read of it.
+
+        Args:
+            events: The events.
+            ends: Keys of the two nodes of each, shape ``[2, m]``.
+        """
+        columns = [ends[0], ends[1], events.time]
+        columns += [column for rows in events.quantities.values() for column in rows.T]
+        mixed = np.zeros(len(events), dtype=np.uint64)
+        for column in columns:
+            mixed = _mixed(mixed + column.view(np.uint64))
+        return mixed.view(np.int64)
+
     def to_json(self) -> dict[str, Any]:
         """Returns the summary as JSON values. The columns stand beside it, see ``Encoding``."""
-        return {"values": list(self.values), "time": self.time, "has_dates": self.has_dates, "directed": self.directed}
+        return {
+            "values": list(self.values),
+            "time": self.time,
+            "has_dates": self.has_dates,
+            "directed": self.directed,
+            "decimals": list(self.decimals),
+            "key": self.key,
+        }
 
     @classmethod
     def from_json(cls, stated: Any, columns: tuple[Column, ...]) -> Self:
@@ -306,11 +474,17 @@ class EventSummary:
         """
         values = stated["values"]
         time = stated["time"]
+        key = stated["key"]
+        decimals = stated["decimals"]
         are_texts = isinstance(values, list) and values and all(isinstance(text, str) for text in values)
         are_truths = type(stated["directed"]) is bool and type(stated["has_dates"]) is bool
-        if not are_texts or not are_truths or not (time is None or isinstance(time, str)):
+        are_names = all(name is None or isinstance(name, str) for name in (time, key))
+        are_decimals = isinstance(decimals, list) and len(decimals) == len(columns)
+        if not are_texts or not are_truths or not are_names or not are_decimals:
             raise ValueError("what it says about events makes no sense")
-        summary = cls(tuple(values), time, stated["has_dates"], stated["directed"], columns)
+        if not all(type(number) is int and abs(number) <= 300 for number in decimals):
+            raise ValueError("its decimals make no sense")
+        summary = cls(tuple(values), time, stated["has_dates"], stated["directed"], columns, tuple(decimals), key)
         summary.require_columns()
         return summary
 
@@ -337,22 +511,55 @@ class EventSummary:
                 )
 
 
-def _combined(way: str, numbers: Numbers, groups: Groups, last: Groups) -> Numbers:
-    """Returns the sum, largest, smallest or last number of each group, zeros where there is none."""
-    num_groups = len(last)
-    has_events = last >= 0
-    result = np.zeros((num_groups, numbers.shape[1]))
-    if way == "last":
-        result[has_events] = numbers[last[has_events]]
-        return result
-    if way == "sum":
-        for k in range(numbers.shape[1]):  # one after the other, as events that come one by one are added
-            result[:, k] = np.bincount(groups, weights=numbers[:, k], minlength=num_groups)
-        return result
-    ufunc = np.maximum if way == "max" else np.minimum
-    result[has_events] = -np.inf if way == "max" else np.inf
-    ufunc.at(result, groups, numbers)
-    return result
+_COMBINED = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+def _is_larger_row(rows: Whole, others: Whole) -> Mask:
+    """Returns which rows are larger than others, by the first column in which they differ."""
+    is_larger = np.zeros(len(rows), dtype=bool)
+    is_equal = np.ones(len(rows), dtype=bool)
+    for column, other in zip(rows.T, others.T, strict=True):
+        is_larger |= is_equal & (column > other)
+        is_equal &= column == other
+    return is_larger
+
+
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Returns numbers of which every bit depends on every bit (the last step of splitmix64)."""
+    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def order_of_times(times: Numbers, are_dates: bool) -> Whole:
+    """Returns times as whole numbers in the same order.
+
+    Args:
+        times: Days since 1970, or numbers.
+        are_dates: Whether they are days. These become microseconds.
+    """
+    if are_dates:
+        return np.rint(times * MICROSECONDS_OF_DAY).astype(np.int64)
+    bits = (times + 0.0).view(np.int64)  # + 0.0: minus zero is zero
+    return np.asarray(np.where(bits < 0, np.int64(-(2**63)) - bits, bits))
+
+
+def decimals_of(numbers: Numbers) -> int:
+    """Returns to how many decimals numbers are added up: all that they have, as far as sums have room for them.
+
+    Example:
+        >>> decimals_of(np.array([12.5, 9.99])), decimals_of(np.array([3.0, 1e15])), decimals_of(np.array([]))
+        (2, -3, 0)
+    """
+    largest = float(np.abs(numbers).max(initial=0.0))
+    if largest == 0:
+        return 0
+    room = math.floor(math.log10(_LARGEST_SEEN / largest))
+    for decimals in range(min(room, _MOST_DECIMALS)):
+        scaled = numbers * 10.0**decimals
+        if np.allclose(scaled, np.rint(scaled), rtol=1e-12, atol=1e-6):
+            return decimals
+    return room
 
 
 def signed_log(numbers: Numbers) -> Numbers:
@@ -360,17 +567,17 @@ def signed_log(numbers: Numbers) -> Numbers:
     return np.asarray(np.sign(numbers) * np.log1p(np.abs(numbers)))
 
 
-def clock_features(days: Numbers, name: str) -> Numbers:
+def clock_features(time: Whole, name: str) -> Numbers:
     """Returns the hour of each event as a point on a circle, or its day of the week as seven marks.
 
     Args:
-        days: Days since 1970, in UTC.
+        time: Microseconds since 1970, in UTC.
         name: ``"hour"`` or ``"weekday"``.
     """
-    day = np.floor(days)
+    day, rest = np.divmod(time, MICROSECONDS_OF_DAY)
     if name == WEEKDAY:
-        return np.asarray(np.eye(7)[((day + _THURSDAY) % 7).astype(int)])
-    angle = 2 * np.pi * (days - day)
+        return np.asarray(np.eye(7)[(day + _THURSDAY) % 7])
+    angle = 2 * np.pi * (rest / MICROSECONDS_OF_DAY)
     return np.stack([np.sin(angle), np.cos(angle)], axis=1)
 
 

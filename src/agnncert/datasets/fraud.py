@@ -17,9 +17,10 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from agnncert.datasets.catalog import CRESCI
+from agnncert.datasets.drawn_splits import BY_CLASS
 from agnncert.datasets.encoding import Clock, limit_of
 from agnncert.datasets.relations import both_directions
-from agnncert.datasets.splits import NODE_FRACTIONS, set_masks, stratified_split
+from agnncert.datasets.splits import NODE_FRACTIONS, drawn_parts, node_columns, set_masks, stratified_split
 from agnncert.errors import DatasetError, did_you_mean, missing
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ else:
 
 Array = npt.NDArray[Any]
 YEAR = 31_556_952.0  # seconds
+ETHEREUM_FRACTIONS = (6 / 7, 1 / 7)  # of the source's training part: training and validation
 ZERO = {"ethereum-phishing": 1_514_764_800.0, "bitcoin-otc": 1_356_998_400.0}  # 2018-01-01 and 2013-01-01
 
 
@@ -41,6 +43,17 @@ def read_fraud(name: str, files: Sequence[Path], seed: int) -> Data:
         "tolokers": _read_tolokers,
     }
     return readers[name](files, seed)
+
+
+def split_of_fraud(data: Data, seed: int, by: str) -> Data:
+    """Draws what the source leaves open of the split of ``read_fraud``, by ids or by class, and returns the data."""
+    if data.name == "tolokers":
+        return data  # all parts are the source's
+    if data.name == "ethereum-phishing":
+        training_y = torch.where(data.train_mask | data.val_mask, data.y, -1)
+        train, val = drawn_parts(training_y, ETHEREUM_FRACTIONS, seed, by, lambda: node_columns(data))
+        return set_masks(data, (train, val, data.test_mask.nonzero().view(-1)), by)
+    return set_masks(data, drawn_parts(data.y, NODE_FRACTIONS, seed, by, lambda: node_columns(data)), by)
 
 
 def trusted_edges(data: Data, trusted: str) -> Tensor:
@@ -106,7 +119,7 @@ def _read_cresci(files: Sequence[Path], seed: int) -> Data:
         ends = np.unique(arrays["edges"].astype(np.int64), axis=0)
     data = _graph(x, y, ids=np.arange(len(y)), classes=["genuine", "bot"])
     _set_directed_edges(data, ends, {"follows": np.ones(len(ends), np.float32)})
-    return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed))
+    return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed), BY_CLASS)
 
 
 def _read_ethereum(files: Sequence[Path], seed: int) -> Data:
@@ -128,9 +141,9 @@ def _read_ethereum(files: Sequence[Path], seed: int) -> Data:
     }
     _set_directed_edges(data, ends, columns)
     training_y = torch.where(torch.tensor(nodes["is_train"].to_numpy(bool)), data.y, -1)
-    train, val = stratified_split(training_y, (6 / 7, 1 / 7), seed)
+    train, val = stratified_split(training_y, ETHEREUM_FRACTIONS, seed)
     test = torch.from_numpy(np.flatnonzero(nodes["is_test"].to_numpy(bool)))
-    return set_masks(data, (train, val, test))
+    return set_masks(data, (train, val, test), BY_CLASS)
 
 
 def _read_bitcoin_otc(files: Sequence[Path], seed: int) -> Data:
@@ -147,7 +160,7 @@ def _read_bitcoin_otc(files: Sequence[Path], seed: int) -> Data:
         "time": (ratings[3] - ZERO["bitcoin-otc"]) / YEAR,
     }
     _set_directed_edges(data, ends.reshape(-1, 2), columns)
-    return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed))
+    return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed), BY_CLASS)
 
 
 def _read_tolokers(files: Sequence[Path], seed: int) -> Data:

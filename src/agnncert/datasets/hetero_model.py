@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
+from agnncert.datasets.hetero_checks import require_usable
 from agnncert.datasets.relations import relations_with_edges, target_kind, values_of_relation
-from agnncert.errors import GraphError, ModelContractError
+from agnncert.errors import ModelContractError
 
 Relation = tuple[str, str, str]
 
@@ -68,8 +69,7 @@ class HeteroModel(nn.Module):
 
     def __init__(self, module: nn.Module, data: HeteroData, target: str | None = None) -> None:
         super().__init__()
-        if not isinstance(data, HeteroData):
-            raise GraphError(f"expected a torch_geometric HeteroData, got {type(data).__name__}.")
+        require_usable(data)
         self.module = module
         self.target = target_kind(data, target)
         self.columns = _Columns.of(data)

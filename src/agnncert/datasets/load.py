@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch_geometric.data import Data
@@ -17,15 +18,18 @@ from torch_geometric.utils import remove_self_loops, to_undirected
 from agnncert.addons import addons
 from agnncert.datasets.catalog import FRAUD, SOURCES, DatasetInfo, Source, dataset_info, default_root
 from agnncert.datasets.download import check_files, download
-from agnncert.datasets.fraud import read_fraud
-from agnncert.datasets.generated import accounts, digits_grid, digits_knn
+from agnncert.datasets.drawn_splits import BY_CLASS, BY_ID, DRAWN_BY
+from agnncert.datasets.fraud import read_fraud, split_of_fraud
+from agnncert.datasets.generated import accounts, circles, digits_grid, digits_knn
 from agnncert.datasets.splits import (
     GRAPH_FRACTIONS,
     NODE_FRACTIONS,
     GraphSet,
+    drawn_parts,
+    graph_columns,
+    node_columns,
     per_class_split,
     set_masks,
-    stratified_split,
 )
 from agnncert.datasets.tu import read_tu, tu_files
 from agnncert.errors import DatasetError, MissingPackage
@@ -38,6 +42,7 @@ _GENERATED: dict[str, Callable[[], list[Data]]] = {
     "digits-knn": lambda: [digits_knn()],
     "digits-grid": digits_grid,
     "accounts-generated": lambda: [accounts()],
+    "circles-generated": lambda: [circles()],
 }
 
 
@@ -55,12 +60,15 @@ def load_dataset(
         name: For example ``"cora-ml"`` (node classification) or ``"proteins"`` (graph classification).
         root: Folder with the datasets, in PyTorch Geometric's layout. Defaults to a folder in the user's cache.
             Missing files are downloaded.
-        seed: Seed of the split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs. ``"tolokers"`` has ten
-            splits, and ``"ethereum-phishing"`` a test part of its own. For ``"big-vul"`` 80/10/10 %, and the seed of
-            the sampled functions.
-        split: Node task: ``"20-per-class"`` for 20 training and 20 validation nodes of each class and a tenth of the
-            others to test, as other certified defences are measured (any number). The rest is in no part. Meant for
-            ``fit(..., protocol="held-out")``, which sees the rest without labels.
+        seed: Seed of the split: 30/10/60 % of the nodes or 50/20/30 % of the graphs. ``"tolokers"`` has ten splits, and
+            ``"ethereum-phishing"`` a test part of its own. For ``"big-vul"`` 80/10/10 %, and the seed of the sampled
+            functions.
+        split: ``"by-class"`` draws the same share of each class, as in the paper; ``"by-id"`` draws each node or graph
+            by itself, from its id, so that no label and no other graph moves it: for defences against poisoned
+            training data, which refuse a split by class. Node task: ``"20-per-class"`` for 20 training and 20
+            validation nodes of each class and a tenth of the others to test, as other certified defences are measured
+            (any number). The rest is in no part. Meant for ``fit(..., protocol="held-out")``, which sees the rest
+            without labels. Defaults to ``"by-class"``.
 
     Returns:
         A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and ``name``, or a
@@ -76,32 +84,49 @@ def load_dataset(
         (1797, 10, 539)
     """
     info = dataset_info(name)
-    per_class = _per_class(info, split)
+    way = _way(info, split)
     folder = default_root() if root is None else Path(root)
     if info.addon:
         return _load_by_addon(info, folder, seed)
     graphs = _read_public(info, folder, seed) if info.download else _GENERATED[name]()
     if info.task == "node":
-        return _node_task(info, graphs[0], per_class, seed)
-    return _graph_task(info, graphs, seed)
+        return _node_task(info, graphs[0], way, seed)
+    return _graph_task(info, graphs, way.by, seed)
 
 
-def _per_class(info: DatasetInfo, split: str | None) -> int:
-    """Returns the number of training nodes of each class that a split names, or 0 for the usual split.
+class _Way(NamedTuple):
+    """How a split is drawn: by what, and how many training nodes of each class, or 0 for shares of all."""
+
+    by: str
+    per_class: int = 0
+
+
+def _way(info: DatasetInfo, split: str | None) -> _Way:
+    """Returns how a split is drawn that is called so.
 
     Raises:
         DatasetError: There is no such split, or the dataset has none.
     """
     if split is None:
-        return 0
+        return _Way(BY_CLASS)
+    by = split.removeprefix("by-")
+    if by != split and by in DRAWN_BY:
+        if info.addon and by == BY_ID:
+            raise DatasetError(
+                f"{info.name} is drawn with its parts: load it without split=, then ac.split(data, fractions=(.8, .1, "
+                ".1)) draws the parts by ids."
+            )
+        return _Way(by)
     match = re.fullmatch(r"([1-9]\d*)-per-class", split)
     if match is None:
-        raise DatasetError(f'no split is called "{split}": expected "20-per-class", or another number.')
+        raise DatasetError(
+            f'no split is called "{split}": expected "by-id", "by-class", or "20-per-class" or another number.'
+        )
     if info.task == "graph" or info.addon or info.name in FRAUD:
         raise DatasetError(
             f'{info.name} has no split "{split}": it is for node classification on a graph without own parts.'
         )
-    return int(match[1])
+    return _Way(BY_CLASS, int(match[1]))
 
 
 def _load_by_addon(info: DatasetInfo, folder: Path, seed: int) -> Data | GraphSet:
@@ -112,20 +137,22 @@ def _load_by_addon(info: DatasetInfo, folder: Path, seed: int) -> Data | GraphSe
     return data
 
 
-def _node_task(info: DatasetInfo, data: Data, per_class: int, seed: int) -> Data:
+def _node_task(info: DatasetInfo, data: Data, way: _Way, seed: int) -> Data:
     data.name = info.name
     data.num_classes = info.classes
-    if info.name in FRAUD:  # with a split of its own
-        return data
-    if per_class:
-        return set_masks(data, per_class_split(data.y, per_class, seed))
-    return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed))
+    if info.name in FRAUD:
+        return split_of_fraud(data, seed, way.by)
+    if way.per_class:
+        parts = per_class_split(data.y, way.per_class, seed)
+    else:
+        parts = drawn_parts(data.y, NODE_FRACTIONS, seed, way.by, lambda: node_columns(data))
+    return set_masks(data, parts, way.by)
 
 
-def _graph_task(info: DatasetInfo, graphs: list[Data], seed: int) -> GraphSet:
+def _graph_task(info: DatasetInfo, graphs: list[Data], by: str, seed: int) -> GraphSet:
     y = torch.tensor([int(graph.y) for graph in graphs])
-    train, val, test = stratified_split(y, GRAPH_FRACTIONS, seed)
-    return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
+    parts = drawn_parts(y, GRAPH_FRACTIONS, seed, by, lambda: graph_columns(graphs))
+    return GraphSet(graphs, num_classes=info.classes, name=info.name).set_split(parts, by)
 
 
 def _read_public(info: DatasetInfo, root: Path, seed: int) -> list[Data]:

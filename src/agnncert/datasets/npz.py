@@ -20,11 +20,18 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 _FEATURES = ("x", "features", "node_features")
 _LABELS = ("labels", "y", "node_labels")
 _EDGES = ("edge_index", "edges")
+_PARTS = tuple(f"{name}_{part}" for name in ("adj", "attr") for part in ("data", "indices", "indptr", "shape"))
+_READ = frozenset((*_FEATURES, "attr_matrix", *_LABELS, *_EDGES, *_PARTS))  # names of rows may be pickled: not read
 
 
 @suggests_arguments
 def load_npz(
-    file: str | os.PathLike[str], *, seed: int = 0, undirected: bool = True, per_class: int | None = None
+    file: str | os.PathLike[str],
+    *,
+    seed: int = 0,
+    undirected: bool = True,
+    per_class: int | None = None,
+    by: str | None = None,
 ) -> Data:
     """Loads a graph from an ``.npz`` file, and splits its nodes.
 
@@ -34,10 +41,11 @@ def load_npz(
     Features are taken as they stand; ``load_dataset("cora-ml")`` keeps only whether a word occurs.
 
     Args:
-        file: The file. Pickled objects in it are refused.
+        file: The file. Pickled objects are never read: arrays of them are refused, or left out if nothing needs them.
         seed: Seed of the split, as in ``split``. Defaults to 0.
         undirected: Whether every edge leads both ways. Defaults to True. Self-loops are removed.
-        per_class: As in ``split``. Defaults to 30/10/60 percent of each class.
+        per_class: As in ``split``. Defaults to 30/10/60 percent of the nodes.
+        by: As in ``split``: ``"id"`` or ``"class"``.
 
     Returns:
         A ``Data`` with ``x``, ``edge_index``, ``y``, ``node_id`` (the rows of the file) and masks.
@@ -45,14 +53,14 @@ def load_npz(
     Raises:
         DatasetError: There is no such file, or it has another layout; the message says what was found.
     """
-    arrays = _read_arrays(Path(file))
+    arrays, names = _read_arrays(Path(file))
     try:
         x = _features(arrays)
         edge_index = _edges(arrays)
         y = torch.from_numpy(_named(arrays, _LABELS).astype(np.int64))
     except KeyError as error:
         raise DatasetError(
-            f"{file} has no {error.args[0]}: it holds {', '.join(sorted(arrays))}. load_npz.__doc__ says what is read."
+            f"{file} has no {error.args[0]}: it holds {', '.join(sorted(names))}. load_npz.__doc__ says what is read."
         ) from None
     if not len(x) == len(y) > 0:
         raise DatasetError(f"{file} has {len(x)} rows of features and {len(y)} labels: expected one for each node.")
@@ -62,19 +70,20 @@ def load_npz(
     if undirected:
         edge_index = to_undirected(edge_index, num_nodes=len(x))
     data = Data(x=x, edge_index=edge_index, y=y, node_id=torch.arange(len(x)))
-    masked = split(data, seed=seed, per_class=per_class)
+    masked = split(data, seed=seed, per_class=per_class, by=by)
     assert isinstance(masked, Data)
     return masked
 
 
-def _read_arrays(file: Path) -> Arrays:
+def _read_arrays(file: Path) -> tuple[Arrays, list[str]]:
+    """Returns the arrays that are used, and the names of all in the file."""
     if not file.is_file():
         raise DatasetError(f"there is no file {file}.")
     try:
         with np.load(file, allow_pickle=False) as stored:
             if not isinstance(stored, np.lib.npyio.NpzFile):
                 raise DatasetError(f"{file} holds one array: expected an .npz file with several.")
-            return {name: stored[name] for name in stored.files}
+            return {name: stored[name] for name in stored.files if name in _READ}, stored.files
     except ValueError as error:
         raise DatasetError(f"{file} cannot be read: {error}") from None
     except (OSError, EOFError, zipfile.BadZipFile) as error:

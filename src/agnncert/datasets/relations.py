@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import coalesce, remove_self_loops
 
+from agnncert.datasets.hetero_checks import require_usable
 from agnncert.datasets.splits import MASKS
 from agnncert.errors import GraphError
 from agnncert.graphs.node_ids import listed_ids
@@ -57,15 +58,12 @@ def from_hetero(data: HeteroData, *, target: str | None = None) -> Data:
         ``both_directions``. ``edge_names`` has the names of the columns.
 
     Raises:
-        GraphError: Features or ids are missing, or it cannot be told which nodes to classify.
+        GraphError: Features, edges or ids are missing or do not fit, or it cannot be told which nodes to
+            classify.
     """
-    if not isinstance(data, HeteroData):
-        raise GraphError(f"expected a torch_geometric HeteroData, got {type(data).__name__}.")
+    require_usable(data)
     kinds = data.node_types
     target = target_kind(data, target)
-    bare = [kind for kind in kinds if "x" not in data[kind]]
-    if bare:
-        raise GraphError(f"nodes of kind {', '.join(bare)} have no features x: give them some, if only ones.")
     sizes = torch.tensor([data[kind].x.size(0) for kind in kinds])
     total = int(sizes.sum())
     starts = dict(zip(kinds, (sizes.cumsum(0) - sizes).tolist(), strict=True))

@@ -2,22 +2,31 @@
 
 import copy
 import hashlib
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.datasets.drawn_splits import BY_CLASS, BY_ID, RECORD, checked_way
 from agnncert.errors import DatasetError, suggests_arguments
 from agnncert.graphs.digest import digest_by_keys, digests_beyond_keys
+from agnncert.graphs.graph_ids import content_ids, stated_id
+from agnncert.graphs.hashing import Keys, id_keys, keys_of_encoded, places
 from agnncert.graphs.labels import class_numbers, graph_classes
+from agnncert.graphs.node_ids import exact_ids
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.graphs.task import infer_task
 
 if TYPE_CHECKING:
     from agnncert.datasets.encoding import Encoding
+
+
+log = logging.getLogger(__name__)
 
 
 class GraphSet(list[Data]):
@@ -27,11 +36,16 @@ class GraphSet(list[Data]):
         train: Positions of the training graphs, ascending, as an int64 tensor.
         val: Those of the validation graphs.
         test: Those of the test graphs.
+        threshold: Those that are kept for a threshold (``keep_for_threshold``), or None.
+        threshold_rule: Which ones these are, or None.
+        split_by: How the split was drawn: by "id", "class" or "time". None if it was not drawn here.
         y: Class of every graph, shape ``[num_graphs]``, or ``-1`` where unknown.
         num_classes: Number of classes.
+        classes_counted: Whether that number was counted in the labels, because it was not stated.
         class_names: Names of the classes, or None.
         name: Name of the dataset.
         encoding: How the columns of a table became features, or None.
+        encoding_fitted: Whether columns of features were chosen by what these graphs hold.
         edge_names: Names of the columns of ``edge_attr``, or None.
         repeated_edges: Rows of a table of edges that joined a pair again.
 
@@ -58,19 +72,32 @@ class GraphSet(list[Data]):
         super().__init__(graphs)
         if not self:
             raise DatasetError("a graph set needs at least one graph.")
-        self.train = _positions(train, len(self))
-        self.val = _positions(val, len(self))
-        self.test = _positions(test, len(self))
-        listed = torch.cat(self.split)
-        if len(torch.unique(listed)) < len(listed):
-            raise DatasetError("a graph is in two parts of the split: train, val and test must not overlap.")
+        self.set_split((train, val, test))
+        self.threshold: Tensor | None = None
+        self.threshold_rule: object = None
         self.y = graph_classes(self)
         self.num_classes = int(self.y.max()) + 1 if num_classes is None else num_classes
+        self.classes_counted = num_classes is None
         self.class_names = class_names
         self.name = name
         self.encoding: Encoding | None = None
+        self.encoding_fitted = False
         self.edge_names: list[str] | None = None
         self.repeated_edges = 0
+
+    def set_split(self, parts: Sequence[Sequence[int] | Tensor], by: str | None = None) -> "GraphSet":
+        """Sets the positions of the training, validation and test part, and how they were drawn; returns this set.
+
+        Raises:
+            DatasetError: A position does not exist, or is in two parts.
+        """
+        train, val, test = (_positions(part, len(self)) for part in parts)
+        listed = torch.cat([train, val, test])
+        if len(torch.unique(listed)) < len(listed):
+            raise DatasetError("a graph is in two parts of the split: train, val and test must not overlap.")
+        self.train, self.val, self.test = train, val, test
+        self.split_by = by
+        return self
 
     @property
     def split(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -106,6 +133,58 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 PAIRS = ("edge_label_index", "edge_label", "edge_label_attr")  # what data has whose targets are pairs of nodes
 NODE_FRACTIONS = (0.3, 0.1, 0.6)
 GRAPH_FRACTIONS = (0.5, 0.2, 0.3)
+MOST_NAMED = 10  # classes in a warning
+
+
+def split_by_id(keys: Sequence[Keys], y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
+    """Splits positions by the hash of their ids and a seed.
+
+    Whether a position is in a part depends on its own id, on the seed, and on whether it has a
+    label: on nothing about any other position, and not on which label it is.
+
+    Args:
+        keys: Columns of keys, each of shape ``[n]``: one for nodes or graphs, two for pairs.
+        y: Classes, shape ``[n]``. Negative entries are unlabelled and in no part.
+        fractions: Share of each part. They sum to 1.
+        seed: Seed of the split, which is the same on every machine.
+
+    Returns:
+        Positions of each part, ascending. Shares of classes are as they happen to come out.
+
+    Example:
+        >>> from agnncert.graphs.hashing import id_keys
+        >>> split_by_id([id_keys(range(8))], torch.zeros(8), (0.5, 0.5), seed=0)
+        (tensor([0, 1, 2, 4, 6, 7]), tensor([3, 5]))
+    """
+    part_of = parts_by_id(keys, y.numpy(), fractions, seed)
+    parts = tuple(torch.from_numpy(np.flatnonzero(part_of == k)) for k in range(len(fractions)))
+    _warn_of_absent_classes(y, parts[0])
+    return parts
+
+
+def parts_by_id(
+    keys: Sequence[Keys], y: npt.NDArray[np.int64], fractions: Sequence[float], seed: int
+) -> npt.NDArray[np.int64]:
+    """Returns the part of every position, -1 for none; arguments are those of :func:`split_by_id`."""
+    part_of = np.searchsorted(np.cumsum(fractions)[:-1], places(keys, seed), side="right")
+    part_of[y < 0] = -1
+    return part_of
+
+
+def _warn_of_absent_classes(y: Tensor, train: Tensor) -> None:
+    """Logs a warning if a class is not in the training part. Another draw would follow the labels."""
+    absent = np.setdiff1d(np.unique(y[y >= 0].numpy()), np.unique(y[train].numpy())).tolist()
+    if not absent:
+        return
+    listed = ", ".join(map(str, absent[:MOST_NAMED])) + (", …" if len(absent) > MOST_NAMED else "")
+    log.warning(
+        "nothing of %d class(es) (%s) is in the training part, so that a model does not learn them: the "
+        "split is drawn by ids, whatever the labels are, and they are rare. Label more of them, or "
+        'state the parts yourself. A split by class has some of each (by="class" of ac.split, '
+        "--set split_by=class in commands), but is refused where labels may be poisoned.",
+        len(absent),
+        listed,
+    )
 
 
 def stratified_split(y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
@@ -211,10 +290,17 @@ def split_by_time(
     return parts
 
 
-def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
-    """Gives ``data`` its ``train_mask``, ``val_mask`` and ``test_mask`` from the positions of each part."""
+def set_masks(data: Data, parts: Sequence[Tensor], by: str | None = None) -> Data:
+    """Gives ``data`` its ``train_mask``, ``val_mask`` and ``test_mask`` from the positions of each part.
+
+    Args:
+        data: The graph.
+        parts: Positions of the training, validation and test nodes.
+        by: How the split was drawn, which ``split_by`` then says. Defaults to ``None``: it was not drawn.
+    """
     for name, part in zip(MASKS, parts, strict=True):
         data[name] = torch.zeros(data.num_nodes, dtype=torch.bool).index_fill_(0, part, True)
+    data[RECORD] = by
     return data
 
 
@@ -225,50 +311,104 @@ def split(
     seed: int = 0,
     fractions: Sequence[float] | None = None,
     per_class: int | None = None,
+    by: str | None = None,
 ) -> "Data | GraphSet":
-    """Splits a graph's nodes, or graphs, into a training, a validation and a test part, by classes and at random.
+    """Splits a graph's nodes, or graphs, into a training, a validation and a test part.
+
+    By default the part of a node follows from its own id and the seed, so that no change of anything else moves it:
+    neither a label, nor a node or edge more or less. Defences against poisoned training data require this.
 
     Args:
         data: A ``Data`` with ``y``, or a list of ``Data`` with one class each. It is not changed. Rows whose label is
             negative or NaN are unlabelled, and in no part.
         seed: Seed of the split, which is the same on every machine. Defaults to 0.
-        fractions: Shares of the three parts, which sum to 1. Each part has the same proportions of classes. Defaults
-            to .3, .1 and .6 of the nodes, or .5, .2 and .3 of the graphs.
+        fractions: Shares of the three parts, which sum to 1. Defaults to .3, .1 and .6 of the nodes, or .5, .2 and .3
+            of the graphs.
         per_class: For few labels: this many training and this many validation nodes of each class, and a tenth of the
-            other nodes to test. It excludes ``fractions``, and is for nodes only.
+            other nodes to test. It excludes ``fractions``, is for nodes only, and is drawn by class.
+        by: ``"id"``: by the hash of ``node_id`` (row numbers if there is none), or of ``graph_id`` (what a graph holds
+            if there is none). Parts have about these shares. ``"class"``: at random, with exactly these shares of each
+            class; one changed label then moves others. Defaults to ``"id"``, and to ``"class"`` with ``per_class``.
 
     Returns:
-        A copy of the ``Data`` with ``train_mask``, ``val_mask`` and ``test_mask``, or a ``GraphSet``.
+        A copy of the ``Data`` with ``train_mask``, ``val_mask`` and ``test_mask``, or a ``GraphSet``. ``split_by`` says
+        how the split was drawn.
 
     Raises:
-        DatasetError: There are no labels, a class is too small, or the shares make no sense.
+        DatasetError: There are no labels, a class is too small, or the arguments make no sense.
+        IdError: An id occurs twice, or is no id.
 
     Example:
         >>> data = Data(x=torch.ones(20, 1), edge_index=torch.empty(2, 0).long(), y=torch.arange(20) % 2)
-        >>> split(data, seed=1).test_mask.sum()
+        >>> split(data, seed=1, by="class").test_mask.sum()
         tensor(12)
     """
     if fractions is not None and per_class is not None:
         raise DatasetError("fractions and per_class both say how large the parts are: leave one of the two out.")
     if fractions is not None:
         _require_shares(fractions)
+    if per_class is not None and by not in (None, BY_CLASS):
+        raise DatasetError(f"per_class takes so many nodes of each class, and by={by!r:.60} does not look at classes.")
+    by = checked_way(by or (BY_ID if per_class is None else BY_CLASS))
     if infer_task(data) == "graph":
-        return _split_graphs(data, fractions or GRAPH_FRACTIONS, per_class, seed)
+        return _split_graphs(data, fractions or GRAPH_FRACTIONS, per_class, seed, by)
     labels = _split_labels(data)
     if per_class is not None:
         parts = per_class_split(labels, _at_least_one(per_class), seed)
     else:
-        parts = stratified_split(labels, fractions or NODE_FRACTIONS, seed)
-    return set_masks(copy.copy(data), parts)
+        parts = drawn_parts(labels, fractions or NODE_FRACTIONS, seed, by, lambda: node_columns(data))
+    return set_masks(copy.copy(data), parts, by)
 
 
-def _split_graphs(graphs: Sequence[Data], fractions: Sequence[float], per_class: int | None, seed: int) -> GraphSet:
+def drawn_parts(
+    y: Tensor, fractions: Sequence[float], seed: int, by: str, columns: Callable[[], Sequence[Keys]]
+) -> tuple[Tensor, ...]:
+    """Splits positions by ids or by class.
+
+    Args:
+        y: Classes, shape ``[n]``. Negative entries are unlabelled and in no part.
+        fractions: Share of each part. They sum to 1.
+        seed: Seed of the split.
+        by: ``"id"`` or ``"class"``.
+        columns: Returns the columns of keys; asked only if the split is by ids.
+    """
+    if by == BY_CLASS:
+        return stratified_split(y, fractions, seed)
+    return split_by_id(columns(), y, fractions, seed)
+
+
+def node_columns(data: Data) -> list[Keys]:
+    """Returns the column of keys of a graph's nodes."""
+    return [keys_of_encoded(exact_ids(data))]
+
+
+def graph_columns(graphs: Sequence[Data]) -> list[Keys]:
+    """Returns the column of keys of graphs: of ``graph_id``, or of what each graph holds.
+
+    Raises:
+        DatasetError: Some graphs have a ``graph_id`` and others do not.
+        IdError: An id occurs twice, or is no id.
+    """
+    stated = [stated_id(graph, row) for row, graph in enumerate(graphs)]
+    known = [each for each in stated if each is not None]
+    if known and len(known) < len(stated):
+        raise DatasetError(
+            f"{len(stated) - len(known)} of {len(stated)} graphs have no graph_id: give every graph one, or none."
+        )
+    return [id_keys(known or content_ids(graphs))]
+
+
+def _split_graphs(
+    graphs: Sequence[Data], fractions: Sequence[float], per_class: int | None, seed: int, by: str
+) -> GraphSet:
     if per_class is not None:
         raise DatasetError("per_class is for nodes: give the shares of graphs in each part, fractions=(.5, .2, .3).")
     labels = graph_classes(graphs)
     if not bool((labels >= 0).any()):
-        raise DatasetError("no graph has a label y: a split by classes needs them.")
-    return GraphSet(list(graphs), *stratified_split(labels, fractions, seed))
+        raise DatasetError("no graph has a label y: a split is of labelled graphs.")
+    parts = drawn_parts(labels, fractions, seed, by, lambda: graph_columns(graphs))
+    divided = copy.copy(graphs) if isinstance(graphs, GraphSet) else GraphSet(list(graphs))
+    return divided.set_split(parts, by)
 
 
 def _split_labels(data: Data) -> Tensor:
@@ -278,7 +418,7 @@ def _split_labels(data: Data) -> Tensor:
         DatasetError: There are none, or several for each node.
     """
     if data.y is None:
-        raise DatasetError("the data has no labels y: a split by classes needs them.")
+        raise DatasetError("the data has no labels y: a split is of labelled nodes.")
     labels = class_numbers(data.y, int(data.num_nodes or 0))
     if labels is None:
         raise DatasetError(
@@ -286,7 +426,7 @@ def _split_labels(data: Data) -> Tensor:
             "one-hot rows, y.argmax(1) is the class."
         )
     if not bool((labels >= 0).any()):
-        raise DatasetError("no node has a label from 0 on: a split by classes needs them.")
+        raise DatasetError("no node has a label from 0 on: a split is of labelled nodes.")
     return labels
 
 
@@ -304,11 +444,13 @@ def _at_least_one(per_class: int) -> int:
 def seen_nodes(data: Data) -> Tensor:
     """Returns a mask of the nodes that inductive training may see.
 
-    These are all but test nodes or, without a ``test_mask``, training and validation nodes.
+    These are all but test nodes and nodes that are kept for a threshold or, without a ``test_mask``, training and
+    validation nodes.
     """
     test_mask: Tensor | None = getattr(data, "test_mask", None)
     if test_mask is not None:
-        return ~test_mask.bool()
+        kept: Tensor | None = getattr(data, "threshold_mask", None)
+        return ~test_mask.bool() if kept is None else ~(test_mask.bool() | kept.bool())
     seen: Tensor = data.train_mask | data.val_mask
     return seen
 
@@ -354,8 +496,10 @@ def dataset_digest(data: Data | GraphSet | CanonicalData) -> str:
     dataset = data.data if isinstance(data, CanonicalData) else data
     if isinstance(dataset, GraphSet):
         labels_and_split = {"y": dataset.y, "train": dataset.train, "val": dataset.val, "test": dataset.test}
+        if dataset.threshold is not None:
+            labels_and_split["threshold"] = dataset.threshold
     else:
-        labels_and_split = {name: dataset[name] for name in ("y", *PAIRS, *MASKS) if name in dataset}
+        labels_and_split = {name: dataset[name] for name in ("y", *PAIRS, *MASKS, "threshold_mask") if name in dataset}
     graph = prepared(data, compact=True).targets().graph
     digests = [digest_by_keys(graph), *digests_beyond_keys(graph)]
     digest = hashlib.sha256("".join(digests).encode())

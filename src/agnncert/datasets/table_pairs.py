@@ -9,9 +9,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.datasets.columns import Table, shortlist
+from agnncert.datasets.drawn_splits import RECORD
 from agnncert.datasets.encoding_columns import Column, Matrix, encoded, fit_columns
 from agnncert.datasets.splits import MASKS
-from agnncert.datasets.table_roles import Columns, NodeRows, Rows, class_rows, has_labels, split_rows
+from agnncert.datasets.table_roles import Columns, NodeRows, Rows, class_rows, has_labels, split_record, split_rows
 
 PAIR_FRACTIONS = (0.5, 0.2, 0.3)  # of pairs that are drawn for training, validation and test
 LABEL_NAMES = ("y", "class", "labels", "truth")
@@ -26,6 +27,7 @@ class PairRows:
         label: Class of each pair, negative where it is unknown, shape ``[n]``; None without labels.
         class_names: Names of the classes; None without labels.
         parts: Places of the training, validation and test pairs; None without labels.
+        split_by: How these were drawn, or None.
         features: Columns that are values of the pairs.
     """
 
@@ -33,6 +35,7 @@ class PairRows:
     label: Tensor | None
     class_names: list[str] | None
     parts: tuple[Tensor, ...] | None
+    split_by: str | None
     features: Sequence[str]
 
     def attach(self, data: Data, values: Matrix | None) -> Data:
@@ -47,6 +50,7 @@ class PairRows:
         data.num_classes = len(self.class_names)
         for name, part in zip(MASKS, self.parts, strict=True):
             data[name] = torch.zeros(self.ends.shape[1], dtype=torch.bool).index_fill_(0, part, True)
+        data[RECORD] = self.split_by
         return data
 
 
@@ -67,28 +71,31 @@ def read_pairs(table: Table, columns: Columns, nodes: NodeRows) -> PairRows:
     _require_distinct(table, ends, nodes)
     label = class_names = parts = None
     if has_labels(table, columns):
-        label, class_names = class_rows(table, str(columns.label))
-        parts = _parts(table, columns, ends, label)
+        classes = class_rows(table, str(columns.label), columns.classes)
+        label, class_names = classes.y, classes.names
+        parts = _parts(table, columns, ends, label, nodes)
     elif columns.time is not None:
         raise table.error(f'time="{columns.time}" splits labelled rows, but there is no label.')
-    return PairRows(ends, label, class_names, parts, _value_columns(table, columns))
+    split_by = None if parts is None else split_record(table, columns)
+    return PairRows(ends, label, class_names, parts, split_by, _value_columns(table, columns))
 
 
-def _parts(table: Table, columns: Columns, ends: Rows, label: Tensor) -> tuple[Tensor, ...]:
+def _parts(table: Table, columns: Columns, ends: Rows, label: Tensor, nodes: NodeRows) -> tuple[Tensor, ...]:
     """Returns the places of the pairs of each part: as a column or times say, or drawn.
 
     If parts are drawn, (u, v) and (v, u) are in the same one. Both are about the same two nodes, so that a training
     pair would else give away the label of a test pair.
     """
+    ids = [[nodes.names[row] for row in of_end] for of_end in ends.tolist()]
     if columns.time is not None or columns.split in table.columns:
-        return split_rows(table, columns, label, PAIR_FRACTIONS)
+        return split_rows(table, columns, label, PAIR_FRACTIONS, ids)
     pair_of_row = np.unique(np.sort(ends, axis=0), axis=1, return_inverse=True)[1].reshape(-1)
     labelled = np.flatnonzero(label.numpy() >= 0)
     first = labelled[np.unique(pair_of_row[labelled], return_index=True)[1]]
     label_of_first = torch.full_like(label, -1)
     label_of_first[first] = label[first]
     part_of_pair = np.full(len(label), -1)
-    for number, part in enumerate(split_rows(table, columns, label_of_first, PAIR_FRACTIONS)):
+    for number, part in enumerate(split_rows(table, columns, label_of_first, PAIR_FRACTIONS, ids)):
         part_of_pair[pair_of_row[part]] = number
     part_of_labelled = part_of_pair[pair_of_row[labelled]]
     return tuple(torch.from_numpy(labelled[part_of_labelled == number]) for number in range(len(PAIR_FRACTIONS)))

@@ -1,7 +1,7 @@
 """What the columns of a user's tables stand for: ids, classes, parts of a split, features, ends of edges."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,13 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import Table, shortlist
+from agnncert.datasets.drawn_splits import BY_ID, BY_TIME
 from agnncert.datasets.encoding import Encode
 from agnncert.datasets.encoding_columns import times
-from agnncert.datasets.splits import split_by_time, stratified_split
-from agnncert.errors import did_you_mean
+from agnncert.datasets.splits import drawn_parts, split_by_time
+from agnncert.errors import DatasetError, did_you_mean
+from agnncert.graphs.hashing import Keys, keys_of_encoded
+from agnncert.graphs.labels import CLASSES_COUNTED
 
 if TYPE_CHECKING:
     from pandas import Index
@@ -50,6 +54,8 @@ class Columns:
     repeated: str | None = None
     trusted: str | None = None
     pair_features: Sequence[str] | None = None
+    split_by: str = BY_ID
+    classes: Sequence[str] | None = None
 
     @property
     def of_text(self) -> list[str]:
@@ -82,7 +88,8 @@ class Columns:
             DatasetError: A column is neither used nor left out on purpose, or there is no such column.
         """
         others = self.other_in(edges)
-        if self.edge_features is None and others:
+        knows_ends = {self.source, self.target} <= set(edges.columns)  # else the ends may be among the others
+        if self.edge_features is None and others and knows_ends:
             raise edges.error(
                 f"{len(others)} column(s) of the edges are not used: {shortlist(others)}. Keep them as edge_attr with "
                 f"edge_features={others[:3]} (--set edge_feature={','.join(others[:3])}), or leave them out with "
@@ -237,25 +244,141 @@ class NodeRows:
         return np.asarray(self._index.get_indexer(self._indexed(names, owners)))
 
 
-def class_rows(table: Table, column: str) -> tuple[Tensor, list[str]]:
-    """Returns the class of every row (-1: unlabelled) and the names of the classes, in order.
+@dataclass(frozen=True)
+class ClassRows:
+    """Classes as a table lists them.
+
+    Attributes:
+        y: Class of every row; -1 where it is unlabelled.
+        names: Names of the classes, by their numbers.
+        are_counted: Whether these are the names that occur, because nobody stated them.
+    """
+
+    y: Tensor
+    names: list[str]
+    are_counted: bool
+
+    def attach(self, data: Data) -> None:
+        """Gives a graph the number of its classes and their names."""
+        data.class_names = self.names
+        data.num_classes = len(self.names)
+        if self.are_counted:
+            data[CLASSES_COUNTED] = True
+
+
+def class_rows(table: Table, column: str, stated: Sequence[str] | None = None) -> ClassRows:
+    """Returns the class of every row.
 
     Whole numbers that were written as ``1.0``, as pandas does where entries are missing, are named ``1``.
+
+    Args:
+        table: The table.
+        column: The column of classes.
+        stated: Names of all classes, in order. Defaults to those that occur.
+
+    Raises:
+        DatasetError: The column is empty, or names a class that is none of the stated ones.
     """
-    entries = table.text(column)
-    classes = {entry for entry in entries if entry}
-    if not classes:
-        raise table.error(f'column "{column}" is empty. Pass label=None if there are no labels.')
-    if all(WHOLE_NUMBER.fullmatch(entry) for entry in classes):
-        entries = [entry.partition(".")[0] for entry in entries]
-        classes = {entry for entry in entries if entry}
-    are_numbers = all(entry.isascii() and entry.removeprefix("-").isdigit() for entry in classes)
-    names = sorted(classes, key=int) if are_numbers else sorted(classes)
-    number_of = {name: k for k, name in enumerate(names)}
-    return torch.tensor([number_of.get(entry, -1) for entry in entries]), names
+    classes = ClassNames(column, stated)
+    classes.add(table)
+    classes.finish(table)
+    return ClassRows(torch.from_numpy(classes.rows(table)), classes.names, are_counted=stated is None)
 
 
-def split_rows(table: Table, columns: Columns, y: Tensor, fractions: Sequence[float]) -> tuple[Tensor, ...]:
+class ClassNames:
+    """Names of the classes in a column, which may come piece by piece.
+
+    Args:
+        column: The column.
+        stated: Names of all classes, in order. Defaults to those that occur.
+
+    Attributes:
+        names: The names, in order, once all pieces were added.
+        are_counted: Whether these are the names that occur, because nobody stated them.
+    """
+
+    def __init__(self, column: str, stated: Sequence[str] | None = None) -> None:
+        self.names: list[str] = []
+        self.are_counted = stated is None
+        self._column = column
+        self._stated = stated
+        self._entries: set[str] = set()
+        self._are_whole = False
+
+    def add(self, table: Table) -> None:
+        """Adds the entries of a piece."""
+        self._entries.update(entry for entry in table.text(self._column) if entry)
+
+    def finish(self, table: Table) -> None:
+        """Names the classes; ``table`` is what an error is about.
+
+        Raises:
+            DatasetError: The column is empty.
+        """
+        if not self._entries:
+            raise table.error(f'column "{self._column}" is empty. Pass label=None if there are no labels.')
+        self._are_whole = all(WHOLE_NUMBER.fullmatch(entry) for entry in self._entries)
+        classes = set(self._named(self._entries))
+        are_numbers = all(entry.isascii() and entry.removeprefix("-").isdigit() for entry in classes)
+        self.names = sorted(classes, key=int) if are_numbers else sorted(classes)
+        if self._stated is not None:
+            self.names = [str(name) for name in self._stated]
+
+    def rows(self, table: Table) -> Rows:
+        """Returns the class of every row of a piece, -1 where there is none.
+
+        Raises:
+            DatasetError: A row names a class that is none of the stated ones.
+        """
+        entries = self._named(table.text(self._column))
+        if self._stated is not None:
+            _require_stated(table, self._column, entries, self._stated)
+        number_of = {name: k for k, name in enumerate(self.names)}
+        return np.array([number_of.get(entry, -1) for entry in entries], np.int64)
+
+    def _named(self, entries: Iterable[str]) -> list[str]:
+        return [entry.partition(".")[0] for entry in entries] if self._are_whole else list(entries)
+
+
+def checked_classes(stated: Sequence[str] | None) -> Sequence[str] | None:
+    """Returns the stated names of classes, or raises DatasetError if they are no list of different names."""
+    if stated is None:
+        return None
+    names = [] if isinstance(stated, str) else [str(name).strip() for name in stated]
+    if not names or "" in names or len(set(names)) < len(names):
+        raise DatasetError(
+            f"classes={stated!r:.99}: expected the names of all classes, each once, as in "
+            'classes=["genuine", "spam"] (--set classes=genuine,spam).'
+        )
+    return names
+
+
+def _require_stated(table: Table, column: str, entries: Sequence[str], stated: Sequence[str]) -> None:
+    known = {"", *stated}
+    unknown = [
+        f'"{entry:.40}" (row {table.start + row + 1})' for row, entry in enumerate(entries) if entry not in known
+    ]
+    if unknown:
+        raise table.error(
+            f'column "{column}" names {len(unknown)} time(s) a class that is none of {", ".join(stated)}: '
+            f"{shortlist(unknown)}. Correct these rows, or state all classes."
+        )
+
+
+def split_record(table: Table, columns: Columns) -> str | None:
+    """Returns how the split of a table is drawn, or ``None`` if a column states it."""
+    if columns.time is not None:
+        return BY_TIME
+    return None if columns.split in table.columns else columns.split_by
+
+
+def split_rows(
+    table: Table,
+    columns: Columns,
+    y: Tensor,
+    fractions: Sequence[float],
+    names: Sequence[Names | range],
+) -> tuple[Tensor, ...]:
     """Returns the rows of the training, validation and test part: from the column, by time, or drawn without either.
 
     Args:
@@ -263,6 +386,7 @@ def split_rows(table: Table, columns: Columns, y: Tensor, fractions: Sequence[fl
         columns: Names of the columns.
         y: Class of every row, or -1 where it is unlabelled.
         fractions: Share of each part, where there is no column of parts.
+        names: Ids of every row: a list for nodes or graphs, two for pairs.
 
     Raises:
         DatasetError: The column says something else, or contradicts other settings.
@@ -276,12 +400,30 @@ def split_rows(table: Table, columns: Columns, y: Tensor, fractions: Sequence[fl
     if columns.time is not None:
         return split_by_time(times(table, columns.time), y, fractions)
     if column not in table.columns:
-        return stratified_split(y, fractions, columns.seed)
+        return drawn_parts(y, fractions, columns.seed, columns.split_by, lambda: _key_columns(names))
     return _stated_parts(table, column, y)
+
+
+def _key_columns(names: Sequence[Names | range]) -> list[Keys]:
+    """Returns a column of keys for each list of ids; of two, the smaller key of each row comes first."""
+    columns = [keys_of_encoded(encode_ids(each)) for each in names]
+    if len(columns) == 1:
+        return columns
+    return [np.minimum(*columns), np.maximum(*columns)]
 
 
 def _stated_parts(table: Table, column: str, y: Tensor) -> tuple[Tensor, ...]:
     """Returns the rows of each part, as a column states them."""
+    part_of = stated_part(table, column, y)
+    return tuple((part_of == k).nonzero().view(-1) for k in range(3))
+
+
+def stated_part(table: Table, column: str, y: Tensor) -> Tensor:
+    """Returns the part that a column states for every row, -1 for none.
+
+    Raises:
+        DatasetError: The column says something else, or a row to train on has no label.
+    """
     entries = [entry.strip().lower() for entry in table.text(column)]
     unknown = sorted(set(entries) - PARTS.keys() - {""})
     if unknown:
@@ -290,13 +432,13 @@ def _stated_parts(table: Table, column: str, y: Tensor) -> tuple[Tensor, ...]:
         )
     part_of = torch.tensor([PARTS.get(entry, -1) for entry in entries])
     needs_label = (part_of == 0) | (part_of == 1)
-    unlabelled = (needs_label & (y < 0)).nonzero().view(-1) + 1
+    unlabelled = (needs_label & (y < 0)).nonzero().view(-1) + 1 + table.start
     if len(unlabelled):
         raise table.error(
             f"{shortlist(unlabelled.tolist(), 'row')}: for training or validation but without a label. "
             "Label them, or leave their split empty."
         )
-    return tuple((part_of == k).nonzero().view(-1) for k in range(3))
+    return part_of
 
 
 def node_ids(names: Names) -> Tensor | list[str]:

@@ -13,19 +13,23 @@ from torch_geometric.data import Data
 from torch_geometric.utils import unbatch_edge_index
 
 from agnncert.datasets.columns import FORMATS, Table, read_table, shortlist
-from agnncert.datasets.encoding import Encode, Encoding, encoding_named, trusted_rows
+from agnncert.datasets.drawn_splits import BY_ID, checked_way
+from agnncert.datasets.encoding import FITTED, Encode, Encoding, encoding_named, trusted_rows
 from agnncert.datasets.encoding_columns import encoded, fit_columns
-from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
+from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, drawn_parts, graph_columns, set_masks
 from agnncert.datasets.table_edges import REPEATED, TRUSTED, EdgeRows, Values, joined_edges, without_repeated_trusted
 from agnncert.datasets.table_pairs import fit_values, read_pairs, values_of_pairs
 from agnncert.datasets.table_roles import (
+    ClassRows,
     Columns,
     NodeRows,
     Rows,
+    checked_classes,
     class_rows,
     feature_columns,
     has_labels,
     node_ids,
+    split_record,
     split_rows,
 )
 from agnncert.datasets.tu import read_tu, tu_files
@@ -80,6 +84,8 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
     repeated: str | None = None,
     trusted: str | None = None,
     pair_features: Sequence[str] | None = None,
+    split_by: str = BY_ID,
+    classes: Sequence[str] | None = None,
 ) -> Data | GraphSet:
     """Reads a graph, or many, from tables.
 
@@ -102,7 +108,7 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
             may have been rounded are refused.
         label: Column of classes, numbers or text. An empty entry is an unlabelled row. ``None`` for no labels.
         split: Column with ``train``, ``val``, ``test`` or nothing. Without such a column the split is drawn:
-            30/10/60 % of the nodes or 50/20/30 % of the graphs or pairs, stratified.
+            30/10/60 % of the nodes or 50/20/30 % of the graphs or pairs.
         graph: Column of graph ids.
         source: Column of the id an edge starts from.
         target: Column of the id an edge ends at.
@@ -128,13 +134,18 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
             is left out.
         pair_features: Columns of the table of pairs that are the pair's own values, ``edge_label_attr``. Defaults to
             all remaining ones.
+        split_by: How the split is drawn where the table does not state it: ``"id"``, each row by the hash of its id, so
+            that no change of another row moves it; or ``"class"``, with exactly these shares of each class, so that one
+            changed label moves other rows too. Defaults to ``"id"``.
+        classes: Names of all classes, in order. A label that names none of them is an error. Defaults to the names
+            that occur in the column, which defences against poisoned training data refuse: one label could add a class.
 
     Returns:
-        A ``Data`` or ``GraphSet`` like those of ``load_dataset``, with ``class_names`` in the order of the
-        classes. With pairs, a ``Data`` with ``edge_label_index``, ``edge_label`` and ``edge_label_attr``, whose masks
-        have an entry for each pair. Without labels a ``Data`` has neither ``y`` nor masks. ``repeated_edges`` counts
-        the rows of the table of edges that join a pair again. With ``repeated``, ``edge_count`` says how many rows each
-        edge stands for.
+        A ``Data`` or ``GraphSet`` like those of ``load_dataset``, with ``class_names`` in the order of the classes.
+        ``split_by`` says how the split was drawn. With pairs, a ``Data`` with ``edge_label_index``, ``edge_label`` and
+        ``edge_label_attr``, whose masks have an entry for each pair. Without labels a ``Data`` has neither ``y`` nor
+        masks. ``repeated_edges`` counts the rows of the table of edges that join a pair again. With ``repeated``,
+        ``edge_count`` says how many rows each edge stands for.
 
     Raises:
         DatasetError: Something is missing, duplicate, unknown or not a number. The message names all of it.
@@ -146,7 +157,7 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
                 raise DatasetError(
                     f"{folder} is in the format of the TU collection: features= and directed= do not apply."
                 )
-            return _load_tu(files, seed, name)
+            return _load_tu(files, seed, name, checked_way(split_by), checked_classes(classes))
     if repeated not in (None, *REPEATED):
         raise DatasetError(f'repeated="{repeated}": {did_you_mean(str(repeated), REPEATED)}')
     columns = Columns(
@@ -166,6 +177,8 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
         repeated=repeated,
         trusted=trusted,
         pair_features=pair_features,
+        split_by=checked_way(split_by),
+        classes=checked_classes(classes),
     )
     paths = {
         "nodes": locate(folder, "nodes", nodes),
@@ -193,11 +206,34 @@ def load_tables(  # noqa: PLR0913 - every setting is a keyword
     return reader.node_task(title)
 
 
-def _load_tu(files: dict[str, Path], seed: int, name: str | None) -> GraphSet:
-    graphs, class_names = read_tu(files)
-    train, val, test = stratified_split(torch.cat([graph.y for graph in graphs]), GRAPH_FRACTIONS, seed)
+def _load_tu(files: dict[str, Path], seed: int, name: str | None, by: str, classes: Sequence[str] | None) -> GraphSet:
+    graphs, names = read_tu(files)
+    if classes is not None:
+        _renumber(graphs, names, classes)
+    y = torch.cat([graph.y for graph in graphs])
+    parts = drawn_parts(y, GRAPH_FRACTIONS, seed, by, lambda: graph_columns(graphs))
     title = name or files["A"].name.removesuffix("_A.txt")
-    return GraphSet(graphs, train, val, test, num_classes=len(class_names), class_names=class_names, name=title)
+    labels = ClassRows(y, names if classes is None else list(classes), are_counted=classes is None)
+    graph_set = _graph_set(graphs, labels, title).set_split(parts, by)
+    graph_set.encoding_fitted = "node_labels" in files  # a column for each kind of node that occurs
+    return graph_set
+
+
+def _renumber(graphs: Sequence[Data], names: Sequence[str], classes: Sequence[str]) -> None:
+    """Numbers classes as somebody stated them; raises DatasetError if others occur."""
+    unknown = [name for name in names if name not in classes]
+    if unknown:
+        raise DatasetError(f"the graphs have classes {shortlist(unknown)}, which are none of {', '.join(classes)}.")
+    for graph in graphs:
+        graph.y = torch.tensor([classes.index(names[int(graph.y)])])
+
+
+def _graph_set(graphs: list[Data], labels: ClassRows | None, title: str) -> GraphSet:
+    """Returns graphs as a set, without a split."""
+    if labels is None:
+        return GraphSet(graphs, name=title)
+    stated = None if labels.are_counted else len(labels.names)
+    return GraphSet(graphs, num_classes=stated, class_names=labels.names, name=title)
 
 
 def locate(folder: PathLike | None, kind: str, path: PathLike | None, is_required: bool = True) -> Path | None:
@@ -231,12 +267,16 @@ def locate(folder: PathLike | None, kind: str, path: PathLike | None, is_require
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Features of the nodes, attributes of the edges with their names, and the encoding that made them, if any."""
+    """Features of the nodes, attributes of the edges with their names, and the encoding that made them, if any.
+
+    ``is_fitted`` says whether the encoding was fitted to this table.
+    """
 
     x: Values | None = None
     attributes: Values | None = None
     encoding: Encoding | None = None
     edge_names: tuple[str, ...] = ()
+    is_fitted: bool = False
 
     def attach(self, data: Data) -> Data:
         """Gives a graph with edges its features, the names of its values, and the encoding."""
@@ -246,6 +286,8 @@ class _Encoded:
             data.edge_names = list(self.edge_names)  # but a column of lists has one name for several numbers
         if self.encoding is not None:
             data.encoding = self.encoding
+        if self.is_fitted:
+            data[FITTED] = True
         return data
 
 
@@ -263,6 +305,8 @@ class _GraphReader:
         self.edges = edges
         self.columns = columns
         self.problems = Problems()
+        for role in (columns.source, columns.target):  # what is missing is said first
+            self.problems.attempt(edges.require, role)
 
     def node_task(self, title: str) -> Data:
         """Returns a graph for node classification."""
@@ -271,9 +315,10 @@ class _GraphReader:
         parts = None
         rows = self.problems.attempt(NodeRows, self.nodes, columns.id)
         if self.problems.attempt(has_labels, self.nodes, columns):
-            labels = self.problems.attempt(class_rows, self.nodes, str(columns.label))
+            labels = self.problems.attempt(class_rows, self.nodes, str(columns.label), columns.classes)
             if labels is not None:
-                parts = self.problems.attempt(split_rows, self.nodes, columns, labels[0], NODE_FRACTIONS)
+                names = range(len(self.nodes)) if rows is None else rows.names
+                parts = self.problems.attempt(split_rows, self.nodes, columns, labels.y, NODE_FRACTIONS, [names])
         elif columns.time is not None:
             error = self.nodes.error(f'time="{columns.time}" splits labelled rows, but there is no label.')
             self.problems.append(str(error))
@@ -282,9 +327,9 @@ class _GraphReader:
         data.name = title
         data.node_id = node_ids(rows.names)
         if labels is not None and parts is not None:
-            data.y, data.class_names = labels
-            data.num_classes = len(data.class_names)
-            set_masks(data, parts)
+            data.y = labels.y
+            labels.attach(data)
+            set_masks(data, parts, split_record(self.nodes, columns))
         return data
 
     def pair_task(self, table: Table, title: str) -> Data:
@@ -324,9 +369,11 @@ class _GraphReader:
             self.problems.attempt(table.require, columns.graph)
         self.problems.refuse()
         listed = self.problems.attempt(NodeRows, graphs, columns.graph)
-        y, class_names = self._classes_of_graphs(graphs)
+        labels = self._classes_of_graphs(graphs)
+        y = torch.full((len(graphs),), -1) if labels is None else labels.y
         rows = self.problems.attempt(NodeRows, self.nodes, columns.id, columns.graph)
-        parts = self.problems.attempt(split_rows, graphs, columns, y, GRAPH_FRACTIONS)
+        ids = range(len(graphs)) if listed is None else listed.names
+        parts = self.problems.attempt(split_rows, graphs, columns, y, GRAPH_FRACTIONS, [ids])
         training = None
         if rows is not None and listed is not None and parts is not None and len(parts[0]):
             training_graphs = {str(listed.names[int(k)]) for k in parts[0]}
@@ -339,24 +386,23 @@ class _GraphReader:
         if columns.label is not None:
             for graph, label in zip(data, y.tolist(), strict=True):
                 graph.y = torch.tensor([label]) if label >= 0 else None
-        train, val, test = parts
-        num_classes = None if class_names is None else len(class_names)
-        graph_set = GraphSet(data, train, val, test, num_classes=num_classes, class_names=class_names, name=title)
+        graph_set = _graph_set(data, labels, title)
+        graph_set.set_split(parts, split_record(graphs, columns))
         graph_set.encoding = getattr(whole, "encoding", None)
+        graph_set.encoding_fitted = getattr(whole, FITTED, False)
         graph_set.edge_names = getattr(whole, "edge_names", None)
         graph_set.repeated_edges = whole.repeated_edges
         return graph_set
 
-    def _classes_of_graphs(self, graphs: Table) -> tuple[Tensor, list[str] | None]:
-        """Returns the class of every graph (-1: unlabelled) and the names of the classes, if there are any."""
+    def _classes_of_graphs(self, graphs: Table) -> ClassRows | None:
+        """Returns the classes of graphs, or None if there are none."""
         label = self.columns.label
-        if label is not None:
-            self.problems.attempt(graphs.require, label)
-            if label in graphs.columns:
-                labels = self.problems.attempt(class_rows, graphs, label)
-                if labels is not None:
-                    return labels
-        return torch.full((len(graphs),), -1), None
+        if label is None:
+            return None
+        self.problems.attempt(graphs.require, label)
+        if label not in graphs.columns:
+            return None
+        return self.problems.attempt(class_rows, graphs, label, self.columns.classes)
 
     def _whole(self, rows: NodeRows | None, training: Rows | None, is_for_pairs: bool = False) -> Data:
         """Returns all nodes and edges in one graph.
@@ -413,6 +459,7 @@ class _GraphReader:
     ) -> _Encoded:
         """Returns columns as an encoding makes features of them. It is fitted to the training part unless given."""
         encoding = self.problems.attempt(encoding_named, self.columns.encode)
+        is_fitted = isinstance(encoding, dict)
         if isinstance(encoding, dict):
             encoding = self._fit(features, attributes, encoding, ends, training)
         if encoding is None:
@@ -421,7 +468,7 @@ class _GraphReader:
         values = None
         if encoding.edges:
             values = self.problems.attempt(encoded, self.edges, encoding.edges)
-        return _Encoded(x, values, encoding, tuple(encoding.edge_names))
+        return _Encoded(x, values, encoding, tuple(encoding.edge_names), is_fitted)
 
     def _fit(
         self,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.datasets.splits import MASKS
+from agnncert.datasets.splits import MASKS, seen_nodes
 from agnncert.datasets.teaching_record import Teaching
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.targets import CanonicalData, target_rows
@@ -79,7 +79,7 @@ def teaching_of_model(model: Any) -> Teaching | None:
 
 def unlabelled_nodes(data: Data) -> Tensor:
     """Returns a mask of the nodes that are in no part: training may see them, and nobody has labelled them."""
-    unlabelled: Tensor = ~(data.train_mask.bool() | data.val_mask.bool() | data.test_mask.bool())
+    unlabelled: Tensor = seen_nodes(data) & ~(data.train_mask.bool() | data.val_mask.bool())
     return unlabelled
 
 
@@ -105,5 +105,5 @@ def with_taught_rows(data: Data) -> Data:
     No label is changed: this is for building a model, not for training one.
     """
     rows = copy.copy(data)
-    rows.train_mask = ~(data.val_mask.bool() | data.test_mask.bool())
+    rows.train_mask = seen_nodes(data) & ~data.val_mask.bool()
     return rows

@@ -29,6 +29,8 @@ class Teaching:
         seconds: How long the teacher was trained.
         class_shares: How frequent the teacher took classes to be: "given", as among the given labels, or "predicted",
             as among its own predictions.
+        num_targets: Nodes that were hidden as the only targets; 0 if all test nodes were hidden.
+        num_others: Test nodes that are no targets, which the teacher labelled too. Their own labels were not read.
     """
 
     teacher: str
@@ -43,6 +45,8 @@ class Teaching:
     accuracy_without_edges: float | None = None
     seconds: float = 0.0
     class_shares: ClassShares = "given"
+    num_targets: int = 0
+    num_others: int = 0
 
     @property
     def num_taught(self) -> int:
@@ -53,10 +57,16 @@ class Teaching:
     def note(self) -> str:
         """What a claim says about it."""
         models = "1 model" if len(self.weights) == 1 else f"{len(self.weights)} models"
+        others = ""
+        if self.num_others:
+            others = (
+                f" {self.num_others:,} of the nodes that it labelled are test nodes whose own labels were not read: "
+                f"accuracy speaks about the {self.num_targets:,} targets that were hidden, and no other test node."
+            )
         return (
             f"{NOTE_BEGINS} ({self.teacher}, {models}) read {self.num_edges:,} edges of the training graph and "
             f"labelled {self.num_taught:,} of its nodes, and the certified model learnt from these labels beside "
-            f"{self.num_given:,} given ones. Whoever changed that graph before training is not covered."
+            f"{self.num_given:,} given ones. Whoever changed that graph before training is not covered.{others}"
         )
 
     def to_json(self) -> dict[str, Any]:

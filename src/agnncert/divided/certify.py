@@ -18,6 +18,7 @@ from agnncert.certificates.claim import make_claim
 from agnncert.certificates.votes import Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import CertifyOptions
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.divisions.base import Division
 from agnncert.divisions.stability import require_stable
 from agnncert.engine.adapter import ModelAdapter, bind
@@ -34,7 +35,6 @@ from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.models.digest import model_digest, settings_of, unchanged_digest
 from agnncert.progress import ReportProgress, follow
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
 
 log = logging.getLogger(__name__)
 

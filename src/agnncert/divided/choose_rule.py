@@ -15,7 +15,7 @@ import torch
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import inductive_view
-from agnncert.defence import require_limit, require_positive
+from agnncert.defence import AlertLimit, require_size_of_prior
 from agnncert.divided.certify import certify_division
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric, EdgeDivision, PerEdge
@@ -23,6 +23,7 @@ from agnncert.divisions.named import title_of
 from agnncert.divisions.node import NodeCentric, NodeDivision, PerNeighbour
 from agnncert.engine.arguments import require_order
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.evaluation_mode import evaluating
 from agnncert.graphs.graph import Task
 from agnncert.graphs.labels import graph_classes
 from agnncert.graphs.targets import CanonicalData
@@ -31,7 +32,6 @@ from agnncert.models.build import build_constant
 from agnncert.proving.measures import MEASURES, Measures, measured
 from agnncert.training.labels import checked_labels, masked_rows, part_rows
 from agnncert.training.rule_search import (
-    Empty,
     VoteTable,
     alert_leads,
     best_class_prior,
@@ -40,8 +40,8 @@ from agnncert.training.rule_search import (
     certified,
     constant_rule,
     joined,
-    kept_leads,
     majority,
+    possible_labels,
     size_only,
     thresholds_of,
     window,
@@ -286,9 +286,10 @@ def _parts(data: Any, task: Task) -> list[IntArray]:
 def _table(
     model: torch.nn.Module, ready: CanonicalData, division: Division, rows: IntArray, against: Against, measure: str
 ) -> VoteTable:
-    # Where every neighbour has a group of its own, the prediction without edges is no vote: a prior brings it in.
-    voting_rule = VotingRule(prior=1) if division.is_per_neighbour and ready.task == "node" else None
-    evidence: Any = certify_division(model, ready, division, rows, voting_rule).evidence
+    least_prior = division.least_prior(ready.task)
+    voting_rule = VotingRule(prior=least_prior) if least_prior else None
+    with evaluating(model):
+        evidence: Any = certify_division(model, ready, division, rows, voting_rule).evidence
     labels = graph_classes(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
     truth = checked_labels(labels, ready.total, rows, evidence.votes.num_classes).numpy()[rows]
     return VoteTable.of(evidence, truth, against, measure)
@@ -321,7 +322,7 @@ def _counted_exactly(tables_of: _TablesOf, data: Any, division: BuiltIn, num_cla
 
 
 def _for_nodes(table: VoteTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
-    empties: list[Empty] = ["abstain"] if division.is_per_neighbour else ["no_edge", "abstain"]
+    empties = division.empty_votes_of_nodes
     no_edges, plain = VotingRule(empties[0], table.num_groups + 1), VotingRule(empties[0], 0)
     found = [(MODEL, best_no_edge_prior(table, window(size), empty)) for empty in empties]
     return [
@@ -370,12 +371,13 @@ def prior_text(voting_rule: VotingRule) -> str:
 
 @dataclass(frozen=True)
 class DivisionThreshold:
-    """A threshold on the votes of two classes; attributes as in ``agnncert.defence.OperatingPoint``."""
+    """A threshold on votes; attributes as in ``agnncert.defence.OperatingPoint``."""
 
     voting_rule: VotingRule
     positive: int
     size: int
     alerts: int
+    flagged: int
     measures: Measures
     certified: Measures
 
@@ -384,64 +386,59 @@ def choose_prior(
     model: torch.nn.Module,
     data: Any,
     division: Division,
+    limit: AlertLimit,
     *,
-    false_positive_rate: float | None = None,
-    alerts: int | None = None,
-    positive: int | None = None,
     size: int = 0,
     protocol: Protocol = "transductive",
 ) -> DivisionThreshold:
-    """Picks the threshold of a vote between two classes for a false positive rate, or for a number of alerts.
+    """Picks the threshold of a vote for a number of targets that may get the label of one class.
 
     The threshold is a prior, so that a certificate with this voting rule is about this threshold. Of all
     thresholds, and of what empty groups may vote for, it has the best certified recall on the validation part among
-    those that keep to the limit there without an attack. On other data the limit is an estimate, and no bound;
-    ``certificate.measures`` says what holds for targets with a known class.
+    those that keep to the limit there without an attack. If targets were kept for the threshold, the validation part
+    chooses what empty groups vote for, and the kept ones the prior.
 
     A vote can only be cut where votes differ: if nearly all groups are empty for a target and vote for the prediction
     without edges, hardly any threshold lies between two targets. ``PerNeighbour`` and ``PerEdge`` divide most finely.
 
     Args:
-        model: A trained module for two classes.
+        model: A trained module.
         data: A ``Data`` with ``y`` and ``val_mask``, or a ``GraphSet`` with ``val``.
         division: Any division.
-        false_positive_rate: Share of the validation targets of the other class that get the positive label, at most.
-        alerts: Validation targets that get the positive label, at most. Give this or the rate.
-        positive: The class to be found. Defaults to the rarer one of the validation part.
+        limit: How many targets may get the label of which class.
         size: The perturbation size at which as much recall as possible should be certified, in steps of the radius.
-        protocol: As for ``choose_voting_rule``.
+        protocol: As for ``choose_voting_rule``, for the validation part.
 
     Raises:
-        SettingsError: A setting is senseless, or there are not two classes.
+        SettingsError: A setting is senseless.
         ModelContractError: The model cannot be certified.
         DatasetError: Labels or splits are missing.
     """
     require_order(model, data, division)
-    require_limit(false_positive_rate, alerts, size)
+    require_size_of_prior(size)
     task = infer_task(data)
-    data = _seen(data, task, protocol)
-    ready, rows = CanonicalData.of(data), _parts(data, task)[-1]
+    seen = _seen(data, task, protocol)
+    ready, rows = CanonicalData.of(seen), _parts(seen, task)[-1]
     table = _table(model, ready, division, rows, "any", "accuracy")
-    if table.num_classes != 2:
-        raise SettingsError(
-            f"the model has {table.num_classes} classes, and a threshold is for two: choose_voting_rule finds a prior."
-        )
-    if positive is None:
-        positive = int(2 * table.truth.sum() <= len(table.truth))
-    require_positive(positive)
-    counted = np.ones(len(rows), dtype=bool) if false_positive_rate is None else table.truth != positive
-    most = int((false_positive_rate or 0) * counted.sum()) if alerts is None else alerts
-    threshold = best_threshold(table, thresholds_of(division, task), positive, counted, most, size)
+    positive = limit.positive
+    if positive >= table.num_classes:
+        raise SettingsError(f"positive={positive}: the model has the classes 0 to {table.num_classes - 1}.")
+    counted = table.truth != positive if limit.of_others else np.ones(len(rows), dtype=bool)
+    threshold = best_threshold(table, thresholds_of(division, task), positive, counted, limit.most, size)
     empty = threshold.empty
     lead = threshold.lead
-    prior = [0, 0]
-    prior[positive if lead > 0 else 1 - positive] = abs(lead)
+    flagged = int((alert_leads(table, empty, positive)[counted] <= lead).sum())
+    if limit.kept is not None:
+        of_kept = _table(model, CanonicalData.of(data), division, limit.kept, "any", "accuracy")
+        leads = alert_leads(of_kept, empty, positive)
+        lead = int(np.sort(leads)[limit.most_kept]) - 1  # below that of the first that may not be flagged
+        flagged = int((leads <= lead).sum())
+    prior = [max(-lead, 0)] * table.num_classes
+    prior[positive] = max(lead, 0)
 
     def measures(at: int) -> Measures:
-        possible = np.zeros((len(rows), 2), dtype=bool)
-        possible[:, positive] = alert_leads(table, empty, positive, at) <= lead
-        possible[:, 1 - positive] = kept_leads(table, empty, positive, at) > lead
-        return measured(possible, table.truth)
+        return measured(possible_labels(table, empty, prior, at), table.truth)
 
     alerted = int((alert_leads(table, empty, positive) <= lead).sum())
-    return DivisionThreshold(VotingRule(empty, tuple(prior)), positive, size, alerted, measures(0), measures(size))
+    voting_rule = VotingRule(empty, tuple(prior))
+    return DivisionThreshold(voting_rule, positive, size, alerted, flagged, measures(0), measures(size))

@@ -8,30 +8,31 @@ import torch
 from torch import Tensor
 
 from agnncert.addons import addon
+from agnncert.agreement import Comparison
 from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray, VoteRecord
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import (
+    AlertLimit,
     CertifyOptions,
     Defence,
     Engine,
-    Findings,
     FitOptions,
     OperatingPoint,
-    RecomputeOptions,
     Task,
 )
 from agnncert.divided.certify import certify_division
 from agnncert.divided.choose_rule import RuleChoice, choose_prior, choose_voting_rule, require_choice
-from agnncert.divided.evidence import evidence_of
 from agnncert.divided.explain import explain_division
-from agnncert.divided.recompute import recompute_division
+from agnncert.divided.recompute import compare_subgraphs, compare_votes
+from agnncert.divided.unaudited import evidence_of
 from agnncert.divisions.base import Division, require_division
-from agnncert.divisions.named import DIVISIONS, division_named, parse_division, title_of
+from agnncert.divisions.named import division_named, named_division, named_divisions, parse_division, title_of
 from agnncert.errors import DivisionError, SettingsError, did_you_mean
 from agnncert.explanation import VoteExplanation
-from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.graphs.in_parts import GraphInParts
+from agnncert.graphs.targets import prepared
 from agnncert.proving.certificate import Certificate
 from agnncert.training.loop import train
 from agnncert.training.own_loop import Subgraphs
@@ -55,6 +56,7 @@ class Divided(Defence):
     only_model: Any = field(default=None, repr=False, compare=False)
 
     kind: ClassVar[str] = "votes"
+    open_without_model: ClassVar[str] = "that the model cast these votes, and is fit to: give the model"
     certify_options: ClassVar[frozenset[str]] = frozenset(
         {"voting_rule", "engine", "tolerance", "memory_limit", "checkpoint", "workers", "progress"}
     )
@@ -70,6 +72,8 @@ class Divided(Defence):
 
     def fit(self, model: Any, data: Any, options: FitOptions) -> Any:
         """Trains a model in place, on the whole graph and on the subgraphs of the division."""
+        if isinstance(data, GraphInParts):
+            return data.fit(model, self.division, options)
         return train(model, data, self.division, options)
 
     def audit(self, model: Any, data: Any, task: Task | None = None) -> AuditReport:
@@ -78,22 +82,31 @@ class Divided(Defence):
 
     def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
         """Computes all votes and states what they prove."""
+        self.require_model(model)
         defence = self.with_voting_rule(options.voting_rule)
         if defence.only_model is not None and model is not defence.only_model:
             raise SettingsError("the choice is a vote by size alone, with a model of its own: pass choice.model.")
+        if isinstance(data, GraphInParts):
+            return data.certify(model, self.division, targets, defence.voting_rule, options)  # type: ignore[no-any-return]
         return certify_division(model, data, self.division, targets, defence.voting_rule, options)
 
-    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
-        """Forms the subgraphs again and, with a model, computes all votes again.
+    def compare_graph(self, comparison: Comparison) -> None:
+        """Forms the subgraphs again.
 
         A voting rule that the caller brings, such as a threshold, has to be the one that was certified.
         """
+        contents = comparison.contents
         record = VoteRecord.load(contents.evidence, contents.settings)
         if self.voting_rule is not None and not _is_rule_of(record, self.voting_rule):
-            return Findings(
-                [f"the certificate is about {record.voting_rule}, and the defence at hand has {self.voting_rule}"]
+            comparison.findings.wrong.append(
+                f"the certificate is about {record.voting_rule}, and the defence at hand has {self.voting_rule}"
             )
-        return recompute_division(contents, data, model, self.division, options)
+            return
+        compare_subgraphs(comparison, self.division)
+
+    def compare_model(self, comparison: Comparison, model: Any) -> None:
+        """Computes all votes again."""
+        compare_votes(comparison, model, self.division)
 
     @classmethod
     def from_file(cls, contents: Contents, model: Any) -> Self:
@@ -111,6 +124,7 @@ class Divided(Defence):
 
     def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
         """Explains which subgraphs voted for which class, and which edges of the target are in them."""
+        self.require_model(model)
         return explain_division(self, self.division, self.voting_rule, model, data, target)
 
     def live(self, model: Any, data: Any, **settings: Any) -> Any:
@@ -132,7 +146,7 @@ class Divided(Defence):
     @classmethod
     def setting_names(cls, name: str) -> tuple[str, ...]:
         """Returns ``groups`` and ``hash``, unless the graph determines the groups, and the switches of the class."""
-        entry = DIVISIONS[name]
+        entry = named_division(name)
         if not entry.counts:
             return entry.flags
         return ("groups", "hash", *entry.flags)
@@ -143,8 +157,8 @@ class Divided(Defence):
 
     def resolved_settings(self) -> dict[str, Any]:
         """Returns the number of groups and the hash function of a built-in division that has them."""
-        for entry in DIVISIONS.values():
-            if entry.cls == type(self.division).__name__ and entry.counts:
+        for entry in named_divisions().values():
+            if entry.counts and entry.load() is type(self.division):
                 division: Any = self.division
                 return {"groups": getattr(division, entry.counts[0]), "hash": division.hash}
         return {}
@@ -152,6 +166,7 @@ class Divided(Defence):
     @torch.no_grad()
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
         """Returns the votes for each class, those of the prior included, shape ``[n, num_classes]``."""
+        self.require_model(model)
         canonical_data = prepared(data, targets, compact=True)
         chosen = canonical_data.targets(targets, self.division.self_loops)
         evidence = evidence_of(self.division, self.voting_rule, model, chosen)
@@ -183,6 +198,7 @@ class Divided(Defence):
 
     def require_task(self, task: Task, num_classes: int | None = None) -> None:
         """Refuses a voting rule that makes no sense for this division and task."""
+        super().require_task(task, num_classes)
         require_voting_rule(self.voting_rule, self.division, task, num_classes)
 
     @property
@@ -208,27 +224,10 @@ class Divided(Defence):
         """Refuses divisions of which it is not known which groups are empty, and sizes that are no whole numbers."""
         require_choice(self.division, size)
 
-    def choose_threshold(
-        self,
-        model: Any,
-        data: Any,
-        *,
-        false_positive_rate: float | None = None,
-        alerts: int | None = None,
-        positive: int | None = None,
-        **settings: Any,
-    ) -> OperatingPoint:
-        """Chooses the votes that one class is given in advance, on the validation part."""
+    def choose_threshold(self, model: Any, data: Any, limit: AlertLimit, **settings: Any) -> OperatingPoint:
+        """Chooses the votes that one class is given in advance, on validation or kept targets."""
         self.require_threshold_settings(settings, ("size", "protocol"))
-        found = choose_prior(
-            model,
-            data,
-            self.division,
-            false_positive_rate=false_positive_rate,
-            alerts=alerts,
-            positive=positive,
-            **settings,
-        )
+        found = choose_prior(model, data, self.division, limit, **settings)
         return OperatingPoint(
             model=model,
             defence=replace(self, voting_rule=found.voting_rule),
@@ -236,6 +235,7 @@ class Divided(Defence):
             positive=found.positive,
             size=found.size,
             alerts=found.alerts,
+            flagged=found.flagged,
             measures=found.measures,
             certified=found.certified,
         )

@@ -9,7 +9,8 @@ import torch
 from agnncert.certificates.class_names import names_in_data
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import Defence
-from agnncert.divided.evidence import evidence_of
+from agnncert.divided.evidence import VoteEvidence
+from agnncert.divided.unaudited import evidence_of
 from agnncert.divisions.base import Division
 from agnncert.explanation import (
     Arrival,
@@ -28,7 +29,6 @@ from agnncert.graphs.perturbation import Perturbation
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.graphs.voting_edges import EdgesOfNode, edges_at, ids_of_nodes, row_of_target
-from agnncert.proving.evidence import VoteEvidence
 
 
 @torch.no_grad()
@@ -98,7 +98,7 @@ def _voters_of_node(
 ) -> list[Voter]:
     """Returns the subgraphs in which a node has a vote of its own, with its edges there."""
     neighbours = _neighbours_by_group(division, graph, row)
-    is_one_way = division.family == "node-centric"  # only the edges that enter the target bring it something
+    is_one_way = division.divides_nodes  # only the edges that enter the target bring it something
     voters = []
     for group, vote, stable in _listed(evidence):
         others = neighbours.get(group, [])
@@ -120,7 +120,7 @@ def _neighbours_by_group(division: Division, graph: CanonicalGraph, row: int) ->
     """Returns the neighbours of a node whose edges with it are in each group, ascending."""
     source, head = graph.edge_index.long()
     touches = head == row
-    if division.family != "node-centric":
+    if not division.divides_nodes:
         touches |= source == row
     positions = touches.nonzero().view(-1)
     groups = division.groups(graph)[positions].tolist()

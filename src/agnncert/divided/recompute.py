@@ -17,11 +17,10 @@ import torch
 from scipy.sparse import coo_matrix
 from torch_geometric.data import Data
 
-from agnncert.agreement import other_classes, other_model, wrong_targets
+from agnncert.agreement import Comparison, other_classes, wrong_targets
 from agnncert.auditing.model_audit import AuditReport, audited
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import ABSTAIN, VoteRecord, Votes, apply_voting_rule
 from agnncert.defence import Engine, Findings, RecomputeOptions
 from agnncert.divided.certify import bind_audited
@@ -41,54 +40,45 @@ BOUNDED = ("float32", "float64")  # ways of deciding votes that a proved bound s
 _STRENGTH = {"": 0, "test": 1, "construction": 2}  # of the ways in which it is known that a model is local
 
 
-def recompute_division(
-    contents: Contents,
-    data: CanonicalData,
-    model: Any,
-    division: Division,
-    options: RecomputeOptions,
-    *,
-    probed_on: Sequence[Data] | None = None,
-) -> Findings:
-    """Compares what a file says with the votes of a model on the subgraphs of a division.
-
-    Args:
-        contents: What the file says.
-        data: The graph, or graphs.
-        model: The model; ``None`` if only the graph is compared.
-        division: The division that the file names.
-        options: How much is computed once more.
-        probed_on: The graphs on which the audit calls the model. Defaults to all graphs of the data.
-    """
-    findings = Findings()
+def compare_subgraphs(comparison: Comparison, division: Division) -> None:
+    """Compares what a file says with the graph: its targets, and the subgraphs in which they have edges."""
+    contents, findings = comparison.contents, comparison.findings
     record = VoteRecord.load(contents.evidence, contents.settings)
-    chosen = data.targets(contents.arrays["row"], division.self_loops)
+    chosen = comparison.targets(division.self_loops)
     findings.wrong += wrong_targets(contents, chosen, ("graph", "model", "division"))
     if findings.wrong:
-        return findings
+        return
     unstable = _unstable_division(division, chosen)
-    findings.wrong += unstable or _wrong_division(contents.claim, record, division, chosen, options.seed)
+    seed = comparison.options.seed
+    findings.wrong += unstable or _wrong_division(contents.claim, record, division, chosen, seed)
     findings.checked.append("the graph, the targets with their ids, and the subgraphs in which they have edges")
     findings.compared.append("data")
     if "encoding" in contents.claim.digests and not chosen.encoding:
         findings.not_checked.append("how the features were made from a table: the data has no encoding")
-    is_own = record.theorem.startswith("custom/")
-    if is_own and not division.edges_only:
+    if record.facts.prices and not division.edges_only:
         findings.not_checked.append("that a change moves no more votes than the division states")
-    if model is None:
-        findings.not_checked.append("that the model cast these votes, and is fit to: give the model")
-        return findings
-    if not findings.wrong:
-        findings.wrong += other_model(contents, model)
-    if findings.wrong:
-        return findings
+
+
+def compare_votes(
+    comparison: Comparison, model: Any, division: Division, *, probed_on: Sequence[Data] | None = None
+) -> None:
+    """Compares what a file says with the votes of a model on the subgraphs of a division.
+
+    Args:
+        comparison: The file beside its graph, which was compared before.
+        model: The model.
+        division: The division that the file names.
+        probed_on: The graphs on which the audit calls the model. Defaults to all graphs of the data.
+    """
+    contents, data, findings = comparison.contents, comparison.data, comparison.findings
+    record = VoteRecord.load(contents.evidence, contents.settings)
+    chosen = comparison.targets(division.self_loops)
     report, audited_model = audited(model, data.data, division, data.task, probed_on)
-    findings.wrong += _wrong_model(contents, report, division.edges_only)
+    findings.wrong += wrong_model(contents, report, division.edges_only)
     if not findings.wrong:
         bound_model = bind_audited(model, chosen, report, audited_model)
         run = _Run(contents, record, data, chosen, division, report, bound_model)
-        _compare_votes(findings, run, options)
-    return findings
+        _compare_votes(findings, run, comparison.options)
 
 
 @dataclass(frozen=True)
@@ -118,11 +108,7 @@ class _Run:
 def _compare_votes(findings: Findings, run: _Run, options: RecomputeOptions) -> None:
     """Compares all votes of a file with those of the model, and some of them once more."""
     claim, division = run.contents.claim, run.division
-    if _STRENGTH[claim.locality] > _STRENGTH[run.report.locality]:  # elsewhere, another release may have been read
-        findings.not_checked.append(
-            "that the model is local by construction: its layers, or this release of PyTorch Geometric, are not among "
-            "what was read; here it withstood the tests"
-        )
+    findings.not_checked += weaker_locality(claim, run.report)
     if claim.rounding not in BOUNDED:
         # The votes were watched, and are again: a bound would call other votes unstable.
         run = replace(run, bound_model=replace(run.bound_model, rounding="watched"))
@@ -137,7 +123,7 @@ def _compare_votes(findings: Findings, run: _Run, options: RecomputeOptions) -> 
         report_progress = follow(options.progress, "computing votes again", num_groups)
     here = run.compute_votes(run.bound_model, claim.tolerance, report_progress)
     rounding = run.report.tolerance
-    findings.wrong += _wrong_votes(
+    findings.wrong += wrong_votes(
         run.record, here, run.bound_model, run.compute_votes, tolerance=claim.tolerance, rounding=rounding
     )
     number = (
@@ -147,6 +133,15 @@ def _compare_votes(findings: Findings, run: _Run, options: RecomputeOptions) -> 
     findings.compared.append("model")
     if options.recheck and not findings.wrong:
         _recheck(findings, run, here, options)
+
+
+def weaker_locality(claim: Claim, report: AuditReport) -> Iterator[str]:
+    """Yields what could not be checked if less is known here about where the model looks than the claim says."""
+    if _STRENGTH[claim.locality] > _STRENGTH[report.locality]:  # elsewhere, another release may have been read
+        yield (
+            "that the model is local by construction: its layers, or this release of PyTorch Geometric, are not among "
+            "what was read; here it withstood the tests"
+        )
 
 
 def _recheck(findings: Findings, run: _Run, here: Votes, options: RecomputeOptions) -> None:
@@ -211,7 +206,7 @@ def _walked(evidence: VoteRecord, division: Division, chosen: Targets, seed: int
         yield "pairs are said to have one direction, or both, that do not"
     if evidence.targets_per_node is not None and not walk.neighbours_are_counted():
         yield "the nodes with most targets among their neighbours are not those of this graph"
-    if THEOREMS[evidence.theorem].uses_reach and not walk.reach_is_a_bound(seed):
+    if evidence.facts.uses_reach and not walk.reach_is_a_bound(seed):
         yield "some nodes reach more votes of a target than the file says"
 
 
@@ -279,7 +274,7 @@ class _Walk:
         """Tells whether the stated numbers of targets that other nodes are neighbours of are those of the graph."""
         is_target = np.zeros(self.chosen.graph.num_nodes, dtype=bool)
         is_target[self.chosen.positions] = True
-        by_pair = THEOREMS[self.evidence.theorem].division.by_pair
+        by_pair = self.evidence.facts.by_pair
         near = self.links + self.links.T if by_pair else self.links
         counts = np.asarray((near[~is_target][:, is_target] > 0).sum(axis=1)).ravel()
         assert self.evidence.targets_per_node is not None
@@ -342,7 +337,8 @@ def _by_walks(evidence: VoteRecord, chosen: Targets, group: Any, some: Any) -> I
             return
 
 
-def _wrong_model(contents: Contents, report: AuditReport, edges_only: bool) -> Iterator[str]:
+def wrong_model(contents: Contents, report: AuditReport, edges_only: bool) -> Iterator[str]:
+    """Yields why a model is not fit for what a file claims."""
     claim = contents.claim
     needed = ("edges",) if edges_only else ("edges", "nodes", "features")
     if not set(needed) <= set(report.fit_for):
@@ -354,7 +350,7 @@ def _wrong_model(contents: Contents, report: AuditReport, edges_only: bool) -> I
         )
 
 
-def _wrong_votes(
+def wrong_votes(
     evidence: VoteRecord,
     cast_here: Votes,
     call: ModelAdapter,

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from agnncert.addons import addon
 from agnncert.divisions.union import DisjointUnion
-from agnncert.errors import DivisionError
+from agnncert.errors import DivisionError, SuggestsSettings
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import CanonicalGraph, Task
 from agnncert.graphs.perturbation import Perturbation
 
 
-class Division(ABC):
+class Division(SuggestsSettings, ABC):
     """Splits a graph into subgraphs so that a small change reaches few of them.
 
     Divisions of your own inherit from this class. A division must have the methods ``groups``, ``subgraph`` and
@@ -31,7 +31,8 @@ class Division(ABC):
         self_loops: Whether self-loops are kept as ordinary edges; by default they are dropped.
         unit_costs: For each field of ``Budget`` that is covered, the number of votes that one unit changes at most. A
             certificate refuses budgets with other fields. Built-in divisions have theorems instead.
-        family: The theorems of the paper that apply: "edge-centric", "node-centric", or ``None``.
+        divides_edges: Whether each edge has one group, as in the paper's edge-centric division.
+        divides_nodes: Whether each node has one group, and its edges are in this one, as in the node-centric division.
         is_per_neighbour: Whether there is one subgraph per neighbour, so that the graph decides how many there are.
         gates_features: Whether a subgraph of the node task shows the features of its own group's nodes alone.
         edges_only: Whether changes of edges alone are covered, for models that mix nodes without an edge between them.
@@ -43,7 +44,8 @@ class Division(ABC):
     self_loops: bool = False
     unit_costs: Mapping[str, int] = MappingProxyType({})
     edges_only: bool = False
-    family: ClassVar[Literal["edge-centric", "node-centric"] | None] = None
+    divides_edges: ClassVar[bool] = False
+    divides_nodes: ClassVar[bool] = False
     is_per_neighbour: ClassVar[bool] = False
     gates_features: ClassVar[bool] = False
     has_disjoint_union: ClassVar[bool] = False
@@ -90,7 +92,20 @@ class Division(ABC):
 
         Then ``choose_voting_rule`` can choose a prior, and how empty groups vote.
         """
-        return self.family is not None and not self.gates_features and not self.edges_only
+        is_known = self.divides_edges or self.divides_nodes
+        return is_known and not self.gates_features and not self.edges_only
+
+    @property
+    def empty_votes_of_nodes(self) -> tuple[Literal["abstain", "no_edge"], ...]:
+        """What empty groups of a node may vote for where a voting rule is chosen, the usual one first."""
+        return ("abstain",) if self.is_per_neighbour else ("no_edge", "abstain")
+
+    def least_prior(self, task: Task) -> int:
+        """Returns the smallest prior with which the prediction without edges counts.
+
+        It is 1 for a node of which every neighbour has a group of its own: no group is empty then, and none votes so.
+        """
+        return int(task == "node" and self.is_per_neighbour)
 
     def theorem(self, task: Task) -> str:
         """Returns the name of the theorem that applies.

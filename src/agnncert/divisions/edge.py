@@ -24,7 +24,7 @@ BLOCK = 2**20  # edges whose keys are looked up together
 class EdgeDivision(BuiltInDivision):
     """What :class:`EdgeCentric` and :class:`PerEdge` share: an edge and its reverse are in one subgraph."""
 
-    family = "edge-centric"
+    divides_edges = True
 
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """Returns the edges of one group; in the graph task only their endpoints stay.

@@ -1,17 +1,18 @@
 """The built-in divisions by name: one table of what commands, settings and searches need to know about each.
 
 This module imports no torch, so that names can be listed and checked before anything heavy is loaded. What a division
-proves stands in ``agnncert.certificates.theorem_facts``.
+proves stands in ``agnncert.divided.theorems``.
 """
 
 import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
-from agnncert.addons import addon, addons
-from agnncert.errors import DivisionError, SettingsError, did_you_mean
+from agnncert.addons import ADD_ON_DIVISIONS, addons
+from agnncert.errors import DivisionError, SettingsError, did_you_mean, missing
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class NamedDivision:
     Attributes:
         name: Its name in commands and settings.
         title: Its name in tables of results.
-        cls: Name of its class.
+        cls: Where its class is, as in an entry point: the module, a colon and the name.
         tasks: Tasks that it is for.
         counts: Arguments of the class that are numbers of groups; none if there is one subgraph per neighbour.
         usual: The default number of groups (for each of ``counts``) by task.
@@ -37,19 +38,9 @@ class NamedDivision:
     flags: tuple[str, ...] = ()
 
     def load(self) -> type[Any]:
-        """Returns the class itself; this imports torch.
-
-        Raises:
-            MissingPackage: The class is in an add-on package that is not installed.
-        """
-        from agnncert.divisions import edge, node
-
-        module: Any = node
-        if self.cls.startswith("GNNCert"):
-            module = addon("agnncert.names", "baselines", "agnncert_peers", self.title)
-        elif self.cls in ("EdgeCentric", "PerEdge"):
-            module = edge
-        cls: type[Any] = getattr(module, self.cls)
+        """Returns the class itself; this imports torch."""
+        module, _, name = self.cls.partition(":")
+        cls: type[Any] = getattr(import_module(module), name)
         return cls
 
     def build(self, task: str, settings: Mapping[str, Any]) -> Any:
@@ -70,32 +61,51 @@ class NamedDivision:
         return self.load()(**{**default, **settings})
 
 
-_GRID = ("edge_groups", "node_groups")
-DIVISIONS: dict[str, NamedDivision] = {
+_EDGE = "agnncert.divisions.edge"
+_NODE = "agnncert.divisions.node"
+_OWN: dict[str, NamedDivision] = {
     entry.name: entry
     for entry in (
-        NamedDivision("edge", "edge-centric", "EdgeCentric", flags=("self_loops", "edges_only")),
-        NamedDivision("node", "node-centric", "NodeCentric", flags=("self_loops",)),
-        NamedDivision("gated", "gated", "GatedNodeCentric", tasks=("node",), flags=("self_loops",)),
-        NamedDivision("per-neighbour", "per-neighbour", "PerNeighbour", counts=()),
-        NamedDivision("per-edge", "per-edge", "PerEdge", counts=(), flags=("self_loops",)),
-        NamedDivision("gnncert-e", "GNNCert-E", "GNNCertE"),
-        NamedDivision("gnncert-n", "GNNCert-N", "GNNCertN"),
-        NamedDivision("gnncert-en", "GNNCert-EN", "GNNCertEN", counts=_GRID, usual={"node": 30, "graph": 30}),
+        NamedDivision("edge", "edge-centric", f"{_EDGE}:EdgeCentric", flags=("self_loops", "edges_only")),
+        NamedDivision("node", "node-centric", f"{_NODE}:NodeCentric", flags=("self_loops",)),
+        NamedDivision("gated", "gated", f"{_NODE}:GatedNodeCentric", tasks=("node",), flags=("self_loops",)),
+        NamedDivision("per-neighbour", "per-neighbour", f"{_NODE}:PerNeighbour", counts=()),
+        NamedDivision("per-edge", "per-edge", f"{_EDGE}:PerEdge", counts=(), flags=("self_loops",)),
     )
 }
 
 
+def named_divisions() -> dict[str, NamedDivision]:
+    """Returns the divisions that commands know by name: those of this library, then those of add-on packages."""
+    others = {name: point.load() for name, point in addons("agnncert.divisions").items()}
+    return _OWN | {name: division for name, division in others.items() if name not in _OWN}
+
+
 def defence_names() -> list[str]:
     """Returns the names by which commands know defences: those of divisions, and those of other kinds and packages."""
-    return [*DIVISIONS, *addons("agnncert.defence_names")]
+    return [*named_divisions(), *addons("agnncert.defence_names")]
+
+
+def named_division(name: str) -> NamedDivision:
+    """Returns the entry of a division in the table of names.
+
+    Raises:
+        MissingPackage: The division is in an add-on package that is not installed.
+        SettingsError: No division has this name.
+    """
+    known = named_divisions()
+    if name in known:
+        return known[name]
+    if name in ADD_ON_DIVISIONS:
+        raise missing(ADD_ON_DIVISIONS[name][0], f"the division {name}")
+    raise SettingsError(f'no division is called "{name}": {did_you_mean(name, known)}')
 
 
 def division_named(name: str, num_groups: int | None = None, hash: str = "md5", task: str = "node") -> Any:
     """Returns the division that a name stands for.
 
     Args:
-        name: One of ``DIVISIONS``.
+        name: One of :func:`named_divisions`.
         num_groups: Number of groups (in a grid, on each side). Defaults to the one in the table for the task.
         hash: Hash function that assigns groups.
         task: ``"node"`` or ``"graph"``.
@@ -107,9 +117,7 @@ def division_named(name: str, num_groups: int | None = None, hash: str = "md5", 
         >>> division_named("gated", 60)
         GatedNodeCentric(num_groups=60, hash='md5', self_loops=False)
     """
-    if name not in DIVISIONS:
-        raise SettingsError(f'no division is called "{name}": {did_you_mean(name, DIVISIONS)}')
-    entry = DIVISIONS[name]
+    entry = named_division(name)
     if num_groups is not None and not entry.counts:
         raise SettingsError(f"the {name} division takes no number of groups ({num_groups}): the graph has as many.")
     settings: dict[str, Any] = {}
@@ -127,7 +135,7 @@ def title_of(division: Any) -> str:
         >>> title_of(division_named("edge")), title_of(division_named("gated"))
         ('edge-centric', 'gated')
     """
-    for entry in reversed(DIVISIONS.values()):  # "gated" before "node", which fits a gated division too
+    for entry in reversed(named_divisions().values()):  # "gated" before "node", which fits a gated division too
         if isinstance(division, entry.load()):
             return entry.title
     return type(division).__name__
@@ -148,7 +156,7 @@ def parse_division(text: str) -> Any:
     match = re.match(r"[a-z-]+\(T=(\d+)(?:x(\d+))?, hash=(\w+)", text)
     numbers = [int(number) for number in match.groups()[:2] if number] if match else []
     hash_setting = {"hash": match[3]} if match else {}
-    for entry in DIVISIONS.values():
+    for entry in named_divisions().values():
         if len(numbers) != len(entry.counts):
             continue
         settings = {**dict(zip(entry.counts, numbers, strict=True)), **hash_setting}

@@ -20,7 +20,7 @@ from agnncert.graphs.perturbation import Perturbation
 class NodeDivision(BuiltInDivision):
     """What :class:`NodeCentric`, :class:`GatedNodeCentric` and :class:`PerNeighbour` share: nodes have groups."""
 
-    family = "node-centric"
+    divides_nodes = True
     has_disjoint_union = True
 
     @abstractmethod

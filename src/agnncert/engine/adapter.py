@@ -11,7 +11,13 @@ from torch import Tensor
 
 from agnncert.engine.arguments import require_model
 from agnncert.engine.blocks import InBlocks
-from agnncert.engine.explanations import describe_error, explain_failure, explain_result, require_signature
+from agnncert.engine.explanations import (
+    describe_error,
+    explain_failure,
+    explain_result,
+    require_signature,
+    takes_one_graph,
+)
 from agnncert.engine.features import LazyRows
 from agnncert.engine.rounding_noise import RoundingNoise
 from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
@@ -37,6 +43,7 @@ class ModelAdapter:
         dtype: Type of the model's weights.
         num_classes: Number of columns of its logits.
         strictness: For comparisons with another machine: 1 asks a little more of a stable vote, -1 a little less.
+        graph_by_graph: Graph task: whether the model takes one graph, ``model(x, edge_index)``, and is called for each.
         takes_batch_size: Graph task: whether the model takes ``batch_size``, the number of graphs.
         device: Where the model is.
         copy_inputs: ``False`` if inputs were made for one call, and nobody looks at them afterwards.
@@ -51,6 +58,7 @@ class ModelAdapter:
     num_classes: int
     strictness: int = 0
     takes_batch_size: bool = False
+    graph_by_graph: bool = False
     device: torch.device = MAIN_MEMORY
     copy_inputs: bool = True
     rounding: Literal["float32", "float64", "watched"] = "watched"
@@ -86,6 +94,8 @@ class ModelAdapter:
         Raises:
             ModelContractError: The model failed.
         """
+        if self.graph_by_graph and batch is not None:
+            return self._run_graph_by_graph(x, edge_index, values, batch)
         rows = x.on(self.device) if isinstance(x, LazyRows) else self._sent(x)
         inputs = [rows, edge_index.to(self.device, torch.int64, copy=self.copy_inputs)]
         if batch is not None:
@@ -94,7 +104,7 @@ class ModelAdapter:
         if self.takes_batch_size and batch is not None:
             named["batch_size"] = int(batch[-1]) + 1
         try:
-            with _in_blocks(edge_index.size(1)):
+            with _in_full_precision(self.device), _in_blocks(edge_index.size(1)):
                 logits = self.model(*inputs, **named)
             return logits.to("cpu") if isinstance(logits, Tensor) else logits
         except (AgnncertError, MemoryError):
@@ -107,6 +117,19 @@ class ModelAdapter:
                 f"{describe_error(error)} It must accept every graph that an attacker may make of the data: any "
                 "features (not only codes that it knows), and as few edges as none at all."
             ) from error
+
+    def _run_graph_by_graph(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor) -> Tensor:
+        """Returns the logits of each graph of a batch, which are evaluated one after the other."""
+        first_node = torch.searchsorted(batch, torch.arange(int(batch[-1]) + 2))
+        graph_of_edge = batch[edge_index[1]]
+        logits = []
+        for number in range(int(batch[-1]) + 1):
+            start, end = int(first_node[number]), int(first_node[number + 1])
+            inside = (graph_of_edge == number).nonzero().view(-1)
+            own_values = {name: values[name].index_select(0, inside) for name in self.edge_inputs}
+            own = self.run(x[start:end], edge_index.index_select(1, inside) - start, own_values, None)
+            logits.append(_of_one_graph(own, end - start))
+        return torch.cat(logits)
 
     def _sent(self, value: Tensor) -> Tensor:
         return value.to(self.device, copy=self.copy_inputs)
@@ -149,6 +172,25 @@ class ModelAdapter:
         return values
 
 
+def _of_one_graph(logits: object, num_nodes: int) -> Tensor:
+    """Returns the logits of a model that was given one graph, or raises ModelContractError if they are none."""
+    if isinstance(logits, Tensor) and logits.dim() == 2 and logits.size(0) == 1:
+        return logits
+    shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    raise ModelContractError(
+        f"model(x, edge_index) returned {shape} for one graph of {num_nodes} nodes, expected [1, num_classes]: "
+        "a model of nodes, which takes no batch; but a list of Data means that graphs are classified. Pass one Data to "
+        "classify its nodes, or pool over batch."
+    )
+
+
+def _in_full_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """Returns a context without ``torch.autocast``: what is said about rounding is about the types of the weights."""
+    if torch.amp.is_autocast_available(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
+
+
 def _in_blocks(num_edges: int) -> AbstractContextManager[Any]:
     """Returns a context in which messages along many edges are summed in blocks, if no gradient is asked for."""
     if num_edges >= MANY_EDGES and not torch.is_grad_enabled():
@@ -181,6 +223,8 @@ def bind(
         return replace(bound_before)
     untried = _untried_adapter(model, graph, task)
     logits: object = _logits_of_one_node(untried, graph)
+    if untried.graph_by_graph:  # of a model of nodes, only two nodes tell
+        _run_on_two(untried, graph)
     explanation = explain_result(logits, task, model)
     if explanation is not None:
         raise ModelContractError(explanation)
@@ -197,10 +241,18 @@ def _untried_adapter(model: Callable[..., Any], graph: CanonicalGraph, task: Tas
     dtype, device = _dtype_and_device(model, graph.x)
     takes_batch_size = task == "graph" and "batch_size" in names
     keywords = (*edge_inputs, "batch_size") if takes_batch_size else edge_inputs
-    require_signature(forward, graph, task, keywords)
+    graph_by_graph = task == "graph" and takes_one_graph(forward, edge_inputs)
+    require_signature(forward, graph, "node" if graph_by_graph else task, keywords)
     _require_held(graph, edge_inputs, dtype)
     return ModelAdapter(
-        model, task, edge_inputs, dtype, num_classes=0, takes_batch_size=takes_batch_size, device=device
+        model,
+        task,
+        edge_inputs,
+        dtype,
+        num_classes=0,
+        takes_batch_size=takes_batch_size,
+        graph_by_graph=graph_by_graph,
+        device=device,
     )
 
 
@@ -236,19 +288,25 @@ def _require_held(graph: CanonicalGraph, edge_inputs: tuple[str, ...], dtype: to
             )
 
 
-@torch.no_grad()
 def _runs_on_two(adapter: ModelAdapter, graph: CanonicalGraph) -> bool:
     """Tells whether a model that failed on one node can be run on two that are joined."""
-    x = graph.x[:1].to(adapter.dtype).repeat(2, 1)
-    values = {}
-    for name, value in adapter.edge_values(graph).items():
-        values[name] = value[:1].repeat(2, *[1] * (value.dim() - 1))
-    batch = torch.zeros(2, dtype=torch.int64) if adapter.task == "graph" else None
     try:
-        adapter.run(x, torch.tensor([[0, 1], [1, 0]]), values, batch)
+        _run_on_two(adapter, graph)
     except Exception:
         return False
     return True
+
+
+@torch.no_grad()
+def _run_on_two(adapter: ModelAdapter, graph: CanonicalGraph) -> None:
+    """Runs a model on two nodes that are joined."""
+    x = graph.x[:1].to(adapter.dtype).repeat(2, 1)
+    values = {}
+    for name, value in adapter.edge_values(graph).items():
+        one = value[:1] if value.size(0) else value.new_zeros(1, *value.shape[1:])
+        values[name] = one.repeat(2, *[1] * (value.dim() - 1))
+    batch = torch.zeros(2, dtype=torch.int64) if adapter.task == "graph" else None
+    adapter.run(x, torch.tensor([[0, 1], [1, 0]]), values, batch)
 
 
 def _parameter_names(forward: Callable[..., Any]) -> set[str]:

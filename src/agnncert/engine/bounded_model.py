@@ -500,6 +500,10 @@ class BoundedModel:
         return BoundedRows(values, bounds)
 
     def _gin(self, layer: Any, x: Input, edges: Edges, is_output: bool) -> Exchange:
+        """Bounds a GIN layer: ``(1 + eps) x + sum of neighbours``, then a network whose first product comes first here.
+
+        It yields the rows that it sends along edges, and is given those of all nodes.
+        """
         _require(type(layer.aggr_module) is pyg.SumAggregation, "GINConv")
         arcs = edges.arcs
         first, rest = _first_linear(layer.nn)

@@ -15,7 +15,7 @@ from torch import Tensor
 from agnncert.certificates.votes import IntArray
 from agnncert.divisions.base import Division
 from agnncert.divisions.union import DisjointUnion
-from agnncert.engine.union import SubgraphUnion, near_targets
+from agnncert.engine.union import SubgraphUnion, are_few, near
 from agnncert.graphs.graph import CanonicalGraph
 
 BLOCK = 2**20  # edges that are sorted together
@@ -45,6 +45,8 @@ class EdgesByGroup:
             task: all graphs of ``graph``, in order.
         whole_union: The union of all subgraphs of the same graph, division and rows, if it has been made before.
         sorted_edges: ``sorted_edges()`` of the same graph and division, if they have been sorted before.
+        few_targets: Whether targets are so few that parts without one are left out. Defaults to what the graph says; of
+            a part of a graph, the whole graph decides.
 
     Attributes:
         num_groups: Number of groups, whether they have edges or not.
@@ -58,12 +60,14 @@ class EdgesByGroup:
         rows: IntArray,
         whole_union: SubgraphUnion | None = None,
         sorted_edges: SortedEdges | None = None,
+        few_targets: bool | None = None,
     ) -> None:
         self.graph = graph
         self.division = division
         self.rows = rows
         self.num_groups = division.num_groups_in(graph)
         self.on_graphs = graph.task == "graph"
+        self.few_targets = are_few(len(rows), graph) if few_targets is None else few_targets
         self.whole_union = whole_union
         self._sorted = sorted_edges
         self._groups: Tensor | None = None
@@ -101,7 +105,7 @@ class EdgesByGroup:
             group_of_edge = torch.repeat_interleave(torch.arange(groups.start, groups.stop), sizes)
             edges = edges[start[groups.start] : start[groups.stop]].long()
             union = self.division.disjoint_union(self.graph, group_of_edge, edges, groups)
-        return near_targets(union, self.graph, self.rows)
+        return near(union, self.rows) if self.few_targets else union
 
     def groups_of(self, wanted: Iterable[int]) -> Tensor:
         """Returns the group of every edge; edges in groups that are not wanted may have −1 instead."""

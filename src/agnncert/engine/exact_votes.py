@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
 
 from agnncert.engine.adapter import ModelAdapter, no_edges
 from agnncert.engine.bounded_model import BoundedModel, NotBoundedError
@@ -17,6 +16,7 @@ from agnncert.engine.bounded_rows import BoundedRows
 from agnncert.engine.error_bounds import DOUBLE, SINGLE, Precision
 from agnncert.engine.features import LazyRows
 from agnncert.graphs.graph import CanonicalGraph
+from agnncert.models.message_hops import hops_of
 
 Rounding = Literal["float32", "float64", "watched"]
 UNSTABLE, BY_FLOAT32, BY_FLOAT64, LEFT = 0, 1, 2, 3
@@ -243,11 +243,6 @@ def bounded(bound_model: ModelAdapter, precision: Precision) -> BoundedModel:
     return model_with_bounds
 
 
-def hops_of(model: Any) -> int:
-    """Returns over how many edges messages travel at most in a known model. Each of its layers passes messages once."""
-    return sum(isinstance(layer, MessagePassing) for layer in model.modules())
-
-
 class _Part(NamedTuple):
     """A part of a graph.
 
@@ -260,13 +255,13 @@ class _Part(NamedTuple):
     rows: Tensor
 
 
-def _part_of(inputs: Inputs, rows: Tensor, hops: int) -> _Part:
+def _part_of(inputs: Inputs, rows: Tensor, hops: int | None) -> _Part:
     """Returns the part of a graph that the logits of some rows depend on.
 
     Args:
         inputs: The graph.
         rows: Which rows of logits are asked for, shape ``[num_rows]``.
-        hops: Over how many edges messages travel.
+        hops: Over how many edges messages travel; ``None`` if that is not known, so that every node may matter.
     """
     x, edge_index, values, batch = inputs
     source, head = edge_index.long()
@@ -275,6 +270,8 @@ def _part_of(inputs: Inputs, rows: Tensor, hops: int) -> _Part:
         is_kept = nodes[head]
         asked = torch.arange(int(rows.sum()))
         batch = torch.unique_consecutive(batch[nodes], return_inverse=True)[1]
+    elif hops is None:
+        return _Part(inputs, rows.nonzero().view(-1))
     else:
         nodes, is_kept = part_that_matters(source, head, rows, hops)
         asked = (torch.cumsum(nodes, 0) - 1)[rows]

@@ -47,6 +47,23 @@ def require_signature(
         raise ModelContractError(f"forward({', '.join(signature.parameters)}): {explanation}") from None
 
 
+def takes_one_graph(forward: Callable[..., Any], edge_inputs: tuple[str, ...]) -> bool:
+    """Returns whether ``forward`` takes the features and edges of one graph, and no batch of several.
+
+    Args:
+        forward: The method or function.
+        edge_inputs: Names of the edge values that it is given.
+    """
+    try:
+        signature = inspect.signature(forward)
+    except (TypeError, ValueError):
+        return False
+    names = [parameter.name for parameter in _positional_parameters(signature)]
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    is_open = any(parameter.kind in variadic for parameter in signature.parameters.values())
+    return not is_open and len(names) >= 2 and {*names[2:]} <= {*edge_inputs} and "batch" not in signature.parameters
+
+
 def _explain_signature(
     signature: inspect.Signature, positional: list[str], keywords: tuple[str, ...], graph: CanonicalGraph
 ) -> str:
@@ -66,11 +83,6 @@ def _explain_signature(
         return (
             "a model of graphs, which needs batch; but one Data means that its nodes are classified. Pass a list of "
             "Data to classify graphs."
-        )
-    if on_graphs and len(by_position) == 2:
-        return (
-            "a model of nodes, which takes no batch; but a list of Data means that graphs are classified. Pass one "
-            "Data to classify its nodes, or pool over batch."
         )
     if unmet:
         return f"the model needs {', '.join(unmet)}, which nobody gives it. {_how_to_give(unmet)}"
@@ -158,6 +170,9 @@ def explain_failure(model: Callable[..., Any], cause: BaseException, num_feature
     """
     error = describe_error(cause)
     if runs_on_two:
+        failing = _aggregation_that_needs_edges(model)
+        if failing is not None:
+            return f"{error} PyG's {failing} fails where no edge arrives: use mean, sum or max."
         return f"{error} Subgraphs can be this small: the model must accept them."
     layer, width = _first_width(model)
     about_size = any(word in str(cause) for word in ("shape", "size", "dimension"))
@@ -167,6 +182,13 @@ def explain_failure(model: Callable[..., Any], cause: BaseException, num_feature
             "was made for other data."
         )
     return f"{error} It fails on two joined nodes in the same way, so the fault is not the size of the graph."
+
+
+def _aggregation_that_needs_edges(model: Callable[..., Any]) -> str | None:
+    """Returns the name of a layer of PyG that fails without edges, if the model has one."""
+    layers = model.modules() if isinstance(model, torch.nn.Module) else ()
+    names = (type(layer).__name__ for layer in layers)
+    return next((name for name in names if name in ("MedianAggregation", "QuantileAggregation")), None)
 
 
 def describe_error(error: BaseException) -> str:

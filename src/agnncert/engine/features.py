@@ -147,7 +147,7 @@ class Features:
         return self._projections[key].leaf
 
     def projected(self, index: Tensor, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
-        """Returns rows of :meth:`project`, which is kept if it is not too large."""
+        """Returns rows of the product with a weight; the whole product is computed and kept if it is small enough."""
         weights = weight.t() if transposed else weight
         if self._keeps(weights.size(0)):
             return self.project(weight, bias, transposed).index_select(0, index)

@@ -137,7 +137,7 @@ def _list_votes_of_nodes(edges_by_group: EdgesByGroup, groups: range, union: Dis
     votes = _range_votes(
         groups, owner=target[voter], group=union.subgraph_index.numpy()[voter], reached=union.reached.numpy()[voter]
     )
-    if division.family == "edge-centric" and not division.is_per_neighbour:
+    if division.divides_edges and not division.is_per_neighbour:
         votes = replace(votes, small=small_components(union))
     return _Listing(votes, voter)
 
@@ -149,7 +149,7 @@ def _list_votes_of_graphs(edges_by_group: EdgesByGroup, groups: range, union: Di
     votes = _range_votes(
         groups, owner=graph[voter], group=group[voter], reached=union.reached.numpy()[first_copy][voter]
     )
-    if edges_by_group.division.family == "edge-centric":
+    if edges_by_group.division.divides_edges:
         reach = np.bincount(union.node.numpy(), minlength=len(edges_by_group.graph.x))
         votes = replace(votes, reach=reach.astype(np.int32))
     return _Listing(votes, voter)
@@ -174,23 +174,34 @@ def target_of_node(rows: IntArray, num_nodes: int) -> npt.NDArray[np.int32]:
 def merge_ranges(
     ranges: Sequence[RangeVotes], edges_by_group: EdgesByGroup, num_classes: int = 0, default: Predictions | None = None
 ) -> Votes:
-    """Returns the votes of all ranges, sorted by target and group.
+    """Returns the votes of all ranges, sorted by target and group; arguments are those of :func:`merged_votes`."""
+    return merged_votes(ranges, edges_by_group.num_groups, len(edges_by_group.rows), num_classes, default)
+
+
+def merged_votes(
+    ranges: Sequence[RangeVotes],
+    num_groups: int,
+    num_targets: int,
+    num_classes: int = 0,
+    default: Predictions | None = None,
+) -> Votes:
+    """Returns the votes of all ranges of groups, sorted by target and group.
 
     Args:
         ranges: The ranges, in any order.
-        edges_by_group: The graph's edges by group, and the targets.
+        num_groups: Number of groups.
+        num_targets: Number of targets.
         num_classes: Number of classes.
         default: The votes of empty groups, one for each target. By default they abstain.
 
     Raises:
         ValueError: A group is in no range or in several, so that a vote would be missing or counted twice.
     """
-    ranges = _sorted_ranges(ranges, edges_by_group.num_groups)
-    num_targets = len(edges_by_group.rows)
+    ranges = _sorted_ranges(ranges, num_groups)
     counts = np.zeros(num_targets, dtype=np.int64)
     for part in ranges:
         counts += np.bincount(part.owner, minlength=num_targets)
-    votes = _without_classes(counts, edges_by_group.num_groups, num_classes, default)
+    votes = _without_classes(counts, num_groups, num_classes, default)
     next_position = votes.indptr[:-1].copy()
     for part in ranges:
         count = np.bincount(part.owner, minlength=num_targets)
@@ -283,7 +294,7 @@ def reach_of_ranges(ranges: Sequence[RangeVotes], edges_by_group: EdgesByGroup, 
     """
     division = edges_by_group.division
     num_targets = len(edges_by_group.rows)
-    if division.family != "edge-centric":
+    if not division.divides_edges:
         return no_reach(num_targets)
     if division.is_per_neighbour and not edges_by_group.on_graphs:
         return no_reach(num_targets)  # a node reaches one vote of a target, its own

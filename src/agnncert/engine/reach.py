@@ -61,8 +61,8 @@ def components(union: DisjointUnion) -> IntArray:
 def small_components(union: DisjointUnion) -> SmallComponents:
     """Returns the small components of some subgraphs.
 
-    Which ones are small is decided over all subgraphs together, smallest first. Those that go beyond the limit among
-    some of the subgraphs do so among all of them, and whatever comes after them does, too: they need not be kept.
+    Components are small as long as all smaller ones together stay within a limit, which holds for all subgraphs of the
+    graph. These are some of them: what exceeds the limit here exceeds it among all of them as well, and is left out.
     """
     component = components(union)
     size = np.bincount(component)
@@ -73,6 +73,14 @@ def small_components(union: DisjointUnion) -> SmallComponents:
     return SmallComponents(size[is_small].astype(np.int32), node.astype(np.int32))
 
 
+def joined_small(parts: Sequence[SmallComponents]) -> SmallComponents:
+    """Returns the small components of all subgraphs, given those of some subgraphs at a time, in their order."""
+    size = np.concatenate([np.zeros(0, dtype=np.int32), *(part.size for part in parts)])
+    node = np.concatenate([np.zeros(0, dtype=np.int32), *(part.node for part in parts)])
+    is_small = _small_enough(size)
+    return SmallComponents(size[is_small], node[np.repeat(is_small, size)])
+
+
 def reach_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.int32], cap: IntArray) -> ReachTable:
     """Returns the reach tables of target nodes.
 
@@ -81,11 +89,8 @@ def reach_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.i
         target_of: Number of the target that each node is, -1 if it is none.
         cap: Number of reached votes of each target.
     """
-    size = np.concatenate([np.zeros(0, dtype=np.int32), *(part.size for part in parts)])
-    node = np.concatenate([np.zeros(0, dtype=np.int32), *(part.node for part in parts)])
-    is_small = _small_enough(size)
-    node = node[np.repeat(is_small, size)]
-    size = size[is_small]
+    small = joined_small(parts)
+    size, node = small.size, small.node
     target = target_of[node]
     votes_looked_into = np.bincount(target[target >= 0], minlength=len(cap))
     pairs = _meeting_pairs(size, node, target, len(target_of))

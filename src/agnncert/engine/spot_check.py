@@ -17,11 +17,12 @@ from agnncert.certificates.votes import IntArray, Votes
 from agnncert.divisions.base import Division
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.edges_by_group import EdgesByGroup
-from agnncert.engine.exact_votes import hops_of, part_that_matters
+from agnncert.engine.exact_votes import part_that_matters
 from agnncert.engine.naive import graph_votes, votes_in
 from agnncert.engine.rounding import Predictions
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import CanonicalGraph, one_graph
+from agnncert.models.message_hops import hops_of
 
 UNITS_OF_ROUNDING = 32  # by which the logits of a module may always be moved
 VOTES_OF_GRAPHS = 48  # votes that are checked in the graph task
@@ -117,8 +118,18 @@ def spot_check(
         raise ModelContractError(
             f"{checked.differing.size} of {len(pairs)} votes are others when subgraphs are evaluated one at a time: "
             f"target {ids[target]} votes {checked.vote[first]} in subgraph {group} alone, and otherwise beside other "
-            "subgraphs. So the model looks beyond the edges of a node, and nothing can be proved about it."
+            f"subgraphs. {_reason(bound_model)}"
         )
+
+
+def _reason(bound_model: ModelAdapter) -> str:
+    """Returns why a stable vote may differ, as far as it is known."""
+    if bound_model.rounding == "watched":
+        return "So the model looks beyond the edges of a node, and nothing can be proved about it."
+    return (
+        "Every layer of the model was read, so the fault is in agnncert, or in the libraries that it calls, and not in "
+        "the model: please report it, with the model and the graph if you can. No certificate was made."
+    )
 
 
 @torch.no_grad()

@@ -61,12 +61,11 @@ def pair_facts(
     facts: dict[str, npt.NDArray[Any]] = {}
     if not division.is_per_neighbour:
         return facts
-    is_edge_centric = division.family == "edge-centric"
-    if is_edge_centric:
+    if division.divides_edges:
         owner = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         facts["one_way"] = _one_way(graph, division, owner, group.astype(np.int64))
     if graph.task == "node":
-        facts["targets_per_node"] = _targets_per_node(graph, is_edge_centric, torch.from_numpy(rows))
+        facts["targets_per_node"] = _targets_per_node(graph, division.divides_edges, torch.from_numpy(rows))
     return facts
 
 

@@ -166,13 +166,17 @@ def near_targets(union: DisjointUnion, graph: CanonicalGraph, rows: IntArray) ->
         graph: The graph.
         rows: Rows of the targets.
     """
-    if graph.task == "graph" or 2 * len(rows) >= len(graph.x):
-        return union
-    return _near(union, torch.from_numpy(rows))
+    return near(union, rows) if are_few(len(rows), graph) else union
 
 
-def _near(union: DisjointUnion, targets: Tensor) -> DisjointUnion:
+def are_few(num_targets: int, graph: CanonicalGraph) -> bool:
+    """Tells whether targets are so few that it pays to leave out what is connected to none (node task)."""
+    return graph.task == "node" and 2 * num_targets < len(graph.x)
+
+
+def near(union: DisjointUnion, rows: IntArray) -> DisjointUnion:
     """Returns the part of a union that lies in one component with some copy of a target."""
+    targets = torch.from_numpy(rows)
     component = torch.from_numpy(reach.components(union))
     has_target = torch.zeros(int(component.max()) + 1 if len(component) else 0, dtype=torch.bool)
     has_target[component[torch.isin(union.node, targets)]] = True

@@ -118,15 +118,28 @@ def _checked_features(x: object, where: str, finite: bool) -> Tensor:
     return x
 
 
+def require_edge_index(data: Data, where: str = "the graph") -> None:
+    """Refuses a graph that does not say which nodes are joined.
+
+    Raises:
+        GraphError: It has no ``edge_index``.
+    """
+    if data.edge_index is not None:
+        return
+    if getattr(data, "adj_t", None) is not None:
+        raise GraphError(
+            f"{where} has its edges in adj_t: give them as edge_index (leave out the ToSparseTensor transform)."
+        )
+    raise GraphError(
+        f"{where} has no edge_index, so nothing says which nodes are joined. If there are no edges, say "
+        "so: edge_index = torch.empty(2, 0, dtype=torch.long)."
+    )
+
+
 def _checked_edges(data: Data, where: str, num_nodes: int, compact: bool) -> Tensor:
-    """Returns the edges, all of which join rows of the graph; none if the data has no ``edge_index``."""
+    """Returns the edges, all of which join rows of the graph."""
+    require_edge_index(data, where)
     edge_index: object = data.edge_index
-    if edge_index is None:
-        if getattr(data, "adj_t", None) is not None:  # without this check the graph would have no edges
-            raise GraphError(
-                f"{where} has its edges in adj_t: give them as edge_index (leave out the ToSparseTensor transform)."
-            )
-        edge_index = torch.empty(2, 0, dtype=torch.int64)
     assert isinstance(edge_index, Tensor)  # require_tensors has refused everything else
     if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
         shape = tuple(edge_index.shape)

@@ -6,13 +6,14 @@ see the same neighbours.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-Task = Literal["node", "graph"]
+from agnncert.certificates.task import Task as Task
+
 EDGE_VALUES = ("edge_weight", "edge_attr")
 
 

@@ -9,7 +9,8 @@ The encoding is part of every certificate. Integers are written, and read back, 
 - key of an id in the int64 range: its two's complement (``"7"`` and ``7`` are one id);
 - key of any other id: first 8 bytes of ``md5("agn-text" + text in UTF-8)``;
 - group of a node: first 8 bytes of ``hash("agn-node" + key)``, modulo the number of groups;
-- group of an edge: first 8 bytes of ``hash("agn-edge" + smaller key + larger key)``, likewise.
+- group of an edge: first 8 bytes of ``hash("agn-edge" + smaller key + larger key)``, likewise;
+- place of a node, graph or pair in a drawn split: first 8 bytes of ``md5("agn-part" + seed + keys)``, as a share of 1.
 
 Keys decide groups, not identity: two ids may share a key, and anybody can make such a pair. Then they share their
 groups, which is harmless: what is proved counts the groups that a change can reach, and they are two nodes that reach
@@ -101,7 +102,9 @@ def _md5(message: Sequence[Words64]) -> Words64:
 Keys = npt.NDArray[np.uint64]
 
 _MAX_GROUPS = 2**31 - 1
-_NODE_TAG, _EDGE_TAG = (np.frombuffer(tag, dtype="<u8").astype(np.uint64) for tag in (b"agn-node", b"agn-edge"))
+_NODE_TAG, _EDGE_TAG, _PART_TAG = (
+    np.frombuffer(tag, dtype="<u8").astype(np.uint64) for tag in (b"agn-node", b"agn-edge", b"agn-part")
+)
 _CHUNK = 16384  # the dozen or so columns of a chunk stay in the processor's cache
 
 
@@ -168,6 +171,27 @@ def edge_groups(keys_u: Keys, keys_v: Keys, num_groups: int, hash: str = "md5") 
         return [_EDGE_TAG, np.minimum(u, v), np.maximum(u, v)]
 
     return _groups(pair, len(keys_u), num_groups, hash)
+
+
+def places(keys: Sequence[Keys], seed: int) -> npt.NDArray[np.float64]:
+    """Returns a number from 0 to below 1 for every entry, from its own keys and the seed, shape ``[n]``.
+
+    Args:
+        keys: One column of keys for nodes or graphs, two for pairs of nodes, each of shape ``[n]``.
+        seed: A whole number from 0 on.
+
+    Example:
+        >>> places([id_keys([0, 1, "alice"])], seed=0).round(3)
+        array([0.385, 0.435, 0.817])
+    """
+    for column in keys:
+        _check_keys(column)
+    numbers = np.empty(len(keys[0]), dtype=np.uint64)
+    of_seed = np.array([seed % 2**64], dtype=np.uint64)
+    for start in range(0, len(numbers), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        numbers[rows] = first8("md5", [_PART_TAG, of_seed, *(column[rows] for column in keys)])
+    return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def check_settings(num_groups: int, hash: str) -> None:

@@ -9,6 +9,17 @@ from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
 
+CLASSES_COUNTED = "classes_counted"  # attribute of data whose num_classes was counted in its labels
+
+
+def stated_classes(data: object) -> int | None:
+    """Returns the number of classes that somebody stated; ``None`` if it was counted, or would have to be.
+
+    Who counts reads every label. A label that an attacker wrote, or one of a node that is in no part, counts too.
+    """
+    stated = getattr(data, "num_classes", None)
+    return None if not stated or getattr(data, CLASSES_COUNTED, False) else int(stated)
+
 
 def class_numbers(y: object, total: int, what: str = "labels y") -> Tensor | None:
     """Returns labels as int64, shape ``[total]``.

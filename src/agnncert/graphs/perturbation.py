@@ -1,5 +1,6 @@
 """``Perturbation``: a concrete attack, in node ids. It can be applied to a graph, and knows what it costs."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from torch_geometric.data import Data
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import INT64, Id, encode_id, encode_ids, order_of
 from agnncert.errors import GraphError, IdError
+from agnncert.graphs.between import differences
 from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, edge_values_of
 from agnncert.graphs.hashing import id_keys, refuse_duplicates
 from agnncert.graphs.node_ids import exact_ids, listed_ids
@@ -69,6 +71,49 @@ class Perturbation:
             return spent
         return spent.but(edges_per_injected=least_load([nodes for nodes in injected_ends if nodes]))
 
+    @classmethod
+    def between(cls, clean: Data, attacked: Data) -> "Perturbation":
+        """Returns what an attacker changed between two graphs.
+
+        Nodes with the same id are one node. Graphs without ``node_id`` are compared row by row, and new nodes come
+        last. Only the graph is compared: features, nodes and edges with their values, not labels or splits.
+
+        Args:
+            clean: The graph as it was.
+            attacked: The graph as somebody published it, with the same ids or in the same order of rows.
+
+        Raises:
+            GraphError: One of them is no graph with features, or they differ by what no perturbation does: a pair that
+                loses one of two directions, or added edges with different values.
+            IdError: Only one of the graphs has ids, or nodes are gone from graphs without ids.
+
+        Example: ``certificate.holds_against(ac.Perturbation.between(data, attacked))``.
+        """
+        found = differences(clean, attacked)
+        return cls(**vars(found))
+
+    def cost_at(self, target: Id) -> Budget | None:
+        """Returns the smallest budget for what this attack does to one node and its edges.
+
+        Edges count if they are at the node, and injected nodes if they are joined to it. Who its neighbours are is not
+        known here, so all deleted nodes and all changed features count.
+
+        Returns:
+            The budget; ``None`` if the node itself is deleted.
+        """
+        return self.costs_at([target])[0]
+
+    def costs_at(self, targets: Iterable[Id], *, anywhere: bool = False) -> list[Budget | None]:
+        """Returns :meth:`cost_at` of many nodes.
+
+        Args:
+            targets: Their ids.
+            anywhere: Whether edges and injected nodes count wherever they are. Defaults to False.
+        """
+        total = self.cost()
+        touched = _CountsAt(self)
+        return [touched.cost(encode_id(target), total, anywhere) for target in targets]
+
     def apply(self, data: Data) -> Data:
         """Returns the attacked graph: surviving nodes in their order, then the injected ones.
 
@@ -93,6 +138,43 @@ class Perturbation:
         draft.inject(self.inject_nodes)
         draft.add_edges(self.add_edges, self.directed, self.added_values)
         return draft.data
+
+
+class _CountsAt:
+    """How many changes of each kind touch each node that a perturbation names."""
+
+    def __init__(self, change: Perturbation) -> None:
+        self.injected = set(_distinct(change.inject_nodes))
+        self.deleted = set(_distinct(change.delete_nodes))
+        self.altered = set(_distinct(change.change_features))
+        self.added: Counter[Id] = Counter()
+        self.new_nodes: Counter[Id] = Counter()
+        for pair in distinct_pairs(change.add_edges):
+            counted = self.new_nodes if self.injected & set(pair) else self.added
+            counted.update(set(pair))
+        self.lost: Counter[Id] = Counter()
+        for pair in distinct_pairs(change.delete_edges):
+            self.lost.update(set(pair))
+        self.changed: Counter[Id] = Counter()
+        for pair in distinct_pairs([(u, v) for u, v, _ in change.change_edges]):
+            self.changed.update(set(pair))
+
+    def cost(self, target: Id, total: Budget, anywhere: bool) -> Budget | None:
+        """Returns the smallest budget for what is done to a node, of all that is done."""
+        if target in self.deleted:
+            return None
+        own = target in self.altered
+        cost = total.but(change_features=total.change_features - own, target_features=own)
+        if anywhere:
+            return cost
+        new_nodes = self.new_nodes[target]
+        return cost.but(
+            add_edges=self.added[target],
+            delete_edges=self.lost[target],
+            change_edges=self.changed[target],
+            inject_nodes=new_nodes,
+            edges_per_injected=1 if new_nodes else math.inf,
+        )
 
 
 def keys_of(ids: Iterable[Id]) -> list[int]:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,42 @@ from agnncert.graphs.task import infer_task
 
 Rows = npt.NDArray[np.int64]
 TargetChoice: TypeAlias = Tensor | npt.ArrayLike | None  # a mask, row numbers, or None for all rows
+
+
+class AnyTargets(Protocol):
+    """What is certified, whatever its kind: nodes or graphs (``Targets``), or pairs of nodes (``PairTargets``)."""
+
+    @property
+    def task(self) -> Task:
+        """What the targets are."""
+
+    @property
+    def graph(self) -> CanonicalGraph:
+        """The graph that contains them."""
+
+    @property
+    def rows(self) -> Rows:
+        """Place of each target in the data, shape ``[n]``."""
+
+    @property
+    def ids(self) -> npt.NDArray[Any]:
+        """What each target is called, shape ``[n]``."""
+
+    @property
+    def truth(self) -> Rows | None:
+        """True class of each target, negative where unknown, shape ``[n]``; ``None`` if the data has no classes."""
+
+    @property
+    def degree(self) -> Rows | None:
+        """Number of neighbours or edges of each target, shape ``[n]``; ``None`` if such targets have none."""
+
+    @property
+    def id_kind(self) -> str:
+        """``"node_id"`` if nodes have stable ids, ``"row"`` if row numbers are the ids."""
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What a claim says about the data: digests of the graph and, if there is one, of the encoding."""
 
 
 @dataclass(frozen=True)

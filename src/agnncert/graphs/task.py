@@ -1,5 +1,6 @@
 """``infer_task``: whether nodes or graphs are classified, which follows from the data."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +30,17 @@ def infer_task(data: object) -> Task:
         f"cannot tell the task from a {type(data).__name__}: pass a torch_geometric Data (node classification) or a "
         f"list of Data (graph classification).{advice}"
     )
+
+
+def task_of_targets(data: Any) -> Task:
+    """Returns what the targets of some data are: pairs of nodes if it lists some (``edge_label_index``) and has no
+    classes of nodes, else what its form says, as in :func:`infer_task`.
+
+    Raises:
+        GraphError: The data is no graph or list of graphs.
+    """
+    lists_pairs = getattr(data, "edge_label_index", None) is not None and getattr(data, "y", None) is None
+    return "pair" if lists_pairs else infer_task(data)
 
 
 def _is_model_or_division(data: object) -> bool:
@@ -84,3 +96,13 @@ def _refuse_nodes(graphs: Any) -> None:
             f"this {type(graphs).__name__} holds one graph, which has {what}: to classify its nodes, pass the graph "
             "itself, dataset[0]. (A list means that graphs are classified, each with one label.)"
         )
+
+
+def most_columns(graphs: Sequence[Any], name: str) -> int | None:
+    """Returns how many columns a matrix, such as ``x``, has in most graphs; ``None`` if no graph has it.
+
+    So no single graph, the first one included, decides how large a model is.
+    """
+    matrices = [getattr(graph, name, None) for graph in graphs]
+    widths = Counter(int(each.size(1)) for each in matrices if isinstance(each, Tensor) and each.dim() == 2)
+    return widths.most_common(1)[0][0] if widths else None

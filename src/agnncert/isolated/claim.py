@@ -5,7 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from agnncert.certificates.claim import MODEL_AS_GIVEN, PREMISES, Claim, make_claim
+from agnncert.certificates.claim import (
+    EDGES_GIVEN,
+    MODEL_AS_GIVEN,
+    PREMISES,
+    SPLIT_GIVEN,
+    Claim,
+    make_claim,
+    with_sentence,
+)
 from agnncert.certificates.theorem_facts import theorem_mismatch
 from agnncert.certificates.votes import ABSTAIN, VoteRecord
 from agnncert.errors import CertificateError
@@ -61,7 +69,7 @@ def make_isolated_claim(
     about_test_graph = make_claim(
         views, division, tolerance=tolerance, digests=digests, locality=locality, rounding=rounding, notes=notes
     )
-    kept = [text for text in about_test_graph.assumes if text != PREMISES[0]]
+    kept = tuple(text for text in about_test_graph.assumes if text != PREMISES[0])
     not_proved = [text for text in about_test_graph.not_proved if text != MODEL_AS_GIVEN]
     return replace(
         about_test_graph,
@@ -72,7 +80,7 @@ def make_isolated_claim(
             f"training: ask holds_against(Budget(poison_graphs=...)). {_COUNTED[record.graph_ids]}",
             *_about_test_graph(record, about_test_graph),
         ),
-        assumes=(*_about_training(record), *kept),
+        assumes=(*_about_training(record), *with_sentence(kept, SPLIT_GIVEN[METHOD], after=EDGES_GIVEN)),
         not_proved=(
             *not_proved,
             *_about_one_view(record),

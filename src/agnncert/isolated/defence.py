@@ -12,22 +12,25 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.agreement import wrong_notes
+from agnncert.agreement import Comparison
 from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.claim import make_claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import ABSTAIN, IntArray, Votes
-from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
+from agnncert.datasets.drawn_splits import require_fixed_split
+from agnncert.datasets.encoding import require_no_fitted_encoding
+from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, Task
 from agnncert.divided.certify import certify_division
-from agnncert.divided.evidence import evidence_of
-from agnncert.divided.recompute import recompute_division
+from agnncert.divided.evidence import VoteEvidence
+from agnncert.divided.recompute import compare_subgraphs, compare_votes
+from agnncert.divided.unaudited import evidence_of
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.named import parse_division
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DivisionError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.hashing import HASHES
-from agnncert.graphs.labels import graph_classes
+from agnncert.graphs.labels import stated_classes
 from agnncert.graphs.targets import CanonicalData, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.isolated.claim import make_isolated_claim
@@ -36,10 +39,9 @@ from agnncert.isolated.model import IsolatedEnsemble
 from agnncert.isolated.parts import sort_into_parts, training_rows_of
 from agnncert.isolated.record import GRAPH_IDS, MOST_MODELS, IsolatedRecord
 from agnncert.isolated.training import train_apart
-from agnncert.models.digest import LATER, model_digest, settings_of, unchanged_digest
+from agnncert.isolated.usable import unusable_graphs
+from agnncert.models.digest import LATER, settings_of, unchanged_digest
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
-from agnncert.training.labels import checked_labels
 
 _STRENGTH = ("", "test", "construction")  # of the ways in which it is known that a model is local
 
@@ -70,10 +72,17 @@ class IsolatedModels(Defence):
     own_processes: bool = field(default=False, compare=False)
 
     kind: ClassVar[str] = KIND
+    tasks: ClassVar[tuple[Task, ...]] = ("graph",)
+    for_other_tasks: ClassVar[str] = (
+        "models that are trained apart classify graphs, because each of them has training graphs of its own; for "
+        "poisoned labels of nodes there is LabelVotes."
+    )
     certify_options: ClassVar[frozenset[str]] = frozenset(
         {"engine", "tolerance", "memory_limit", "workers", "progress"}
     )
-    makes_model: ClassVar[bool] = True
+    own_model: ClassVar[type[IsolatedEnsemble]] = IsolatedEnsemble
+    open_without_model: ClassVar[str] = "that the models cast these votes, and are fit to: give the models"
+    trusts_training_data: ClassVar[bool] = False
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "explain": "a label is the vote of many models in many views, and no edge belongs to one of them",
@@ -118,41 +127,36 @@ class IsolatedModels(Defence):
         by_content = {"ids": self.ids} if self.ids == "content" else {}
         return {"division": str(self.division), "num_models": self.num_models, "hash": self.hash, **by_content}
 
-    def require_task(self, task: Task, num_classes: int | None = None) -> None:
-        """Refuses node classification: one graph has no training graphs.
-
-        Raises:
-            SettingsError: The task is "node".
-        """
-        if task != "graph":
-            raise SettingsError(
-                "models that are trained apart classify graphs, because each of them has training graphs of its own; "
-                "for poisoned labels of nodes there is LabelVotes."
-            )
-
     def fit(self, model: Any, data: Any, options: FitOptions) -> IsolatedEnsemble:
         """Trains one model for each part, and returns all of them as one module."""
-        self.require_task(infer_task(data))
+        self.require_own_task(infer_task(data))
         if options.voting_rule is not None:
             raise self.refusal("voting_rule")
+        require_fixed_split(data, "IsolatedModels")
+        require_no_fitted_encoding(data, "IsolatedModels", "one poisoned graph changes what that part shows")
         begin = time.perf_counter()
-        parts = sort_into_parts(data, self.num_models, self.hash, self.ids)
-        _require_sound_graphs(data)
+        left_out = unusable_graphs(data, training_rows_of(data), _classes_of(data))
+        parts = sort_into_parts(data, self.num_models, self.hash, self.ids, left_out)
         divides = self.division.num_groups > 1
         trained = train_apart(model, parts, self.division if divides else None, options, self.own_processes)
         sizes = [len(graphs) for graphs in parts]
-        diverged = [number for number, part in enumerate(trained) if part.diverged]
-        abstains = torch.tensor([size == 0 or number in diverged for number, size in enumerate(sizes)])
+        failed = [number for number, part in enumerate(trained) if part.failure is not None]
+        abstains = torch.tensor([size == 0 or number in failed for number, size in enumerate(sizes)])
         ensemble = IsolatedEnsemble([part.model for part in trained], abstains, self).eval()
         ensemble.training_record = {
             "division": str(self),
             "seconds": time.perf_counter() - begin,
             "graphs_per_part": sizes,
-            "diverged_parts": diverged,
-            "warnings": _warnings(sizes, diverged),
+            "failed_parts": failed,
+            "graphs_left_out": list(left_out),
+            "warnings": [*_warnings(sizes, failed), *_about_graphs(left_out)],
             **{name: value for name, value in options.settings.items() if isinstance(value, int | float | str)},
         }
         return ensemble
+
+    def trusted_in_training(self, data: Any) -> Any:
+        """Returns nothing: every training graph may be poisoned, so that all choices are constants."""
+        return None
 
     def untrained(self, model: Any, data: Any, seed: int = 0) -> IsolatedEnsemble:
         """Returns an ensemble into which the weights of a trained one can be loaded."""
@@ -166,9 +170,9 @@ class IsolatedModels(Defence):
 
     def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
         """Computes the votes of every model in every view, and states what they prove."""
-        self._require_model(model)
+        self.require_model(model)
         canonical_data = prepared(data, targets, compact=True)
-        self.require_task(canonical_data.task)
+        self.require_own_task(canonical_data.task)
         chosen = canonical_data.targets(targets, self.division.self_loops)
         settings_before = settings_of(model)
         certified = _graphs_at(canonical_data, chosen.rows)
@@ -198,7 +202,7 @@ class IsolatedModels(Defence):
 
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
         """Returns how many views vote for each class, shape ``[n, num_classes]``."""
-        self._require_model(model)
+        self.require_model(model)
         chosen = prepared(data, targets, compact=True).targets(targets, self.division.self_loops)
         with torch.no_grad():
             votes = [
@@ -208,50 +212,45 @@ class IsolatedModels(Defence):
             ]
         return IsolatedEvidence(joined_record(votes, model.is_empty, self)).counts
 
-    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
-        """Forms the views again and, with the models, computes all their votes again."""
-        record = IsolatedRecord.load(contents.evidence, contents.settings)
+    def compare_graph(self, comparison: Comparison) -> None:
+        """Forms the views again."""
+        record = _record_of(comparison)
         if (record.num_models, record.hash, record.graph_ids) != (self.num_models, self.hash, self.ids):
             stated = f"{record.num_models} models, {record.hash} and ids by {record.graph_ids}"
-            return Findings([f"the certificate is about {stated}, the defence at hand is {self}"])
-        findings = recompute_division(_of_one(contents, record, 0), data, None, self.division, options)
-        if model is None or findings.wrong:
-            return findings
-        self._require_model(model)
-        if contents.claim.digests["model"] != model_digest(model):
-            findings.wrong.append("the models are not the ones that were certified (their digest differs)")
-            return findings
-        findings.not_checked.clear()
-        findings.wrong += wrong_notes(contents, self)
-        findings.notes_compared = True
+            comparison.findings.wrong.append(f"the certificate is about {stated}, the defence at hand is {self}")
+            return
+        compare_subgraphs(_of_one(comparison, record, 0), self.division)
+
+    def compare_model(self, comparison: Comparison, model: Any) -> None:
+        """Computes the votes of all models in all views again."""
+        findings = comparison.findings
+        comparison.compare_notes(self)
         for number, (one, is_empty) in enumerate(zip(model.models, model.is_empty.tolist(), strict=True)):
-            findings.wrong += self._wrong_votes(contents, record, data, number, None if is_empty else one, options)
+            findings.wrong += self._wrong_votes(comparison, number, None if is_empty else one)
         findings.checked.append(f"the votes of all {self.num_models} models in all views, computed again")
         findings.not_checked.append(
             "that each model was trained on its part alone: train again, which gives the same weights to the bit"
         )
         findings.compared.append("model")
-        return findings
 
-    def _wrong_votes(
-        self,
-        contents: Contents,
-        record: IsolatedRecord,
-        data: CanonicalData,
-        number: int,
-        model: Any,
-        options: RecomputeOptions,
-    ) -> list[str]:
-        """Returns what is wrong with the votes of one model; ``None`` if its part is empty, so that it abstains."""
+    def _wrong_votes(self, comparison: Comparison, number: int, model: Any) -> list[str]:
+        """Returns what is wrong with the votes of one model.
+
+        Args:
+            comparison: The file of all models beside the graphs.
+            number: Number of the model.
+            model: The model; ``None`` if its part is empty, so that it has to abstain.
+        """
+        record = _record_of(comparison)
         if model is None:
             silent = (record.vote[:, number] == ABSTAIN) & record.stable[:, number]
             return [] if silent.all() else [f"model {number} abstains according to the weights, and votes"]
-        of_one = _of_one(contents, record, number)
-        digests = {**of_one.claim.digests, "model": model_digest(model)}
-        of_one = replace(of_one, claim=replace(of_one.claim, digests=digests))
-        certified = _graphs_at(data, contents.arrays["row"])
-        found = recompute_division(of_one, data, model, self.division, options, probed_on=certified)
-        return [f"model {number}: {text}" for text in found.wrong]
+        of_one = replace(_of_one(comparison, record, number), findings=Findings())
+        compare_subgraphs(of_one, self.division)
+        if not of_one.findings.wrong:
+            certified = _graphs_at(comparison.data, comparison.contents.arrays["row"])
+            compare_votes(of_one, model, self.division, probed_on=certified)
+        return [f"model {number}: {text}" for text in of_one.findings.wrong]
 
     @classmethod
     def from_file(cls, contents: Contents, model: Any) -> Self:
@@ -273,9 +272,8 @@ class IsolatedModels(Defence):
                 )
         given = {key: value for key, value in settings.items() if value is not None}
         views = NodeCentric(given.pop("groups", 1))
-        defence = cls(views, **given)
-        defence.require_task(task)
-        return defence
+        cls.require_own_task(task)
+        return cls(views, **given)
 
     @classmethod
     def setting_names(cls, name: str) -> tuple[str, ...]:
@@ -286,21 +284,13 @@ class IsolatedModels(Defence):
         """Returns the settings of commands, so that a run records them."""
         return {"groups": self.groups, "num_models": self.num_models, "hash": self.hash, "ids": self.ids}
 
-    def _require_model(self, model: Any) -> None:
-        """Refuses what ``fit`` of this defence did not return.
+    def require_own_model(self, model: Any) -> None:
+        """Refuses what ``fit`` of this defence did not return, and an ensemble of which all models abstain.
 
         Raises:
-            ModelContractError: It is another kind of model, or was trained for another defence.
+            ModelContractError: It is another kind of model, or was made for other settings, or altered.
         """
-        if type(model) is not IsolatedEnsemble:
-            raise ModelContractError(
-                f"IsolatedModels certifies what fit(model, graphs, IsolatedModels(…)) returns, got "
-                f"{type(model).__name__}."
-            )
-        if str(model.defence) != str(self) or len(model.models) != self.num_models:
-            raise ModelContractError(f"the models were trained for {model.defence}, got {self}: pass model.defence.")
-        if model.training:
-            raise ModelContractError("the models are in training mode: call model.eval() first.")
+        super().require_own_model(model)
         if bool(model.is_empty.all()):
             raise ModelContractError("no part has a training graph: there is nothing to certify.")
 
@@ -359,8 +349,14 @@ def _votes_of(certificate: Certificate) -> VoteEvidence:
     return evidence
 
 
-def _of_one(contents: Contents, record: IsolatedRecord, number: int) -> Contents:
-    """Returns what a file about one model alone would say."""
+def _record_of(comparison: Comparison) -> IsolatedRecord:
+    contents = comparison.contents
+    return IsolatedRecord.load(contents.evidence, contents.settings)
+
+
+def _of_one(comparison: Comparison, record: IsolatedRecord, number: int) -> Comparison:
+    """Returns the comparison of what a file about one model would say."""
+    contents = comparison.contents
     claim = contents.claim
     votes = record.views(record.vote[:, number].copy(), record.stable[:, number].copy())
     own_claim = make_claim(
@@ -371,23 +367,27 @@ def _of_one(contents: Contents, record: IsolatedRecord, number: int) -> Contents
         locality=claim.locality,
         rounding=claim.rounding,
     )
-    return replace(contents, kind="votes", settings=votes.settings(), evidence=votes.tensors(), claim=own_claim)
+    of_one = replace(contents, kind="votes", settings=votes.settings(), evidence=votes.tensors(), claim=own_claim)
+    return replace(comparison, contents=of_one)
 
 
-def _require_sound_graphs(data: Any) -> None:
-    """Checks all graphs before any part is trained, so that an error names a graph by its row in the data.
+def _classes_of(data: Any) -> int:
+    """Returns the number of classes, which no training graph may decide.
 
     Raises:
-        GraphError: A graph is broken.
-        DatasetError: A training graph has a class that the data does not have.
+        SettingsError: Nobody stated it.
     """
-    prepared(data, compact=True)
-    num_classes = getattr(data, "num_classes", None)
-    if num_classes is not None:
-        checked_labels(graph_classes(data), len(data), np.array(training_rows_of(data)), num_classes)
+    stated = stated_classes(data)
+    if stated is not None:
+        return stated
+    raise SettingsError(
+        "the number of classes must not be counted in training graphs, which may be poisoned: state it, "
+        "GraphSet(graphs, train=…, num_classes=…). A graph with another class is then left out. Of tables, state the "
+        "names: load_tables(…, classes=[…]), or --set classes=NAME,NAME."
+    )
 
 
-def _warnings(sizes: list[int], diverged: list[int]) -> list[str]:
+def _warnings(sizes: list[int], failed: list[int]) -> list[str]:
     """Returns what the user should know about the parts."""
     warnings = []
     num_empty = sizes.count(0)
@@ -395,13 +395,20 @@ def _warnings(sizes: list[int], diverged: list[int]) -> list[str]:
         warnings.append(
             f"{num_empty} of {len(sizes)} parts have no training graph, and their models abstain: choose fewer models"
         )
-    if diverged:
-        shown = ", ".join(str(number) for number in diverged[:10]) + (", …" if len(diverged) > 10 else "")
+    if failed:
+        shown = ", ".join(str(number) for number in failed[:10]) + (", …" if len(failed) > 10 else "")
         warnings.append(
-            f"training diverged on {len(diverged)} of {len(sizes)} parts ({shown}), and their models abstain: look for "
-            "extreme features in the graphs of these parts; if they are many, lower lr or set clip=1.0"
+            f"training diverged or stopped on {len(failed)} of {len(sizes)} parts ({shown}), and their models abstain: "
+            "look for extreme features in the graphs of these parts; if they are many, lower lr or set clip=1.0"
         )
     return warnings
+
+
+def _about_graphs(left_out: Mapping[int, str]) -> list[str]:
+    """Returns what the user should know about the training graphs."""
+    if not left_out:
+        return []
+    return [f"{len(left_out)} training graphs cannot be used and were left out: {next(iter(left_out.values()))}"]
 
 
 def model_from_config(

@@ -16,8 +16,10 @@ import numpy.typing as npt
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.isolated.record import IsolatedRecord
-from agnncert.proving.evidence import Evidence, VoteEvidence
+from agnncert.proving.blocks import Rows
+from agnncert.proving.evidence import Evidence
 
 KIND = "isolated"
 
@@ -112,50 +114,57 @@ class IsolatedEvidence(Evidence):
         """
         self.under(0).check_claim(claim)
 
-    def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Returns the class with most views, and how many training graphs may be poisoned, at most ``num_models``."""
-        label, _ = self.under(0).label_and_radius()
-        radius = np.full(self.num_targets, -1)
-        for number in range(self.record.num_models + 1):
-            holds = self.under(number).holds(Budget())
-            if not holds.any():
-                break
-            radius[holds] = number
-        return label, radius
+    def labels(self) -> IntArray:
+        """Returns the class with most views, shape ``[n]``."""
+        return self.under(0).labels()
 
-    def holds(self, budget: Budget) -> BoolArray:
-        """Returns whether each label holds against poisoned training graphs and changes of the test graph, ``[n]``."""
-        return self.under(budget.poison_graphs).holds(_at_test_time(budget))
+    @property
+    def largest_radius(self) -> int:
+        """No more training graphs are poisoned than there are models."""
+        return self.record.num_models
+
+    @property
+    def entries_per_target(self) -> int:
+        """None: the votes of the views are cut into blocks themselves."""
+        return 0
+
+    def stays_ahead(self, rows: Rows, attack: Budget | float, leader: int | None = None) -> BoolArray:
+        """Returns of which classes each label stays ahead, with poisoned training graphs, shape ``[b, C]``."""
+        poisoned, at_test_time = _split(attack)
+        return self.under(poisoned).stays_ahead(rows, at_test_time, leader)
+
+    def keeps_label(self, rows: Rows, attack: Budget | float, rival: int | None = None) -> BoolArray:
+        """Returns which labels stay, shape ``[b]``; faster, as only rivals that matter are looked at."""
+        if rival is not None:
+            return super().keeps_label(rows, attack, rival)
+        poisoned, at_test_time = _split(attack)
+        return self.under(poisoned).holds(at_test_time)[rows]
 
     def covers(self, budget: Budget) -> bool:
         """Returns whether the theorem about the test graph says something about such changes."""
-        return self.under(0).covers(_at_test_time(budget))
+        return self.under(0).covers(_split(budget)[1])
 
     def possible(self, at: Budget | float) -> BoolArray:
-        """Returns which classes an attack can make win, and perhaps some more, shape ``[n, C]``.
+        """Returns which classes an attack can make win, shape ``[n, C]``; sharper, as Theorem 12 is exact in the votes.
 
         Args:
             at: What the attacker may do, or a number of poisoned training graphs.
         """
-        if isinstance(at, Budget):
-            return self.under(at.poison_graphs).possible(_at_test_time(at))
-        if at < 0:
-            return np.asarray(np.arange(self.num_classes) == self.label_and_radius()[0][:, None])
-        return self.under(at).possible(Budget())
+        if not isinstance(at, Budget) and at < 0:
+            return self._is_label(slice(None))
+        poisoned, at_test_time = _split(at)
+        return self.under(poisoned).possible(at_test_time)
 
     def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
         """Returns what every change of a test graph costs at least that changes its label, shape ``[n]``.
 
-        Training graphs have no price: they are as they were.
+        Training graphs have no price: they are as they were. So Theorem 13 is exact for the test graph.
         """
         return self.under(0).cheapest(prices, label)
 
-    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
-        """Returns how many targets one attack can break at most: all that do not hold, if training is poisoned."""
-        if not budget.poison_graphs:
-            return self.under(0).broken_at_most(budget, among)
-        fails = ~self.holds(budget)
-        return int(fails.sum() if among is None else (fails & among).sum())
+    def most_broken(self, budget: Budget, fails: BoolArray) -> int:
+        """Returns how many targets one attack can break at most: one test graph, unless training is poisoned."""
+        return int(fails.sum()) if budget.poison_graphs else int(fails.any())
 
     def usual_budgets(self) -> tuple[Budget, ...]:
         """Returns the budgets about which a file makes statements when none are given."""
@@ -179,5 +188,8 @@ class IsolatedEvidence(Evidence):
         return cls(IsolatedRecord.load(tensors, settings))
 
 
-def _at_test_time(budget: Budget) -> Budget:
-    return budget.but(poison_graphs=0)
+def _split(attack: Budget | float) -> tuple[float, Budget]:
+    """Returns how many training graphs are poisoned, and what changes at test time."""
+    if isinstance(attack, Budget):
+        return attack.poison_graphs, attack.but(poison_graphs=0)
+    return attack, Budget()

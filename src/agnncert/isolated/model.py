@@ -1,18 +1,19 @@
 """``IsolatedEnsemble``: models of which each was trained on its own part of the training graphs."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
 from agnncert.addons import config_of
+from agnncert.as_built import OwnModel
 
 if TYPE_CHECKING:
     from agnncert.isolated.defence import IsolatedModels
 
 
-class IsolatedEnsemble(nn.Module):
+class IsolatedEnsemble(OwnModel):
     """The models of all parts. A part without a training graph, or on which training diverged, has one that abstains.
 
     Attributes:
@@ -23,6 +24,7 @@ class IsolatedEnsemble(nn.Module):
         config: What :func:`agnncert.load_model` needs to build it again; ``None`` if the models are not built in.
     """
 
+    anybodys: ClassVar[frozenset[str]] = frozenset({"models"})
     is_empty: Tensor
     training_record: dict[str, Any]
 
@@ -35,6 +37,10 @@ class IsolatedEnsemble(nn.Module):
         self.config: dict[str, Any] | None = None
         if part:
             self.config = {"name": "isolated-models", "part": dict(part), "defence": defence.to_json()}
+
+    def anew(self) -> Self:
+        """Returns an ensemble of the same models, of which none is said to abstain."""
+        return type(self)(list(self.models), torch.zeros(len(self.models), dtype=torch.bool), self.defence)
 
     def forward(self, x: Tensor, edge_index: Tensor, *rest: Any, **values: Any) -> Tensor:
         """Returns how many models vote for each class, shape ``[num_graphs, num_classes]``."""

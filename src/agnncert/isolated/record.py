@@ -4,43 +4,30 @@
 ``verifier.recount_isolated`` counts again.
 """
 
-import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.record_checks import require_sense
+from agnncert.certificates.record import Array, Record
+from agnncert.certificates.theorem_facts import facts_of
 from agnncert.certificates.votes import ABSTAIN, BoolArray, IntArray, VoteRecord, Votes
-from agnncert.errors import CertificateError
 
-THEOREMS_OF_VIEWS = ("node-centric/graph", "edge-centric/graph")
 MOST_MODELS = 2**15
 HASHES = ("md5", "sha1", "sha256", "blake2b")
-_ARRAYS = {
-    "indptr": np.int64,
-    "group": np.int32,
-    "reached": np.bool_,
-    "reach_ptr": np.int64,
-    "reach": np.int32,
-    "vote": np.int16,
-    "stable": np.bool_,
-}
-_OF_MODELS = ("vote", "stable")  # one row for each view, one column for each model
-_SETTINGS = ("theorem", "ids", "num_groups", "num_classes", "num_models", "hash", "graph_ids")
 GRAPH_IDS = ("graph_id", "content")
 
 
 @dataclass(frozen=True, repr=False)
-class IsolatedRecord:
+class IsolatedRecord(Record):
     """Votes of ``T`` models in ``m`` views of ``n`` targets. It is checked on construction.
 
     A view in which a target has nothing is not listed: it abstains, whoever was trained on what.
 
     Attributes:
-        theorem: The theorem about changes of the test graph, one of ``THEOREMS_OF_VIEWS``.
+        theorem: The theorem about changes of the test graph, one that divides graphs into ``views``.
         num_groups: Number of views of each target, empty ones included.
         num_classes: Number of classes.
         num_models: Number of models ``T``.
@@ -72,14 +59,30 @@ class IsolatedRecord:
     ids: str = "node_id"
     graph_ids: str = "graph_id"
 
+    called: ClassVar[str] = "the votes of models that were trained apart"
+    arrays: ClassVar[Mapping[str, Array]] = {
+        "indptr": Array(np.int64, "n+1"),
+        "group": Array(np.int32, "m"),
+        "reached": Array(np.bool_, "m"),
+        "reach_ptr": Array(np.int64, "n+1"),
+        "reach": Array(np.int32, "reach"),
+        "vote": Array(np.int16, "m T", ABSTAIN),
+        "stable": Array(np.bool_, "m T"),
+    }
+    stated_later: ClassVar[Mapping[str, Any]] = {"graph_ids": GRAPH_IDS[0]}
+
     def __post_init__(self) -> None:
-        require_sense("the votes of models that were trained apart", (self._wrong_settings, self._wrong_arrays))
+        super().__post_init__()
         silent = np.full(len(self.group), ABSTAIN, dtype=np.int16)
         self.views(silent, np.ones(len(self.group), dtype=bool))  # checks everything that views have in common
 
+    def checks(self) -> tuple[Callable[[], str], ...]:
+        """Returns what settings and votes have to fulfil together."""
+        return (self._wrong_settings, self._wrong_votes)
+
     def _wrong_settings(self) -> str:
-        if self.theorem not in THEOREMS_OF_VIEWS:
-            return f"the theorem is {self.theorem!r:.60}, expected one of {', '.join(THEOREMS_OF_VIEWS)}"
+        if not facts_of(self.theorem).views:
+            return f"the theorem is {self.theorem!r:.60}, expected that of a division of graphs by nodes or edges"
         if type(self.num_models) is not int or not 1 <= self.num_models <= MOST_MODELS:
             return f"the number of models is {self.num_models!r:.60}, expected 1 to {MOST_MODELS:,}"
         if type(self.num_classes) is not int:
@@ -90,16 +93,10 @@ class IsolatedRecord:
             return f"the ids of training graphs are {self.graph_ids!r:.60}, expected one of {', '.join(GRAPH_IDS)}"
         return ""
 
-    def _wrong_arrays(self) -> str:
-        for name, dtype in _ARRAYS.items():
-            array = getattr(self, name)
-            num_dimensions = 2 if name in _OF_MODELS else 1
-            if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != num_dimensions:
-                return f"{name} is not an array of {np.dtype(dtype)} with {num_dimensions} dimension(s)"
-        for name in _OF_MODELS:
-            if getattr(self, name).shape != (len(self.group), self.num_models):
-                return f"{name} does not have a row for each view and a column for each model"
-        if self.vote.size and (self.vote.min() < ABSTAIN or self.vote.max() >= self.num_classes):
+    def _wrong_votes(self) -> str:
+        if self.vote.shape[1] != self.num_models:
+            return f"there are votes of {self.vote.shape[1]} models, expected {self.num_models}"
+        if self.vote.max(initial=ABSTAIN) >= self.num_classes:
             return "a model votes for a class that is not there"
         return ""
 
@@ -128,28 +125,3 @@ class IsolatedRecord:
             reached=self.reached,
         )
         return VoteRecord(votes, self.theorem, self.reach_ptr, self.reach, self.ids)
-
-    def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns every array that :meth:`load` needs, by name."""
-        return {name: getattr(self, name) for name in _ARRAYS}
-
-    def settings(self) -> dict[str, Any]:
-        """Returns everything else that :meth:`load` needs, as JSON values."""
-        stored = {name: getattr(self, name) for name in _SETTINGS}
-        if self.graph_ids == GRAPH_IDS[0]:  # files did not state it at first, and are written as they were
-            del stored["graph_ids"]
-        return stored
-
-    @classmethod
-    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Returns the votes of :meth:`tensors` and :meth:`settings`, which come from a file and are not trusted.
-
-        Raises:
-            CertificateError: They are not what this kind of evidence consists of.
-        """
-        settings = {"graph_ids": GRAPH_IDS[0], **settings}
-        for found, expected in ((tensors, _ARRAYS), (settings, _SETTINGS)):
-            if sorted(found) != sorted(expected):
-                raise CertificateError(f"the file has {reprlib.repr(sorted(found))}: expected {', '.join(expected)}.")
-        everything: dict[str, Any] = {**settings, **tensors}
-        return cls(**everything)

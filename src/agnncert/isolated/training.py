@@ -5,8 +5,8 @@ torch, numpy and Python, the optimizer, the batches, class weights and the numbe
 graphs of other parts: no weights are kept by a validation score, features are not scaled, and the number of classes is
 that of the given model.
 
-A part on which training diverges has a model that abstains, as one without a graph has: else one poisoned graph would
-stop the training of all parts. Whether it diverges depends on that part alone.
+A part on which training diverges, or stops with an error, has a model that abstains, as one without a graph has: else
+one poisoned graph would stop the training of all parts. Whether it does depends on that part alone.
 
 A module of somebody else may share state between its copies, or draw random numbers elsewhere. In a process of its own
 each part is trained with the memory as it was before any training. Else one part is trained again after all others, and
@@ -32,7 +32,7 @@ from agnncert.addons import config_of
 from agnncert.datasets.splits import GraphSet
 from agnncert.defence import FitOptions
 from agnncert.divisions.base import Division
-from agnncert.errors import ModelContractError, SettingsError
+from agnncert.errors import MissingPackage, ModelContractError, SettingsError
 from agnncert.models.build import fresh_copy
 from agnncert.models.wrappers import Scaling
 from agnncert.training.loop import DivergedError, Step, train
@@ -51,11 +51,11 @@ class TrainedPart:
 
     Attributes:
         model: The model, in eval mode. One that abstains has initial weights.
-        diverged: What went wrong, empty if training did not diverge. The model of such a part abstains.
+        failure: What stopped training; ``None`` if nothing did. The model of such a part abstains.
     """
 
     model: torch.nn.Module
-    diverged: str = ""
+    failure: Exception | None = None
 
 
 def train_apart(
@@ -76,7 +76,7 @@ def train_apart(
 
     Raises:
         SettingsError: A setting would be decided by a validation score, there are no processes of this kind here, or
-            training diverges on every part.
+            training diverges on every part. If it stops with other errors on every part, the first of them is raised.
         ModelContractError: The model was trained before, scales features as it measured them on all graphs, or carries
             something from one part to another.
     """
@@ -88,21 +88,25 @@ def train_apart(
         its_seed = SEEDS_PER_RUN * seed + number
         with own_random_numbers(its_seed):
             own = fresh_copy(model, its_seed)
-            if not parts[number]:
-                return TrainedPart(own.eval())
-            try:
+            if parts[number]:
                 own = train_one(own, parts[number], division, {**settings, "seed": its_seed}, options)
-            except DivergedError as error:
-                return TrainedPart(fresh_copy(model, its_seed).eval(), str(error))
         return TrainedPart(own.eval())
+
+    def train_or_abstain(number: int, options: FitOptions) -> TrainedPart:
+        try:
+            return train_it(number, options)
+        except Exception as error:
+            if _is_about_all_parts(error):
+                raise
+            return TrainedPart(fresh_copy(model, SEEDS_PER_RUN * seed + number).eval(), error)
 
     train_it = in_own_process(train_part) if own_processes else train_part
     trained = []
     begin = time.perf_counter()
     for number in range(len(parts)):
-        trained.append(train_it(number, _options_of_part(options, number)))
+        trained.append(train_or_abstain(number, _options_of_part(options, number)))
         _report(options.progress, number + 1, len(parts), time.perf_counter() - begin)
-    _require_some_converged(trained, parts)
+    _require_some_trained(trained, parts)
     if not own_processes:
         _require_nothing_carried_over(trained, parts, lambda number: train_part(number, replace(options, **_ONCE_MORE)))
     return trained
@@ -176,19 +180,31 @@ def _train_and_store(
     file.write_bytes(content)
 
 
-def _require_some_converged(trained: list[TrainedPart], parts: list[list[Data]]) -> None:
-    """Refuses settings with which training diverges on every part.
+def _is_about_all_parts(error: Exception) -> bool:
+    """Returns whether an error is not about the graphs of one part: wrong settings, a full disk, a missing package."""
+    if isinstance(error, DivergedError):
+        return False
+    return isinstance(error, SettingsError | OSError | MissingPackage)
+
+
+def _require_some_trained(trained: list[TrainedPart], parts: list[list[Data]]) -> None:
+    """Refuses a model, or settings, with which training fails on every part.
 
     Raises:
-        SettingsError: There is no part with graphs whose training did not diverge.
+        SettingsError: Training diverges on every part that has graphs.
+        Exception: What stopped training on the first of them.
     """
     filled = [number for number, graphs in enumerate(parts) if graphs]
-    if filled and all(trained[number].diverged for number in filled):
-        first = filled[0]
-        raise SettingsError(
-            f"training diverges on all {len(filled)} parts that have graphs, so that no model votes. "
-            f"Part {first}: {trained[first].diverged}"
-        )
+    failures = [failure for number in filled if (failure := trained[number].failure) is not None]
+    if not filled or len(failures) < len(filled):
+        return
+    others = [failure for failure in failures if not isinstance(failure, DivergedError)]
+    if others:
+        raise others[0]
+    raise SettingsError(
+        f"training diverges on all {len(filled)} parts that have graphs, so that no model votes. "
+        f"Part {filled[0]}: {failures[0]}"
+    )
 
 
 def _require_nothing_carried_over(
@@ -203,7 +219,7 @@ def _require_nothing_carried_over(
     is_built_in = config_of(trained[0].model) is not None
     if is_built_in or len(filled) < 2:
         return
-    number = next(number for number in filled if not trained[number].diverged)
+    number = next(number for number in filled if trained[number].failure is None)
     again = train_again(number).model.state_dict()
     before = trained[number].model.state_dict()
     if not all(torch.equal(value, before[name]) for name, value in again.items()):

@@ -3,9 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from agnncert import __version__
-from agnncert.certificates.claim import FEATURES_FIXED, LABEL_MAY_BE_WRONG, Claim, about_encoding, named_model
+from agnncert.certificates.claim import (
+    EDGES_GIVEN,
+    FEATURES_FIXED,
+    LABEL_MAY_BE_WRONG,
+    SPLIT_GIVEN,
+    Claim,
+    about_encoding,
+    named_model,
+)
 from agnncert.labels.record import STEPS, LabelRecord
 
+METHOD = "label-votes"
 SAME_SETTINGS = "The settings would have been the same with more or fewer training labels."
 UNITS = {
     "all": "one training label that is flipped, added or removed",
@@ -58,7 +67,7 @@ def label_claim(
     """
     return Claim(
         task="node",
-        method="label-votes",
+        method=METHOD,
         division="",
         num_groups=0,
         guarantee="deterministic",
@@ -109,6 +118,8 @@ def _assumes(record: LabelRecord, digests: Mapping[str, str]) -> Iterator[str]:
         "training labels are attacked."
     )
     yield FEATURES_FIXED
+    yield EDGES_GIVEN
+    yield SPLIT_GIVEN[METHOD]
     yield "No feature was computed from labels, and no setting was chosen by looking at labels."
     if record.candidates == "labelled":
         yield "Which nodes have a training label is trusted: an attacker changes what these labels say, and no more."

@@ -2,23 +2,27 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 
-from agnncert.agreement import other_model, wrong_notes, wrong_targets
+from agnncert.agreement import Comparison
 from agnncert.auditing.edge_features import require_no_edges_in
 from agnncert.auditing.label_columns import column_that_is_the_label
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
-from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
-from agnncert.errors import DatasetError, ModelContractError, SettingsError
-from agnncert.graphs.targets import CanonicalData, Targets, prepared
+from agnncert.datasets.drawn_splits import BY_ID, BY_TIME, require_fixed_split
+from agnncert.datasets.encoding import require_no_fitted_encoding
+from agnncert.datasets.taught import teaching_of
+from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, Task
+from agnncert.errors import DatasetError, SettingsError
+from agnncert.graphs.checks import require_edge_index
+from agnncert.graphs.targets import Targets, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.labels.claim import make_label_claim
 from agnncert.labels.evidence import LabelEvidence
@@ -28,6 +32,7 @@ from agnncert.labels.joint_record import KIND, JointRecord
 from agnncert.labels.model import LabelModel, label_model, neighbours_of
 from agnncert.labels.record import STEPS, LabelRecord
 from agnncert.labels.settings import LabelSettings
+from agnncert.labels.statements import not_proved_here, not_proved_together_here
 from agnncert.labels.vectors import Spectrum, node_spectrum, own_spectrum
 from agnncert.labels.weights import Rows, Weighting, make_weights
 from agnncert.models.digest import model_digest
@@ -35,6 +40,8 @@ from agnncert.proving.certificate import Certificate
 
 STEPS_APART = 2  # by how much a weight that is computed on another machine may differ, in steps of a vote
 LABELS_PER_STEP = 50  # one of so many weights may differ by a step more: if all did, a forger could add them up
+# How splits may be drawn. A cut in time stays where it is as long as the same nodes have labels.
+SPLITS = {"labelled": (BY_ID, BY_TIME), "all": (BY_ID,)}
 FEWEST_LABELS = 50  # from so many on it is no accident that a feature tells every label
 
 
@@ -48,10 +55,14 @@ class LabelVotes(LabelSettings, Defence):
     """
 
     kind: ClassVar[str] = "labels"
+    tasks: ClassVar[tuple[Task, ...]] = ("node",)
+    for_other_tasks: ClassVar[str] = "label votes classify nodes: for graphs, pass a division."
     certify_options: ClassVar[frozenset[str]] = frozenset({"progress"})
     model_is_optional: ClassVar[bool] = True
+    trusts_training_data: ClassVar[bool] = False
     base_model: ClassVar[str | None] = "none"
-    makes_model: ClassVar[bool] = True
+    own_model: ClassVar[type[LabelModel]] = LabelModel
+    open_without_model: ClassVar[str] = "that these are the labels and settings of the model: give the model"
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "voting_rule": "each training label votes with a weight, and no subgraph is empty",
@@ -77,11 +88,16 @@ class LabelVotes(LabelSettings, Defence):
             raise SettingsError(
                 f"LabelVotes trains no {type(model).__name__}: its labels vote by node vectors. Pass None as the model."
             )
-        if infer_task(data) != "node":
-            raise SettingsError("label votes classify nodes: for graphs, pass a division.")
+        self.require_own_task(infer_task(data))
         if options.voting_rule is not None:
             raise self.refusal("voting_rule")
         begin = time.perf_counter()
+        require_edge_index(data)
+        require_fixed_split(data, "LabelVotes", SPLITS[self.candidates])
+        _require_given_labels(data)
+        if self.candidates == "all":
+            why = "a label that is added or removed changes which rows are in that part"
+            require_no_fitted_encoding(data, 'LabelVotes(candidates="all")', why)
         _require_no_labels_in(data)
         if self.neighbour_votes is not None:
             require_no_edges_in(data, f"LabelVotes(neighbour_votes={self.neighbour_votes:g})")
@@ -104,52 +120,53 @@ class LabelVotes(LabelSettings, Defence):
 
     def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
         """Computes the weights from the graph, and states what they prove."""
-        require_label_model(model, self)
+        self.require_model(model)
         canonical_data = prepared(data, targets)
-        if canonical_data.task != "node":
-            raise SettingsError("label votes classify nodes: for graphs, pass a division.")
+        self.require_own_task(canonical_data.task)
         chosen = canonical_data.targets(targets)
         evidence = _evidence(model, chosen)
         digests = {**chosen.digests, "model": model_digest(model)}
         claim = _claim_of(evidence, digests, notes=(str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
+    def has_settings_of(self, other: Defence) -> bool:
+        """Whether a model that was made for ``other`` is for these settings. ``fit`` completes those that are open."""
+        is_open = self.df is None or self.rank is None
+        return is_open or super().has_settings_of(other)
+
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
         """Returns the score of each class in steps of a vote, shape ``[n, num_classes]``."""
-        require_label_model(model, self)
+        self.require_model(model)
         return _evidence(model, prepared(data, targets).targets(targets)).counts
 
-    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
-        """Computes all weights again from the graph, without a label, and compares the labels with those of a model."""
-        findings = Findings()
-        stored, joint = _stored(contents)
-        chosen = data.targets(contents.arrays["row"])
-        findings.wrong += wrong_targets(contents, chosen)
+    def compare_graph(self, comparison: Comparison) -> None:
+        """Computes all weights again from the graph, without a label."""
+        findings = comparison.findings
+        stored, joint = _stored(comparison.contents)
+        chosen = comparison.targets()
+        comparison.compare_targets(chosen)
         if findings.wrong:
-            return findings
-        findings.checked.append("the graph, and the targets with their ids")
+            return
         if joint is None:
-            findings.wrong += _wrong_weights(stored, chosen)
+            _compare_weights(findings, stored, chosen)
             without = "any label"
         else:
-            findings.wrong += _wrong_neighbours(joint, chosen) or _wrong_weights_of_voters(joint, chosen)
+            findings.wrong += _wrong_neighbours(joint, chosen)
+            if not findings.wrong:
+                _compare_weights_of_voters(findings, joint, chosen)
             findings.checked.append(f"the {len(joint.neighbour):,} neighbours of the targets")
             without = "any label or edge"
         findings.checked.append(f"the weights of {stored.num_candidates:,} labels, computed again without {without}")
         findings.compared.append("data")
-        if model is None:
-            findings.not_checked.append("that these are the labels and settings of the model: give the model")
-            return findings
-        findings.wrong += other_model(contents, model)
-        if findings.wrong:
-            return findings
-        require_label_model(model, self)
-        findings.wrong += _not_of_model(contents, stored, model)
-        findings.wrong += wrong_notes(contents, self)
-        findings.notes_compared = True
+
+    def compare_model(self, comparison: Comparison, model: Any) -> None:
+        """Compares the labels and settings of a file with those of a model."""
+        findings = comparison.findings
+        stored, _ = _stored(comparison.contents)
+        findings.wrong += _not_of_model(comparison.contents, stored, model)
+        comparison.compare_notes(self)
         findings.checked.append("the training labels and all settings, which are those of the model")
         findings.compared.append("model")
-        return findings
 
     @classmethod
     def from_file(cls, contents: Contents, model: Any) -> Self:
@@ -165,8 +182,7 @@ class LabelVotes(LabelSettings, Defence):
     @classmethod
     def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
         """Returns the label votes that a command or a settings file describes."""
-        if task != "node":
-            raise SettingsError("label votes classify nodes: choose a division for graphs.")
+        cls.require_own_task(task)
         cls.require_known_settings("label votes", name, settings)
         return cls(**settings)
 
@@ -218,40 +234,73 @@ def _wrong_neighbours(stored: JointRecord, chosen: Targets) -> list[str]:
     return [f"the {name} of the targets are not those of the graph" for name, is_same in same.items() if not is_same]
 
 
-def _wrong_weights_of_voters(stored: JointRecord, chosen: Targets) -> list[str]:
-    return _wrong_weights_of(stored.voters, own_spectrum(chosen.graph.x), stored.voter)
+def _compare_weights_of_voters(findings: Findings, stored: JointRecord, chosen: Targets) -> None:
+    """Compares the weights of all voters with those that follow from features, and what they prove."""
+    here = _weights_here(findings, stored.voters, own_spectrum(chosen.graph.x), stored.voter)
+    if here is not None:
+        findings.wrong += not_proved_together_here(stored, replace(stored, voters=here))
 
 
-def _wrong_weights(stored: LabelRecord, chosen: Targets) -> list[str]:
+def _compare_weights(findings: Findings, stored: LabelRecord, chosen: Targets) -> None:
+    """Compares the weights of a file with those that follow from the graph, and what they prove."""
     spectrum = node_spectrum(chosen.graph.x, chosen.graph.edge_index)
-    return _wrong_weights_of(stored, spectrum, chosen.positions)
+    here = _weights_here(findings, stored, spectrum, chosen.positions)
+    if here is not None:
+        findings.wrong += not_proved_here(stored, here)
 
 
-def _wrong_weights_of(stored: LabelRecord, spectrum: Spectrum, rows: Rows) -> list[str]:
-    """Returns what is wrong if the weights of a file do not follow from node vectors.
+def _weights_here(findings: Findings, stored: LabelRecord, spectrum: Spectrum, rows: Rows) -> LabelEvidence | None:
+    """Returns label votes with the weights that follow from node vectors, if they differ from those of a file.
 
     Args:
+        findings: What is wrong is added to these: weights that differ by more than machines do.
         stored: The label votes of the file.
         spectrum: Node vectors of the graph.
         rows: Rows of those whose label votes they are.
     """
     weighting = Weighting(stored.candidate, stored.candidates == "all", stored.df, stored.rank, stored.box)
     if stored.num_candidates and int(stored.candidate[-1]) >= len(spectrum.vectors):
-        return ["a training label belongs to a row that the graph does not have"]
+        findings.wrong.append("a training label belongs to a row that the graph does not have")
+        return None
     if stored.candidates == "all" and stored.num_candidates != len(spectrum.vectors):
-        return ["not all nodes of the graph are candidates"]
+        findings.wrong.append("not all nodes of the graph are candidates")
+        return None
     arrays: Any = make_weights(spectrum, rows, weighting)
     fields = {**stored.tensors(), **stored.settings(), **arrays, "advance": stored.advance}
     here = LabelEvidence(**fields)
     there = LabelEvidence(**{**stored.tensors(), **stored.settings(), "advance": stored.advance})
     if not np.array_equal(here.own, there.own):
-        return ["a target is not at its position among the candidates"]
+        findings.wrong.append("a target is not at its position among the candidates")
+        return None
     apart, apart_in_all = there.weights_apart(here)
     if apart > STEPS_APART:
-        return [f"a weight differs by {apart} steps from the one that follows from this graph: expected {STEPS_APART}"]
-    if apart_in_all > STEPS_APART + stored.num_candidates // LABELS_PER_STEP:
-        return [f"the weights of a target differ by {apart_in_all:,} steps in all, more than machines differ by"]
-    return []
+        findings.wrong.append(
+            f"a weight differs by {apart} steps from the one that follows from this graph: expected {STEPS_APART}"
+        )
+    elif apart_in_all > STEPS_APART + stored.num_candidates // LABELS_PER_STEP:
+        findings.wrong.append(
+            f"the weights of a target differ by {apart_in_all:,} steps in all, more than machines differ by"
+        )
+    if findings.wrong or not apart:
+        return None
+    findings.not_checked.append(
+        f"prices of attacks: they follow from the weights of the file, which differ by up to {apart_in_all:,} steps of "
+        f"1/{STEPS} vote for a target from those computed here"
+    )
+    return here
+
+
+def _require_given_labels(data: Any) -> None:
+    """Refuses labels of a teacher: each of them follows from all labels that were given.
+
+    Raises:
+        SettingsError: A teacher labelled the data.
+    """
+    if teaching_of(data) is not None:
+        raise SettingsError(
+            "a teacher labelled nodes of this data. It learnt from the training labels, so that one poisoned label "
+            "changes many of its labels, and LabelVotes counts each as one: pass the data as it was before ac.teach."
+        )
 
 
 def _require_no_labels_in(data: Any) -> None:
@@ -272,23 +321,6 @@ def _require_no_labels_in(data: Any) -> None:
             f"column {column} of the features is the same for all training labels of a class, and not for "
             "all classes: it was computed from labels, and would change with them. Leave it out."
         )
-
-
-def require_label_model(model: Any, defence: LabelSettings) -> None:
-    """Refuses a model that is not made of label votes in the way that the defence says.
-
-    Raises:
-        ModelContractError: It is another kind of model, or belongs to other settings.
-    """
-    if type(model) is not LabelModel:
-        raise ModelContractError(
-            f"LabelVotes certifies models that fit(None, data, LabelVotes(…)) returns, got {type(model).__name__}."
-        )
-    if model.training:
-        raise ModelContractError("the model is in training mode: call model.eval() first.")
-    complete = defence.df is not None and defence.rank is not None
-    if complete and str(model.defence) != str(defence):
-        raise ModelContractError(f"the model was made for {model.defence}, got {defence}: pass model.defence.")
 
 
 def model_from_config(

@@ -4,7 +4,7 @@ Costs are whole numbers from 0 to 254, so that the r largest of them are added u
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -16,8 +16,8 @@ from agnncert.certificates.budget import COUNTS, Budget, Prices
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import BudgetError
 from agnncert.labels.record import STEPS, LabelRecord
+from agnncert.proving.blocks import Rows
 from agnncert.proving.evidence import Evidence
-from agnncert.proving.prices import priced_budgets
 
 ENTRIES_AT_ONCE = 2**23  # targets times candidates in one block
 NEVER = np.iinfo(np.int64).max  # no number of changed labels is enough
@@ -31,6 +31,7 @@ class LabelEvidence(LabelRecord, Evidence):
 
     kind: ClassVar[str] = "labels"
     training_fields: ClassVar[tuple[str, ...]] = OF_LABELS
+    entries_at_once: ClassVar[int] = ENTRIES_AT_ONCE
 
     def __repr__(self) -> str:
         return f"LabelEvidence({self.num_targets:,} targets, {self.num_candidates:,} candidates)"
@@ -75,65 +76,59 @@ class LabelEvidence(LabelRecord, Evidence):
     @cached_property
     def _scores_and_costs(self) -> tuple[IntArray, IntArray]:
         """Scores, and the fewest changed labels with which each class gets past the label, both ``[n, C]``."""
-        return self._count(~self.audited)
+        shape = (self.num_targets, self.num_classes)
+        scores, fewest = np.zeros(shape, dtype=np.int64), np.full(shape, NEVER)
+        for rows in self.blocks:
+            scores[rows], fewest[rows] = self._count(rows, ~self.audited)
+        return scores, fewest
 
-    def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Returns the label and the largest number of changed labels that cannot change it, shape ``[n]`` each."""
-        label = self.counts.argmax(axis=1)
-        fewest = self.fewest.min(axis=1)
-        return label, np.minimum(fewest - 1, self.num_candidates)
+    @property
+    def entries_per_target(self) -> int:
+        """One weight for each candidate."""
+        return max(self.num_candidates, 1)
 
-    def holds(self, budget: Budget) -> BoolArray:
-        """Returns whether each target keeps its label, and does not abstain, under an attack, shape ``[n]``."""
-        self.require_budget(budget)
-        if _changes_graph(budget):
-            return np.zeros(self.num_targets, dtype=bool)
-        return np.asarray(self.fewest.min(axis=1) > self.changed_labels(budget))
+    @property
+    def largest_radius(self) -> int:
+        """No more labels change than there are candidates."""
+        return self.num_candidates
+
+    def radius(self) -> IntArray:
+        """Returns the largest number of changed labels that leave a label, shape ``[n]``; faster, as it is counted."""
+        return np.asarray(np.minimum(self.fewest.min(axis=1) - 1, self.largest_radius))
 
     def covers(self, budget: Budget) -> bool:
         """Returns whether anything is proved about such attacks: nothing about a graph that changes."""
         return not _changes_graph(budget)
 
-    def possible(self, at: Budget | float) -> BoolArray:
-        """Returns which classes may get past the label under an attack, shape ``[n, C]``.
-
-        For two classes without abstention this is exact. Else it is a bound: a class may pass the label and not win.
-        """
-        own = np.arange(self.num_classes) == self.counts.argmax(axis=1)[:, None]
-        if not isinstance(at, Budget):
-            return np.asarray((self.fewest <= at) | own)
-        self.require_budget(at)
-        if _changes_graph(at):
-            return np.ones_like(own)
-        return np.asarray((self.fewest <= self.changed_labels(at)) | own)
+    def stays_ahead(self, rows: Rows, attack: Budget | float, leader: int | None = None) -> BoolArray:
+        """Returns of which classes each label stays ahead without abstaining (Theorem 14), shape ``[b, C]``."""
+        if leader is not None:
+            return np.zeros((len(self._numbers(rows)), self.num_classes), dtype=bool)
+        changed = self.changed_labels(attack) if isinstance(attack, Budget) else attack
+        return np.asarray(self.fewest[rows] > min(changed, self.num_candidates))
 
     def changed_labels(self, budget: Budget) -> float:
         """Returns how many labels an attack changes: no more than there are candidates."""
         return min(budget.flip_labels + budget.add_labels + budget.remove_labels, self.num_candidates)
 
-    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
-        """Returns a price that every attack costs at least which changes the label of a target, shape ``[n]``.
+    def prices_of_rivals(self, rows: Rows, prices: Prices, rivals: Sequence[int]) -> FloatArray:
+        """Returns a price below which no attack brings each rival past the label, shape ``[b, R]``.
 
         The price is exact if all labels that can be changed have the same price, else a bound (fractional knapsack).
 
         Args:
+            rows: The ``b`` targets.
             prices: What each kind of change costs. A label costs its own price times that.
-            label: Restricts the question to attacks that give targets this label.
+            rivals: The ``R`` classes.
         """
         price = self.price_of_entries(prices)
-        uncovered = min((each for budget, each in priced_budgets(prices) if each < math.inf), default=math.inf)
         finite = price[np.isfinite(price)]
         if len(finite) and (finite == finite[0]).all() and finite[0] > 0:
-            fewest = self._count(np.isfinite(price))[1]
+            fewest = self._count(rows, np.isfinite(price))[1]
             cost = np.where(fewest == NEVER, np.inf, fewest.astype(np.float64) * finite[0])
         else:
-            cost = self._fractional(price)
-        cost = np.minimum(cost, uncovered)
-        own = self.counts.argmax(axis=1)
-        if label is None:
-            cost[np.arange(len(own)), own] = np.inf
-            return np.asarray(cost.min(axis=1))
-        return np.where(own == label, 0.0, cost[:, label])
+            cost = self._fractional(rows, price)
+        return np.asarray(cost[:, list(rivals)])
 
     def price_of_entries(self, prices: Prices) -> FloatArray:
         """Returns what changing each entry costs; infinite if it cannot be changed, shape ``[m]``."""
@@ -143,33 +138,27 @@ class LabelEvidence(LabelRecord, Evidence):
         each = np.where(self.label_of >= 0, min(prices.flip_labels, removed), prices.add_labels)
         return np.where(self.audited, np.inf, each * self.price)
 
-    def _fractional(self, price: FloatArray) -> FloatArray:
-        """Returns the least price at which parts of entries could get each class past the label, ``[n, C]``."""
-        cost = np.full((self.num_targets, self.num_classes), np.inf)
+    def _fractional(self, rows: Rows, price: FloatArray) -> FloatArray:
+        """Returns the least price at which parts of entries could get each class past the label, ``[b, C]``."""
         movable = np.isfinite(price)
         free = price == 0
-        for part in self._parts():
-            weights = self._weights(part)
-            scores = self._scores(weights)
-            label = scores.argmax(axis=1)
-            leads = self._leads(scores, label)
-            for k in range(self.num_classes):
-                gain = self._costs(weights, label, k)
-                missing = leads[:, k] + 1 - gain[:, free].sum(axis=1)
-                paid = movable & ~free
-                cost[part, k] = _knapsack(gain[:, paid], price[paid], missing)
-                cost[part, k][label == k] = np.inf
+        paid = movable & ~free
+        weights = self._weights(rows)
+        scores = self._scores(weights)
+        label = scores.argmax(axis=1)
+        leads = self._leads(scores, label)
+        cost = np.full(scores.shape, np.inf)
+        for k in range(self.num_classes):
+            gain = self._costs(weights, label, k)
+            missing = leads[:, k] + 1 - gain[:, free].sum(axis=1)
+            cost[:, k] = _knapsack(gain[:, paid], price[paid], missing)
+            cost[label == k, k] = np.inf
         return cost
 
     def _costs(self, weights: npt.NDArray[np.int16], label: IntArray, k: int) -> IntArray:
         """Returns ``|W| + W ([y = label] - [y = k])`` of each entry, shape ``[b, m]``."""
         side = (self.label_of == label[:, None]).astype(np.int64) - (self.label_of == k)
         return np.asarray(np.abs(weights) + weights * side, dtype=np.int64)
-
-    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
-        """Returns how many targets do not hold: one attack on labels may break all of these."""
-        fails = ~self.holds(budget)
-        return int(fails.sum() if among is None else (fails & among).sum())
 
     def usual_budgets(self) -> tuple[Budget, ...]:
         """Returns the budgets about which a file makes statements when none are given."""
@@ -190,18 +179,13 @@ class LabelEvidence(LabelRecord, Evidence):
             The largest difference of one weight, and the largest sum of the differences of one target.
         """
         of_one = of_target = 0
-        for part in self._parts():
+        for part in self.blocks:
             difference = np.abs(self._weights(part) - other._weights(part))
             of_one = max(of_one, int(difference.max(initial=0)))
             of_target = max(of_target, int(difference.sum(axis=1, dtype=np.int64).max(initial=0)))
         return of_one, of_target
 
-    def _parts(self) -> Iterator[slice]:
-        step = max(1, ENTRIES_AT_ONCE // max(self.num_candidates, 1))
-        for start in range(0, self.num_targets, step):
-            yield slice(start, min(start + step, self.num_targets))
-
-    def _weights(self, part: slice | IntArray) -> npt.NDArray[np.int16]:
+    def _weights(self, part: Rows) -> npt.NDArray[np.int16]:
         """Returns the weight of each candidate for some targets, shape ``[b, m]``."""
         if self.weights.shape[1]:
             weights = self.weights[part].astype(np.int16)
@@ -226,27 +210,26 @@ class LabelEvidence(LabelRecord, Evidence):
         wins_tie = np.arange(self.num_classes) < label[:, None]
         return np.asarray(best - scores - wins_tie - self.least_lead)
 
-    def _count(self, movable: BoolArray) -> tuple[IntArray, IntArray]:
+    def _count(self, rows: Rows, movable: BoolArray) -> tuple[IntArray, IntArray]:
         """Returns scores, and how many of the movable labels have to change before a class gets past the label.
 
         Args:
+            rows: The ``b`` targets.
             movable: Which labels can be changed, shape ``[m]``.
 
         Returns:
-            Both of shape ``[n, C]``; :data:`NEVER` where no number is enough, and for the label itself.
+            Both of shape ``[b, C]``; :data:`NEVER` where no number is enough, and for the label itself.
         """
-        scores = np.zeros((self.num_targets, self.num_classes), dtype=np.int64)
-        fewest = np.full((self.num_targets, self.num_classes), NEVER)
-        for part in self._parts():
-            weights = self._weights(part)
-            scores[part] = self._scores(weights)
-            label = scores[part].argmax(axis=1)
-            leads = self._leads(scores[part], label)
-            numbers = self._numbers(weights, movable)
-            for k in range(self.num_classes):
-                others = np.flatnonzero(label != k)
-                costs = _costs_by_value(numbers[others], label[others], k)
-                fewest[part.start + others, k] = _fewest_above(costs, leads[others, k])
+        weights = self._weights(rows)
+        scores = self._scores(weights)
+        label = scores.argmax(axis=1)
+        leads = self._leads(scores, label)
+        numbers = self._numbers_by_value(weights, movable)
+        fewest = np.full(scores.shape, NEVER)
+        for k in range(self.num_classes):
+            others = np.flatnonzero(label != k)
+            costs = _costs_by_value(numbers[others], label[others], k)
+            fewest[others, k] = _fewest_above(costs, leads[others, k])
         return scores, fewest
 
     def costs_by_value(self, rows: IntArray, label: IntArray) -> IntArray:
@@ -256,10 +239,10 @@ class LabelEvidence(LabelRecord, Evidence):
             rows: Numbers of some targets, shape ``[b]``.
             label: The class that each of them is to keep, shape ``[b]``; what is returned about it means nothing.
         """
-        numbers = self._numbers(self._weights(rows), ~self.audited)
+        numbers = self._numbers_by_value(self._weights(rows), ~self.audited)
         return np.stack([_costs_by_value(numbers, label, k) for k in range(self.num_classes)], axis=1)
 
-    def _numbers(self, weights: npt.NDArray[np.int16], movable: BoolArray) -> IntArray:
+    def _numbers_by_value(self, weights: npt.NDArray[np.int16], movable: BoolArray) -> IntArray:
         """Returns how many movable entries have each label and weight, shape ``[b, C + 1, 255]``; label -1 first."""
         length = (self.num_classes + 1) * VALUES
         offset = (self.label_of[movable].astype(np.int64) + 1) * VALUES + STEPS

@@ -2,8 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 
-from agnncert.certificates.claim import FEATURES_FIXED, LABEL_MAY_BE_WRONG, Claim, about_encoding, named_model
+from agnncert.certificates.claim import (
+    EDGES_GIVEN,
+    FEATURES_FIXED,
+    LABEL_MAY_BE_WRONG,
+    SPLIT_GIVEN,
+    Claim,
+    about_encoding,
+    named_model,
+)
 from agnncert.labels.claim import (
+    METHOD,
     SAME_SETTINGS,
     UNITS,
     about_abstaining,
@@ -59,6 +68,8 @@ def _assumes(record: JointRecord, digests: Mapping[str, str]) -> Iterator[str]:
         "afterwards: only training labels and edges are attacked."
     )
     yield FEATURES_FIXED
+    yield EDGES_GIVEN
+    yield SPLIT_GIVEN[METHOD]
     yield "No feature was computed from labels, and no setting was chosen by looking at labels or edges."
     if record.voters.candidates == "labelled":
         yield (

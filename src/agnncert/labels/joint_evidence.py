@@ -6,7 +6,7 @@ most its vote from the slack.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -19,7 +19,8 @@ from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import BudgetError
 from agnncert.labels.evidence import NEVER, OF_LABELS, VALUES, LabelEvidence
 from agnncert.labels.joint_record import KIND, JointRecord
-from agnncert.proving.evidence import Answers, Evidence
+from agnncert.proving.blocks import Rows, listed_of
+from agnncert.proving.evidence import Evidence
 from agnncert.proving.prices import pay
 
 COSTS_AT_ONCE = 2**22  # targets times classes times costs, or targets times labels, in one block
@@ -99,7 +100,6 @@ class _Block:
     """Some targets, and what there is to count for them.
 
     Attributes:
-        targets: Which ones.
         label: Their labels, shape ``[b]``.
         lead: Lead of the label over each class by label votes alone, less what an abstention asks for, ``[b, C]``.
         costs: Costs of the labels against each class, of shape ``[b, C]``.
@@ -110,7 +110,6 @@ class _Block:
         num_labels: How many labels there are.
     """
 
-    targets: slice
     label: IntArray
     lead: IntArray
     costs: Costs
@@ -158,6 +157,7 @@ class JointEvidence(JointRecord, Evidence):
     kind: ClassVar[str] = KIND
     class_of_voters: ClassVar[type[LabelEvidence]] = LabelEvidence
     training_fields: ClassVar[tuple[str, ...]] = OF_LABELS
+    entries_at_once: ClassVar[int] = COSTS_AT_ONCE
 
     def __repr__(self) -> str:
         return f"JointEvidence({self.num_targets:,} targets, {self.voters.num_candidates:,} candidates)"
@@ -174,6 +174,11 @@ class JointEvidence(JointRecord, Evidence):
                 f"{budget}: nothing is proved about labels together with nodes or features. The weights of labels "
                 "follow from the features of all nodes, so that these have to be trusted: ask about labels and edges."
             )
+
+    @property
+    def only_target_matters(self) -> bool:
+        """True: a neighbour's vote comes from features and labels, so only the target's own edges say who votes."""
+        return True
 
     def covers(self, budget: Budget) -> bool:
         """Returns whether anything is proved about such attacks: nothing about nodes and features that change."""
@@ -200,59 +205,43 @@ class JointEvidence(JointRecord, Evidence):
         """Returns the labels of label votes alone, shape ``[n]``."""
         return np.asarray(self.no_edge_scores().argmax(axis=1))
 
-    def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Returns the label and the largest number of changed labels and edges that cannot change it, in any mix."""
+    @property
+    def entries_per_target(self) -> int:
+        """The costs against each class by their value, or the weights of the labels they are counted from."""
+        return max(self.num_classes * VALUES, self.voters.num_candidates)
+
+    def radius(self) -> IntArray:
+        """Returns the largest number of changed labels and edges, in any mix, that cannot change a label, ``[n]``.
+
+        It is counted, which is faster, and has no limit.
+        """
         fewest = self._fewest_changes.min(axis=1, initial=np.inf)
         radius = np.minimum(fewest - 1, self.voters.num_candidates if not self.neighbour_steps else np.inf)
-        return self.counts.argmax(axis=1), radius.astype(np.int64)
+        return np.asarray(radius, dtype=np.int64)
 
-    def holds(self, budget: Budget) -> BoolArray:
-        """Returns whether each target keeps its label, and does not abstain, under an attack, shape ``[n]``."""
-        self.require_budget(budget)
-        if not self.covers(budget):
-            return np.zeros(self.num_targets, dtype=bool)
-        return np.asarray(self._stay_ahead([budget])[0].all(axis=1))
+    def stays_ahead(self, rows: Rows, attack: Budget | float, leader: int | None = None) -> BoolArray:
+        """Returns of which classes each label stays ahead without abstaining (Theorem 17), shape ``[b, C]``."""
+        if leader is not None:
+            return np.zeros((len(self._numbers(rows)), self.num_classes), dtype=bool)
+        if not isinstance(attack, Budget):
+            return (self._fewest_changes[rows] > attack) | self._is_label(rows)
+        slack = self._block(rows).slack(self.voters.changed_labels(attack))
+        after = slack.after(attack.add_edges, attack.delete_edges, self.neighbour_steps)
+        return after | self._is_label(rows)
 
-    def possible(self, at: Budget | float) -> BoolArray:
-        """Returns which classes may get past the label under an attack, shape ``[n, C]``. It is a bound."""
-        own = np.arange(self.num_classes) == self.counts.argmax(axis=1)[:, None]
-        if not isinstance(at, Budget):
-            return np.asarray((self._fewest_changes <= at) | own)
-        self.require_budget(at)
-        if not self.covers(at):
-            return np.ones_like(own)
-        return np.asarray(~self._stay_ahead([at])[0] | own)
-
-    def answers(self, budgets: Sequence[Budget], rest: Budget) -> Answers:
-        """Returns everything that a file states in addition to labels and radii; each block is counted once."""
-        for budget in budgets:
-            self.require_budget(budget)
-        holds = np.zeros((len(budgets), self.num_targets), dtype=bool)
-        covered = [k for k, budget in enumerate(budgets) if self.covers(budget)]
-        holds[covered] = self._stay_ahead([budgets[k] for k in covered]).all(axis=2)
-        broken = tuple(int((~answer).sum()) for answer in holds)
-        return Answers(holds, broken, self.max_certified("add_edges", rest))
-
-    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
-        """Returns a price that every attack costs at least which changes the label of a target, shape ``[n]``.
+    def prices_of_rivals(self, rows: Rows, prices: Prices, rivals: Sequence[int]) -> FloatArray:
+        """Returns a price below which no attack brings each rival past the label, shape ``[b, R]``.
 
         Every label counts at the price of the cheapest one that can be changed, so that this is a bound.
 
         Args:
+            rows: The ``b`` targets.
             prices: What each kind of change costs.
-            label: Restricts the question to attacks that give targets this label.
+            rivals: The ``R`` classes.
         """
         of_labels = self.voters.price_of_entries(prices)
         cheapest_label = float(of_labels.min(initial=np.inf))
-        others = (*(getattr(prices, name) for name in _NOT_COVERED), prices.target_features)
-        cost = np.full((self.num_targets, self.num_classes), float(min(others)))
-        for block in self._blocks():
-            cost[block.targets] = np.minimum(cost[block.targets], self._price_of(block, cheapest_label, prices))
-        own = self.counts.argmax(axis=1)
-        if label is None:
-            cost[np.arange(len(own)), own] = np.inf
-            return np.asarray(cost.min(axis=1))
-        return np.where(own == label, 0.0, cost[:, label])
+        return self._price_of(self._block(rows), cheapest_label, prices)[:, list(rivals)]
 
     def _price_of(self, block: _Block, label_price: float, prices: Prices) -> FloatArray:
         """Returns the least price of labels and edges with which each class gets past the label, shape ``[b, C]``."""
@@ -265,11 +254,6 @@ class JointEvidence(JointRecord, Evidence):
             if (cost <= paid).all(where=slack.lead != NEVER) or (slack.lead < 0).all(where=slack.lead != NEVER):
                 break
         return cost
-
-    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
-        """Returns how many targets do not hold: one attack may break all of these."""
-        fails = ~self.holds(budget)
-        return int(fails.sum() if among is None else (fails & among).sum())
 
     def usual_budgets(self) -> tuple[Budget, ...]:
         """Returns the budgets about which a file makes statements when none are given."""
@@ -288,46 +272,41 @@ class JointEvidence(JointRecord, Evidence):
     @cached_property
     def _fewest_changes(self) -> FloatArray:
         """Fewest changed labels and edges, in any mix, with which each class gets past the label, shape ``[n, C]``."""
-        needed = np.full((self.num_targets, self.num_classes), np.inf)
-        for block in self._blocks():
-            needed[block.targets] = block.fewest_changes()
-        return needed
+        return self.in_blocks(lambda rows: self._block(rows).fewest_changes(), np.float64, self.num_classes)
 
-    def _stay_ahead(self, budgets: Sequence[Budget]) -> BoolArray:
-        """Returns whether the label stays ahead of each class under each attack, shape ``[b, n, C]``."""
-        ahead = np.ones((len(budgets), self.num_targets, self.num_classes), dtype=bool)
-        for block in self._blocks():
-            for k, budget in enumerate(budgets):
-                slack = block.slack(self.voters.changed_labels(budget))
-                after = slack.after(budget.add_edges, budget.delete_edges, self.neighbour_steps)
-                ahead[k, block.targets] = after
-        return ahead
+    @cached_property
+    def _last_block(self) -> dict[tuple[int, int], _Block]:
+        return {}
 
-    def _blocks(self) -> Iterator[_Block]:
-        label = self.counts.argmax(axis=1)
-        fewest = self.voters.fewest.min(axis=1, initial=NEVER)
-        owner = self.owner
-        cast = self._cast
-        width = max(self.num_classes * VALUES, self.voters.num_candidates)
-        step = max(1, COSTS_AT_ONCE // width)
-        for start in range(0, self.num_targets, step):
-            part = slice(start, min(start + step, self.num_targets))
-            listed = slice(self.indptr[part.start], self.indptr[part.stop])
-            rows = self.target[part]
-            scores = self.voters.counts[rows]
-            best = np.take_along_axis(scores, label[part, None], axis=1)
-            wins_tie = np.arange(self.num_classes) < label[part, None]
-            yield _Block(
-                targets=part,
-                label=label[part],
-                lead=best - scores - wins_tie - self.least_lead,
-                costs=Costs.of(self.voters.costs_by_value(rows, label[part])),
-                owner=owner[listed] - start,
-                cast=cast[self.neighbour[listed]],
-                fewest=fewest[self.neighbour[listed]],
-                each=self.neighbour_steps,
-                num_labels=self.voters.num_candidates,
-            )
+    def _block(self, rows: Rows) -> _Block:
+        """Returns what there is to count for some targets. That of the last block is kept for further questions."""
+        if not isinstance(rows, slice):
+            return self._new_block(rows)
+        ends = (rows.start, rows.stop)
+        if ends not in self._last_block:
+            self._last_block.clear()
+            self._last_block[ends] = self._new_block(rows)
+        return self._last_block[ends]
+
+    def _new_block(self, rows: Rows) -> _Block:
+        numbers = self._numbers(rows)
+        listed, owner = listed_of(self.indptr, numbers)
+        label = self._labels[numbers]
+        targets = self.target[numbers]
+        scores = self.voters.counts[targets]
+        best = np.take_along_axis(scores, label[:, None], axis=1)
+        wins_tie = np.arange(self.num_classes) < label[:, None]
+        near = self.neighbour[listed]
+        return _Block(
+            label=label,
+            lead=best - scores - wins_tie - self.least_lead,
+            costs=Costs.of(self.voters.costs_by_value(targets, label)),
+            owner=owner,
+            cast=self._cast[near],
+            fewest=self.voters.fewest.min(axis=1, initial=NEVER)[near],
+            each=self.neighbour_steps,
+            num_labels=self.voters.num_candidates,
+        )
 
 
 def _price_of_edges(slack: Slack, each: int, prices: Prices) -> FloatArray:

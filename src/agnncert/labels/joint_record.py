@@ -4,25 +4,24 @@
 ``verifier.recount_joint`` counts again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.record_checks import require_sense
+from agnncert.certificates.record import Array, Record
 from agnncert.errors import CertificateError
 from agnncert.labels.record import LARGEST_ADVANCE, IntArray, LabelRecord
 
 KIND = "labels-and-edges"  # of such evidence in files
 LARGEST_NEIGHBOUR = 2**20  # steps that a neighbour's vote may count, so that no sum of votes reaches 2**52
 MOST_NEIGHBOURS = 2**31
-ARRAYS = ("voter", "target", "indptr", "neighbour")
 
 
 @dataclass(frozen=True)
-class JointRecord:
+class JointRecord(Record):
     """Label votes of ``v`` voters, ``n`` of which are targets. Checked on construction.
 
     A *voter* is a target or a neighbour of one: every node that an edge joins to it, in either direction. The label
@@ -47,20 +46,22 @@ class JointRecord:
     neighbour_steps: int
     least_lead: int = 0
 
+    called: ClassVar[str] = "the votes of labels and neighbours"
+    arrays: ClassVar[Mapping[str, Array]] = {
+        "voter": Array(np.int64, "v", 0),
+        "target": Array(np.int64, "n", 0),
+        "indptr": Array(np.int64, "n+1"),
+        "neighbour": Array(np.int64, "e", 0),
+    }
     class_of_voters: ClassVar[type[LabelRecord]] = LabelRecord
 
-    def __post_init__(self) -> None:
-        checks = (self._wrong_arrays, self._wrong_settings, self._wrong_voters, self._wrong_neighbours)
-        require_sense("the votes of labels and neighbours", checks)
+    def sizes(self) -> dict[str, int]:
+        """Returns the number of voters, about each of whom label votes say something."""
+        return {"v": self.voters.num_targets}
 
-    def _wrong_arrays(self) -> str:
-        for name in ARRAYS:
-            array = getattr(self, name)
-            if array.dtype != np.int64 or array.ndim != 1:
-                return f"{name} is of type {array.dtype} and has {array.ndim} dimensions, expected int64 and 1"
-        if len(self.voter) != self.voters.num_targets or len(self.indptr) != len(self.target) + 1:
-            return "voters or targets are more or fewer than what is said about them"
-        return ""
+    def checks(self) -> tuple[Callable[[], str], ...]:
+        """Returns what numbers and settings have to fulfil together."""
+        return (self._wrong_settings, self._wrong_voters, self._wrong_neighbours)
 
     def _wrong_settings(self) -> str:
         if type(self.neighbour_steps) is not int or type(self.least_lead) is not int:
@@ -72,9 +73,9 @@ class JointRecord:
         return ""
 
     def _wrong_voters(self) -> str:
-        if (np.diff(self.voter) <= 0).any() or (self.voter < 0).any():
+        if (np.diff(self.voter) <= 0).any():
             return "voters are not in ascending rows"
-        if (self.target < 0).any() or (self.target >= len(self.voter)).any():
+        if (self.target >= len(self.voter)).any():
             return "a target is no voter"
         return ""
 
@@ -84,7 +85,7 @@ class JointRecord:
             return "the lists of neighbours have no length"
         if len(self.neighbour) >= MOST_NEIGHBOURS:
             return f"there are {len(self.neighbour):,} neighbours, which is too many"
-        if (self.neighbour < 0).any() or (self.neighbour >= len(self.voter)).any():
+        if (self.neighbour >= len(self.voter)).any():
             return "a neighbour is no voter"
         owner = self.owner
         if ((np.diff(self.neighbour) <= 0) & (np.diff(owner) == 0)).any():
@@ -115,7 +116,7 @@ class JointRecord:
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """Returns every array by name, as a file stores them."""
-        return {**self.voters.tensors(), **{name: getattr(self, name) for name in ARRAYS}}
+        return {**self.voters.tensors(), **super().tensors()}
 
     def settings(self) -> dict[str, Any]:
         """Returns everything else, as JSON values."""
@@ -129,12 +130,12 @@ class JointRecord:
         Raises:
             CertificateError: It is not what votes of labels and neighbours consist of.
         """
-        lacking = [name for name in ARRAYS if name not in tensors]
+        lacking = [name for name in cls.arrays if name not in tensors]
         lacking += [name for name in ("neighbour_steps", "least_lead") if name not in settings]
         if lacking:
             raise CertificateError(f"the votes of labels and neighbours lack {lacking!r:.200}.")
-        of_voters = {name: array for name, array in tensors.items() if name not in ARRAYS}
+        of_voters = {name: array for name, array in tensors.items() if name not in cls.arrays}
         their_settings = {name: value for name, value in settings.items() if name != "neighbour_steps"}
         voters = cls.class_of_voters.load(of_voters, {**their_settings, "least_lead": 0})
-        own: dict[str, Any] = {name: tensors[name] for name in ARRAYS}
+        own: dict[str, Any] = {name: tensors[name] for name in cls.arrays}
         return cls(voters, **own, neighbour_steps=settings["neighbour_steps"], least_lead=settings["least_lead"])

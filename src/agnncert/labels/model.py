@@ -1,13 +1,15 @@
 """``LabelModel``: training labels, and the rule by which they vote."""
 
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from agnncert.as_built import OwnModel
 from agnncert.errors import DatasetError, SettingsError
+from agnncert.graphs.labels import stated_classes
 from agnncert.labels.evidence import LabelEvidence
 from agnncert.labels.joint_evidence import JointEvidence
 from agnncert.labels.record import STEPS
@@ -41,7 +43,7 @@ def neighbours_of(edge_index: Tensor, targets: Rows, num_nodes: int) -> Neighbou
     return Neighbours(voter, pairs.indptr.numpy(), np.searchsorted(voter, rows))
 
 
-class LabelModel(nn.Module):
+class LabelModel(OwnModel):
     """The training labels of a graph, with settings that are complete. Nothing is trained by gradients.
 
     Args:
@@ -64,6 +66,10 @@ class LabelModel(nn.Module):
         settings = {each.name: getattr(defence, each.name) for each in fields(LabelSettings)}
         written = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
         self.config: dict[str, Any] = {"name": NAME, "num_candidates": num_candidates, "defence": written}
+
+    def anew(self) -> Self:
+        """Returns a model of the same settings, without labels."""
+        return type(self)(len(self.candidate), self.defence)
 
     @property
     def num_classes(self) -> int:
@@ -200,11 +206,12 @@ def training_labels(data: Any) -> Rows:
 
 
 def _stated_classes(data: Any, settings: LabelSettings) -> int:
-    number = settings.num_classes or getattr(data, "num_classes", None)
+    number = settings.num_classes or stated_classes(data)
     if not number:
         raise SettingsError(
-            "the number of classes must not be counted from labels that may be poisoned: pass "
-            "LabelVotes(num_classes=…), or set data.num_classes."
+            "the number of classes must not be counted from labels that may be poisoned, because one label of a new "
+            "class changes many decisions: state it, LabelVotes(num_classes=…) or data.num_classes = …. Of tables, "
+            "state the names: load_tables(…, classes=[…]), or --set classes=NAME,NAME."
         )
     return int(number)
 

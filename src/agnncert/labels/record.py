@@ -4,15 +4,14 @@
 ``verifier.recount_labels`` counts again.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.record_checks import require_sense, wrong_types
-from agnncert.errors import CertificateError
+from agnncert.certificates.record import Array, Record
 
 IntArray = npt.NDArray[np.int64]
 
@@ -22,21 +21,10 @@ MOST_FACTORS = 2**12  # products of int16 then stay below 2**42, and float64 add
 LARGEST_ADVANCE = 2**40
 LARGEST_PRICE = 2**20
 MOST_CLASSES = 2**12
-DTYPES: dict[str, Any] = {
-    "left": np.int16,
-    "right": np.int16,
-    "cap": np.int64,
-    "weights": np.int8,
-    "candidate": np.int64,
-    "own": np.int64,
-    "label_of": np.int16,
-    "audited": np.bool_,
-    "price": np.int32,
-}
 
 
 @dataclass(frozen=True)
-class LabelRecord:
+class LabelRecord(Record):
     """Votes of ``m`` training labels for ``n`` targets. Checked on construction.
 
     The weight of a candidate for a target is ``clamp(floor(left · right * STEPS / cap), ±STEPS)``, and 0 for the
@@ -82,52 +70,32 @@ class LabelRecord:
     box: bool = False
     ids: str = "node_id"
 
-    _SETTINGS: ClassVar[tuple[str, ...]] = (
-        "classes",
-        "advance",
-        "least_lead",
-        "candidates",
-        "df",
-        "rank",
-        "box",
-        "ids",
-    )
+    called: ClassVar[str] = "the label votes"
+    arrays: ClassVar[Mapping[str, Array]] = {
+        "left": Array(np.int16, "n factors"),
+        "right": Array(np.int16, "m factors"),
+        "cap": Array(np.int64, "n", 1, 2**53 - 1),
+        "weights": Array(np.int8, "n weights", -STEPS),
+        "candidate": Array(np.int64, "m", 0),
+        "own": Array(np.int64, "n", -1),
+        "label_of": Array(np.int16, "m", -1),
+        "audited": Array(np.bool_, "m"),
+        "price": Array(np.int32, "m", 1, LARGEST_PRICE),
+    }
+    lists: ClassVar[tuple[str, ...]] = ("advance",)
 
-    def __post_init__(self) -> None:
-        checks = (
-            self._wrong_types,
-            self._wrong_shapes,
-            self._wrong_settings,
-            self._wrong_numbers,
-            self._wrong_labels,
-            self._wrong_candidates,
-        )
-        require_sense("the label votes", checks)
+    def checks(self) -> tuple[Callable[[], str], ...]:
+        """Returns what numbers and settings have to fulfil together."""
+        return (self._wrong_weights, self._wrong_settings, self._wrong_labels, self._wrong_candidates)
 
-    def _wrong_types(self) -> str:
-        return wrong_types(self, DTYPES)
-
-    def _wrong_shapes(self) -> str:
-        if self.left.ndim != 2 or self.right.ndim != 2 or self.weights.ndim != 2:
-            return "factors or weights are no table"
-        n = len(self.left)
-        m = len(self.candidate)
+    def _wrong_weights(self) -> str:
+        n = self.num_targets
+        m = self.num_candidates
         d = self.left.shape[1]
-        has_weights = self.weights.shape[1] > 0
-        shapes = {
-            "right": (m, d),
-            "cap": (n,),
-            "weights": (n, m if has_weights else 0),
-            "candidate": (m,),
-            "own": (n,),
-            "label_of": (m,),
-            "audited": (m,),
-            "price": (m,),
-        }
-        for name, shape in shapes.items():
-            if getattr(self, name).shape != shape:
-                return f"{name} has the shape {getattr(self, name).shape}, expected {shape}"
-        if has_weights == (d > 0) and m:
+        num_weights = self.weights.shape[1]
+        if num_weights not in (0, m):
+            return f"a target has {num_weights} weights, and there are {m} candidates"
+        if (num_weights > 0) == (d > 0) and m:
             return "there must be factors or weights, and not both"
         if d > MOST_FACTORS or n * m > MOST_PAIRS:
             return f"there are {n:,} targets, {m:,} candidates and {d:,} factors, which is too many"
@@ -147,17 +115,8 @@ class LabelRecord:
             return "degrees of freedom or rank are out of range"
         return ""
 
-    def _wrong_numbers(self) -> str:
-        if (self.cap < 1).any() or (self.cap >= 2**53).any():
-            return "a product that is a whole vote is not positive, or too large"
-        if (self.weights < -STEPS).any():
-            return "a weight is larger than one vote"
-        if (self.price < 1).any() or (self.price > LARGEST_PRICE).any():
-            return "a price is not positive, or too large"
-        return ""
-
     def _wrong_labels(self) -> str:
-        if (self.label_of < -1).any() or (self.label_of >= self.num_classes).any():
+        if (self.label_of >= self.num_classes).any():
             return "a training label is no class"
         if self.candidates == "labelled" and (self.label_of < 0).any():
             return "a candidate has no label, but only labelled ones are candidates"
@@ -165,11 +124,11 @@ class LabelRecord:
 
     def _wrong_candidates(self) -> str:
         m = len(self.candidate)
-        if (np.diff(self.candidate) <= 0).any() or (self.candidate < 0).any():
+        if (np.diff(self.candidate) <= 0).any():
             return "candidates are not in ascending rows"
         if self.candidates == "all" and not np.array_equal(self.candidate, np.arange(m)):
             return "all nodes are candidates, but some are left out"
-        if (self.own < -1).any() or (self.own >= m).any():
+        if (self.own >= m).any():
             return "a target is at a position among the candidates that does not exist"
         return ""
 
@@ -187,27 +146,3 @@ class LabelRecord:
     def num_candidates(self) -> int:
         """Number of candidates ``m``."""
         return len(self.candidate)
-
-    def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns every array by name, as a file stores them."""
-        return {name: getattr(self, name) for name in DTYPES}
-
-    def settings(self) -> dict[str, Any]:
-        """Returns everything else, as JSON values."""
-        settings = {name: getattr(self, name) for name in self._SETTINGS}
-        return {**settings, "advance": list(self.advance)}
-
-    @classmethod
-    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Loads a record from a file, which is not trusted.
-
-        Raises:
-            CertificateError: It is not what label votes consist of.
-        """
-        if set(tensors) != set(DTYPES) or set(settings) != set(cls._SETTINGS):
-            names = sorted({*tensors, *settings} ^ {each.name for each in fields(LabelRecord)})
-            raise CertificateError(f"the label votes lack {names!r:.200}, or have too much of it.")
-        if not isinstance(settings["advance"], list):
-            raise CertificateError("what classes have in advance is no list.")
-        fields_of_file: dict[str, Any] = {**tensors, **settings, "advance": tuple(settings["advance"])}
-        return cls(**fields_of_file)

@@ -12,8 +12,9 @@ from torch_geometric.data import Data
 from agnncert.addons import addons, config_of
 from agnncert.errors import GraphError, SettingsError, did_you_mean, suggests_arguments
 from agnncert.graphs.checks import require_tensors
+from agnncert.graphs.in_parts import GraphInParts
 from agnncert.graphs.labels import class_numbers, graph_classes
-from agnncert.graphs.task import infer_task
+from agnncert.graphs.task import infer_task, most_columns
 from agnncert.models import gnn
 from agnncert.models import wrappers as fallback
 from agnncert.models.gnn import ARCHITECTURES, GNN, ModelConfig
@@ -25,7 +26,7 @@ MODELS = {name: architecture.about for name, architecture in ARCHITECTURES.items
 @suggests_arguments
 def build_model(  # noqa: PLR0913 - every setting is a keyword
     name: str,
-    data: Data | Sequence[Data],
+    data: Data | Sequence[Data] | GraphInParts,
     *,
     hidden_channels: int = 64,
     num_layers: int | None = None,
@@ -72,8 +73,11 @@ def build_model(  # noqa: PLR0913 - every setting is a keyword
         >>> model(data.x, data.edge_index).shape
         torch.Size([4, 3])
     """
+    if isinstance(data, GraphInParts):
+        data = data.sample()
     _one_of("model", name, MODELS)
-    require_tensors(_first_graph(data), "the graph")
+    if isinstance(data, Data):
+        require_tensors(data, "the graph")
     architecture = ARCHITECTURES[name]
     model = _assemble(
         ModelConfig(
@@ -196,20 +200,26 @@ def _first_graph(data: Data | Sequence[Data]) -> Data:
 
 
 def _num_features(data: Data | Sequence[Data]) -> int:
-    x = _first_graph(data).x
-    if x is None:
+    width = most_columns([data] if isinstance(data, Data) else data, "x")
+    if width is None:
         raise GraphError("the graph has no node features x: give every node a feature row, if only of ones.")
-    return int(x.size(1))
+    return width
 
 
 def _num_edge_channels(data: Data | Sequence[Data]) -> int:
-    edge_attr = getattr(_first_graph(data), "edge_attr", None)
-    if edge_attr is None or edge_attr.dim() != 2 or not edge_attr.is_floating_point():
+    graphs = [data] if isinstance(data, Data) else data
+    floats = [
+        graph
+        for graph in graphs
+        if getattr(graph, "edge_attr", None) is not None and graph.edge_attr.is_floating_point()
+    ]
+    width = most_columns(floats, "edge_attr")
+    if width is None:
         raise GraphError(
             "rgcn reads edge_attr, a float matrix with a row for each edge, which the graph does not have: one column "
             "per relation, 1 where the edge is of that relation. ac.from_hetero makes it of a HeteroData."
         )
-    return int(edge_attr.size(1))
+    return width
 
 
 def fresh_copy(model: nn.Module, seed: int) -> nn.Module:

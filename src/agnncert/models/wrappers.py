@@ -55,7 +55,8 @@ class Scaling(nn.Module):
 def training_rows(data: Data | Sequence[Data]) -> Tensor:
     """Returns the features of the training part as float32, or of all nodes if there is none."""
     if isinstance(data, Data):
-        rows: Tensor = data.x[data.train_mask] if _has_training_mask(data) else data.x
+        mask = _training_mask(data)
+        rows: Tensor = data.x if mask is None else data.x[mask]
         return rows.float()
     training_graphs = getattr(data, "train", None)
     graphs = list(data)
@@ -64,11 +65,14 @@ def training_rows(data: Data | Sequence[Data]) -> Tensor:
     return torch.cat([graph.x for graph in graphs]).float()
 
 
-def _has_training_mask(data: Data) -> bool:
-    mask = getattr(data, "train_mask", None)
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != data.x.shape[:1]:
-        return False
-    return bool(mask.any())
+def _training_mask(data: Data) -> Tensor | None:
+    """Returns the training part as a mask; ``None`` if there is none, or it is no mask of the nodes."""
+    given = getattr(data, "train_mask", None)
+    if given is None:
+        return None
+    mask = torch.as_tensor(given)
+    is_mask = mask.shape == data.x.shape[:1] and bool(((mask == 0) | (mask == 1)).all())
+    return mask.bool() if is_mask and bool(mask.any()) else None
 
 
 class UnevenColumn(NamedTuple):

@@ -12,17 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.agreement import other_model, wrong_columns, wrong_graph, wrong_notes, wrong_numbers
+from agnncert.agreement import Comparison, wrong_numbers
 from agnncert.auditing.degree_features import inspect_features
 from agnncert.auditing.findings import Finding
 from agnncert.auditing.label_columns import column_that_is_the_label
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
-from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
+from agnncert.defence import CertifyOptions, Defence, FitOptions, Task
 from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.explanation import VoteExplanation
-from agnncert.graphs.targets import CanonicalData, prepared
+from agnncert.graphs.targets import prepared
 from agnncert.models.digest import settings_of, unchanged_digest
 from agnncert.pairs.claim import make_pair_claim
 from agnncert.pairs.evidence import PairEvidence
@@ -33,7 +33,7 @@ from agnncert.pairs.settings import PairSettings
 from agnncert.pairs.targets import PairTargets, choose_pairs, pairs_of_file, require_one_label_both_ways
 from agnncert.pairs.training import Examples, examples_of, train, untrained
 from agnncert.pairs.voters import neighbours_of_pairs, unmasked
-from agnncert.proving.certificate import Certificate, as_ids
+from agnncert.proving.certificate import Certificate
 from agnncert.stacked.own_probes import strange_rows
 from agnncert.stacked.record import STEPS
 from agnncert.training.loop import Step
@@ -53,10 +53,12 @@ class PairVotes(PairSettings, Defence):
     """
 
     kind: ClassVar[str] = "pairs"
-    decides_pairs: ClassVar[bool] = True
+    tasks: ClassVar[tuple[Task, ...]] = ("pair",)
+    for_other_tasks: ClassVar[str] = "votes about pairs classify pairs of nodes: for nodes or graphs, pass a division."
     model_is_optional: ClassVar[bool] = True
     base_model: ClassVar[str | None] = "none"
-    makes_model: ClassVar[bool] = True
+    own_model: ClassVar[type[PairModel]] = PairModel
+    open_without_model: ClassVar[str] = "that the model computed these scores and votes: give the model"
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "live": NOT_WRITTEN,
@@ -106,48 +108,44 @@ class PairVotes(PairSettings, Defence):
 
     def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
         """Computes scores and votes once and states what they prove."""
-        require_pair_model(model, self)
+        self.require_model(model)
         chosen = choose_pairs(prepared(data), targets)
         settings_before = settings_of(model)
         _require_no_structure(chosen, self)
         probe_prior(model, chosen)
         evidence = evidence_of(model, chosen)
-        digests = {**chosen.nodes.digests, "model": unchanged_digest(model, settings_before)}
+        digests = {**chosen.digests, "model": unchanged_digest(model, settings_before)}
         claim = make_pair_claim(evidence, digests=digests, locality=_locality(model), notes=(str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth)
 
     def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
         """Explains which common neighbours or contacts voted for which class of a pair, which is named "u – v"."""
-        require_pair_model(model, self)
+        self.require_model(model)
         return explain_pair(self, model, data, target)
 
-    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
-        """Computes all scores and votes again, for the pairs that the file names."""
-        findings = Findings()
+    def compare_graph(self, comparison: Comparison) -> None:
+        """Compares the graph, and the pairs that the file names."""
+        contents, findings = comparison.contents, comparison.findings
         stored = PairRecord.load(contents.evidence, contents.settings)
-        if stored.pairs.max(initial=-1) >= data.total:
-            return Findings([f"the certificate names row {stored.pairs.max()}, the data has {data.total}"])
-        chosen = pairs_of_file(data, stored.pairs, contents.arrays["row"])
-        findings.wrong += _wrong_pairs(contents, chosen)
-        findings.checked.append("the graph, and the pairs with their ids and places")
-        if model is None:
-            findings.not_checked.append("that the model computed these scores and votes: give the model")
-            return findings
-        if not findings.wrong:
-            findings.wrong += other_model(contents, model)
-        if findings.wrong:
-            return findings
-        require_pair_model(model, self)
+        if stored.pairs.max(initial=-1) >= comparison.data.total:
+            there = comparison.data.total
+            findings.wrong.append(f"the certificate names row {stored.pairs.max()}, the data has {there}")
+            return
+        comparison.compare_targets(_pairs_of(comparison, stored))
+
+    def compare_model(self, comparison: Comparison, model: Any) -> None:
+        """Computes all scores and votes again, for the pairs that the file names."""
+        contents, findings = comparison.contents, comparison.findings
+        stored = PairRecord.load(contents.evidence, contents.settings)
+        chosen = _pairs_of(comparison, stored)
         _require_no_structure(chosen, self)
         probe_prior(model, chosen)
         if contents.claim.locality == "construction" and _locality(model) != "construction":
             findings.wrong.append("the claim says that the prior is known by construction, and it is not")
-        findings.wrong += wrong_notes(contents, self)
-        findings.notes_compared = True
+        comparison.compare_notes(self)
         findings.wrong += _differences(stored, evidence_of(model, chosen))
         findings.checked.append(f"the model, and all {len(stored.which):,} votes, computed again")
         findings.compared += ["data", "model"]
-        return findings
 
     @classmethod
     def from_file(cls, contents: Contents, model: Any) -> Self:
@@ -158,8 +156,7 @@ class PairVotes(PairSettings, Defence):
     @classmethod
     def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
         """Returns the votes that a command or a settings file describes."""
-        if task != "node":
-            raise SettingsError("votes about pairs are for the nodes of one graph: choose a division for graphs.")
+        cls.require_own_task(task)
         cls.require_known_settings("votes about pairs", name, settings)
         return cls(**settings)
 
@@ -173,7 +170,7 @@ class PairVotes(PairSettings, Defence):
 
     def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
         """Returns the label of each pair, and its scores in steps of ``1 / STEPS`` of a vote."""
-        require_pair_model(model, self)
+        self.require_model(model)
         evidence = evidence_of(model, choose_pairs(prepared(data), targets))
         return evidence.labels(), evidence.counts
 
@@ -190,7 +187,7 @@ def evidence_of(model: PairModel, chosen: PairTargets) -> PairEvidence:
     """
     masked = model.masked_pairs(chosen.ends)
     counted = model.counted(chosen.graph, chosen.ends, chosen.values, masked)
-    return PairEvidence(**counted, ids=chosen.nodes.id_kind)
+    return PairEvidence(**counted, ids=chosen.id_kind)
 
 
 def _seed_of(options: FitOptions) -> int:
@@ -209,35 +206,6 @@ def _reporting(options: FitOptions) -> Any:
             options.progress(Step(what, round(100 * done), 100, math.nan, loss=math.nan, score=None))
 
     return report
-
-
-def require_pair_model(model: Any, defence: PairSettings) -> None:
-    """Refuses a model that was not made for this defence, or was altered.
-
-    Raises:
-        ModelContractError: It is another kind of model, is in training mode, or has a hook.
-    """
-    if type(model) is not PairModel:
-        raise ModelContractError(
-            f"PairVotes certifies models that fit(model, data, PairVotes(…)) returns, got {type(model).__name__}."
-        )
-    if str(model.defence) != str(defence) or type(model.defence) is not PairVotes:
-        raise ModelContractError(f"the model was made for {model.defence}, got {defence}: pass model.defence.")
-    if model.training:
-        raise ModelContractError("the model is in training mode: call model.eval() first.")
-    for name, module in model.named_modules():
-        if module._forward_hooks or module._forward_pre_hooks:
-            raise ModelContractError(
-                f"{name or 'the model'} has a hook, which could alter what it computes: remove it."
-            )
-    if (
-        set(vars(model))
-        - set(vars(PairModel(model.prior, model.num_classes, model.edge_channels, model.defence)))
-        - {"training_record", "config"}
-    ):
-        raise ModelContractError("the model has attributes that PairModel does not have: certify what fit returned.")
-    if float(model.use_votes) not in (0.0, 1.0) or not 0 <= float(model.side_weight) <= 1:
-        raise ModelContractError("use_votes is 0 or 1, and side_weight lies between 0 and 1: this model was altered.")
 
 
 def _locality(model: PairModel) -> str:
@@ -349,11 +317,9 @@ def _follows(values: Any, total: IntArray) -> bool:
     return bool(distinct >= 4 and same and ((steps >= -slack).all() or (steps <= slack).all()))
 
 
-def _wrong_pairs(contents: Contents, chosen: PairTargets) -> Iterator[str]:
-    """Yields what is not as in the graph, pair by pair."""
-    yield from wrong_graph(contents, chosen.nodes, ("graph", "model"))
-    known = {"target": as_ids(chosen.ids), "row": chosen.rows, "truth": chosen.truth, "degree": None}
-    yield from wrong_columns(contents, known)
+def _pairs_of(comparison: Comparison, stored: PairRecord) -> PairTargets:
+    """Returns the pairs that a file names, in the data at hand."""
+    return pairs_of_file(comparison.data, stored.pairs, comparison.contents.arrays["row"])
 
 
 def _differences(stored: PairRecord, here: PairEvidence) -> Iterator[str]:

@@ -26,10 +26,10 @@ from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.pairs.record import PairRecord
 from agnncert.pairs.words import pair_words
-from agnncert.proving.evidence import PageRules
+from agnncert.proving.evidence import LARGEST_RADIUS
 from agnncert.proving.theorems import Amounts, largest_amount
 from agnncert.proving.words import Subject, Words
-from agnncert.stacked.evidence import MOST_STATED, Leads, StackedEvidence, Touched
+from agnncert.stacked.evidence import Leads, StackedEvidence, Touched
 
 VOTES_OF_EDGE = {"common": 1, "both": 2, "trusted": 1}
 VOTES_OF_NODE = {
@@ -54,6 +54,11 @@ class PairEvidence(PairRecord, StackedEvidence):
         """Whether an added edge is a new neighbour of the target: a pair has none of its own."""
         return False
 
+    @property
+    def judges_known_changes(self) -> bool:
+        """Whether no contact is trusted: which ones are is in the graph, not in the votes."""
+        return self.rule != "trusted"
+
     def words(self, subject: Subject) -> Words:
         """Returns the words for votes about pairs."""
         return pair_words(self, subject)
@@ -71,39 +76,20 @@ class PairEvidence(PairRecord, StackedEvidence):
         """Returns the evidence of a file. It is not trusted."""
         return super().load(tensors, settings)
 
-    def page_rules(self) -> PageRules | None:
-        """Returns what a page counts again: stacked votes, with budgets translated into votes."""
-        rules = super().page_rules()
-        if rules is None:
-            return None
-        in_votes = {
-            "rule": self.rule,
-            "blind": self.blind,
-            "edge": VOTES_OF_EDGE[self.rule],
-            "node": VOTES_OF_NODE[self.rule],
-        }
-        return replace(rules, parameters={**rules.parameters, "pairs": in_votes})
-
     @property
     def _votes_of_change(self) -> int:
         """Votes that one step of the radius reaches at most."""
         return VOTES_OF_NODE[self.rule]
 
-    def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Returns the class with the largest score, and how many edges and other nodes may change in whatever way."""
+    def radius(self) -> IntArray:
+        """Returns how many edges and other nodes may change in whatever way, shape ``[n]``."""
         if self.blind:  # no change alters a vote
-            return self.labels(), self.structure_radius()
-        radius = np.zeros(self.num_targets, dtype=np.int64)
-        for part, leads in self._leads:
-            radius[part] = self._largest(leads, altering=True)
-        return self.labels(), radius
+            return self.structure_radius()
+        return self.in_blocks(lambda rows: self._largest(self._leads(rows), altering=True), np.int64)
 
     def structure_radius(self) -> IntArray:
         """Returns how many edges and nodes may be added or deleted in all, shape ``[n]``."""
-        radius = np.zeros(self.num_targets, dtype=np.int64)
-        for part, leads in self._leads:
-            radius[part] = self._largest(leads, altering=False)
-        return radius
+        return self.in_blocks(lambda rows: self._largest(self._leads(rows), altering=False), np.int64)
 
     def _largest(self, leads: Leads, altering: bool) -> IntArray:
         """Returns the largest number of changes that each of some targets withstands, as far as it is stated."""
@@ -115,7 +101,7 @@ class PairEvidence(PairRecord, StackedEvidence):
                 return np.asarray(leads.stays_ahead_of_any(number).all(axis=1))
             return leads.withstands(Touched(number, number, shared=True))
 
-        return np.minimum(largest_amount(holds, len(leads.label)), MOST_STATED).astype(np.int64)
+        return np.minimum(largest_amount(holds, len(leads.label)), LARGEST_RADIUS).astype(np.int64)
 
     def votes_reached(self, attack: Amounts) -> Amounts:
         """Returns an attack on a node of Theorem 10 that comes and goes with as many votes as an attack on a pair."""
@@ -140,8 +126,6 @@ class PairEvidence(PairRecord, StackedEvidence):
         return super()._stays_ahead(leads, self.votes_reached(attack))
 
     def _stays_ahead_of_size(self, leads: Leads, size: float) -> BoolArray:
-        if size < 0:
-            return np.ones(leads.score.shape, dtype=bool)
         number = self._votes_of_change * np.ceil(np.full(len(leads.label), size))
         if self.blind:
             return leads.stays_ahead(Touched(number, number, shared=True))
@@ -164,12 +148,9 @@ class PairEvidence(PairRecord, StackedEvidence):
             in_votes = replace(in_votes, inject_nodes=math.inf, delete_nodes=math.inf, change_features=math.inf)
         return super()._price_of_rival(leads, k, in_votes)
 
-    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
+    def most_broken(self, budget: Budget, fails: BoolArray) -> int:
         """Returns how many pairs one attacked graph can break at most: all that do not hold one by one.
 
         One edge may be a part of many pairs, so that nothing better is counted here.
         """
-        fails = ~self.holds(budget)
-        if among is not None:
-            fails &= among
-        return int(fails.sum())
+        return int(np.count_nonzero(fails))

@@ -26,7 +26,8 @@ from agnncert.graphs.targets import prepared
 from agnncert.graphs.voting_edges import edges_at, ids_of_nodes
 from agnncert.pairs.evidence import PairEvidence
 from agnncert.pairs.model import PairModel
-from agnncert.pairs.targets import BETWEEN, choose_pairs
+from agnncert.pairs.record import BETWEEN
+from agnncert.pairs.targets import choose_pairs
 from agnncert.stacked.record import STEPS
 
 _NEWCOMERS = {

@@ -11,8 +11,9 @@ certified is what predicts.
 """
 
 import copy
+from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from agnncert.addons import config_of
+from agnncert.as_built import OwnModel
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph
@@ -61,7 +63,7 @@ class PairPrior(nn.Module):
         self.encode = nn.Linear(num_features, hidden)
         self.compare = nn.Linear(hidden * (4 if directed else 2) + num_values, hidden)
         self.classify = nn.Linear(hidden, num_classes)
-        self.config = {
+        self.config: dict[str, Any] = {
             "num_features": num_features,
             "num_values": num_values,
             "num_classes": num_classes,
@@ -120,7 +122,7 @@ class PairPrior(nn.Module):
         return encoded
 
 
-class PairModel(nn.Module):
+class PairModel(OwnModel):
     """A prior, and a vote of each common neighbour or trusted contact. ``fit(model, data, ac.PairVotes())`` makes it.
 
     Args:
@@ -165,6 +167,18 @@ class PairModel(nn.Module):
                 "edge_channels": edge_channels,
                 "defence": {each.name: getattr(defence, each.name) for each in fields(PairSettings)},
             }
+
+    def anew(self) -> Self:
+        """Returns new votes of the same settings, around the same prior, or a new one if it is the built-in one."""
+        prior = PairPrior(**self.prior.config) if type(self.prior) is PairPrior else self.prior
+        return type(self)(prior, self.num_classes, self.edge_channels, self.defence)
+
+    def strange_parts(self) -> Iterator[str]:
+        """Yields what is wrong with the numbers that say who votes, and how much."""
+        if float(self.use_votes) not in (0.0, 1.0):
+            yield f"use_votes is {float(self.use_votes):g}, expected 0 or 1"
+        if not 0 <= float(self.side_weight) <= 1:
+            yield f"side_weight is {float(self.side_weight):g}, expected a number from 0 to 1"
 
     def own_logits(self, graph: CanonicalGraph, ends: IntArray, values: Tensor) -> Tensor:
         """Log-probabilities of each pair by its own features, at least ``LOWEST``, shape ``[n, C]``."""

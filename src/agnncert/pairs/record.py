@@ -4,19 +4,18 @@
 ``verifier.check_pairs`` counts again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from agnncert.certificates.record_checks import require_sense
-from agnncert.errors import CertificateError
+from agnncert.certificates.record import Array
 from agnncert.stacked.record import IntArray, StackedRecord
 
 RULES = ("common", "both", "trusted")
 MASKS = ("own", "targets")
+BETWEEN = " – "  # stands between the two ids of a pair
 
 
 def _no_pairs() -> IntArray:
@@ -41,12 +40,15 @@ class PairRecord(StackedRecord):
     mask: str = "own"
     blind: bool = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_sense("the votes about pairs", (self._wrong_pairs, self._wrong_rule))
+    called: ClassVar[str] = "the votes about pairs"
+    arrays: ClassVar[Mapping[str, Array]] = {**StackedRecord.arrays, "pairs": Array(np.int64, "pairs 2")}
+
+    def checks(self) -> tuple[Callable[[], str], ...]:
+        """Returns what stacked votes have to fulfil, and these votes beyond that."""
+        return (*super().checks(), self._wrong_pairs, self._wrong_rule)
 
     def _wrong_pairs(self) -> str:
-        if self.pairs.dtype != np.int64 or self.pairs.shape != (self.num_targets, 2):
+        if len(self.pairs) != self.num_targets:
             return "there is not one pair of rows for each target"
         if self.pairs.min(initial=0) < 0:
             return "a pair has a negative row"
@@ -71,31 +73,6 @@ class PairRecord(StackedRecord):
     def part(self, rows: IntArray) -> StackedRecord:
         """Returns the votes of some targets, without their pairs."""
         return plain_record(self).part(rows)
-
-    def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """Every array that :meth:`load` needs, by name."""
-        return {**super().tensors(), "pairs": self.pairs}
-
-    def settings(self) -> dict[str, Any]:
-        """Everything else that :meth:`load` needs, as JSON values."""
-        return {name: value for name, value in super().settings().items() if name != "pairs"}
-
-    @classmethod
-    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Counts from :meth:`tensors` and :meth:`settings`; they come from a file and are not trusted.
-
-        Raises:
-            CertificateError: They are not what such counts consist of.
-        """
-        plain = StackedRecord.load(
-            {name: value for name, value in tensors.items() if name != "pairs"},
-            {name: value for name, value in settings.items() if name not in ("rule", "mask", "blind")},
-        )
-        if "pairs" not in tensors or not {"rule", "mask", "blind"} <= set(settings):
-            raise CertificateError("votes about pairs lack their pairs, or say not who votes.")
-        shared = {each.name: getattr(plain, each.name) for each in fields(plain)}
-        own: dict[str, Any] = {name: settings[name] for name in ("rule", "mask", "blind")}
-        return cls(**shared, pairs=tensors["pairs"], **own)
 
 
 def plain_record(record: PairRecord) -> StackedRecord:

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from agnncert.errors import DatasetError, GraphError
-from agnncert.graphs.graph import CanonicalGraph
+from agnncert.graphs.graph import CanonicalGraph, Task
 from agnncert.graphs.targets import CanonicalData, Rows, Targets, target_rows
-
-BETWEEN = " – "  # stands between the two ids of a pair
+from agnncert.pairs.record import BETWEEN
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,25 @@ class PairTargets:
     def graph(self) -> CanonicalGraph:
         """The graph, without self-loops."""
         return self.nodes.graph
+
+    @property
+    def task(self) -> Task:
+        """``"pair"``."""
+        return "pair"
+
+    @property
+    def id_kind(self) -> str:
+        """``"node_id"`` if nodes have stable ids, ``"row"`` if row numbers are the ids."""
+        return self.nodes.id_kind
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What a claim says about the data."""
+        return self.nodes.digests
+
+    @property
+    def degree(self) -> None:
+        """Pairs have no degree."""
 
     @cached_property
     def ids(self) -> npt.NDArray[Any]:
@@ -106,11 +124,6 @@ def listed_pairs(data: Any) -> Rows | None:
     if not isinstance(index, Tensor) or index.dim() != 2 or index.size(0) != 2 or index.is_floating_point():
         raise GraphError("edge_label_index must hold row numbers of nodes, shape [2, m], as PyG has it.")
     return np.asarray(index.T.long().numpy())
-
-
-def asks_about_pairs(data: Any) -> bool:
-    """Tells whether the targets of some data are pairs: it lists some, and has no classes of nodes."""
-    return getattr(data, "edge_label_index", None) is not None and getattr(data, "y", None) is None
 
 
 def pair_classes(data: Any, number: int) -> Rows | None:

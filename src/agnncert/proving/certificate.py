@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.addons import ADD_ON_KINDS, addons
-from agnncert.certificates.budget import COUNTS, TRAINING, Budget, Prices
-from agnncert.certificates.claim import FEATURES_FIXED, Claim
+from agnncert.certificates.budget import COUNTS, TRAINING, Budget, KnownChange, Prices
+from agnncert.certificates.claim import EDGES_GIVEN, FEATURES_FIXED, Claim
 from agnncert.certificates.class_names import checked_class_names, class_word
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
@@ -28,6 +28,7 @@ from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.certificates.voting_rule import LARGEST_CLASS, VotingRule
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
 from agnncert.proving.evidence import Evidence
+from agnncert.proving.groups import Amounts, Groups, amounts_found, by_group, degree_groups
 from agnncert.proving.measures import Measures, measured, own_or_any
 from agnncert.proving.plot import plot_certificate
 from agnncert.proving.printed import decision_in_html, in_html, in_words
@@ -90,8 +91,8 @@ class Decision:
     _position: int
 
     @_takes_budget
-    def holds_against(self, budget: Budget) -> bool:
-        """Returns whether it keeps its label whatever an attacker with ``budget`` does."""
+    def holds_against(self, budget: Budget | Prices | KnownChange) -> bool:
+        """Returns whether it keeps its label whatever an attacker with ``budget`` does, or under a known change."""
         return bool(self._certificate.holds_against(budget)[self._position])
 
     def max_certified(self, kind: str, **other_fields: Any) -> float:
@@ -173,10 +174,11 @@ class Certificate:
                 self._set(name, np.asarray(value, dtype=np.int64))
         self._check_shapes()
         self._check_classes()
-        if FEATURES_FIXED not in self.claim.assumes:
+        if FEATURES_FIXED not in self.claim.assumes or EDGES_GIVEN not in self.claim.assumes:
             raise CertificateError(
-                "the claim does not say that no node's features are computed from the edges, which every proof about a "
-                "graph rests on: begin its assumptions with *PREMISES of agnncert.certificates.claim."
+                "the claim does not say that no node's features are computed from the edges, and no edges from others, "
+                "which every proof about a graph rests on: begin its assumptions with *PREMISES of "
+                "agnncert.certificates.claim."
             )
         self.evidence.check_claim(self.claim)
         _check_once("target", self.target)
@@ -323,6 +325,65 @@ class Certificate:
             raise SettingsError(f"together=True counts one attacked graph: pass a Budget, not {at!r:.60}.")
         return self._measures_of_one_graph(at, classes, possible)
 
+    def by_group(
+        self,
+        groups: Sequence[Any] | str,
+        at: float | Budget = 0,
+        positive: int | str | None = None,
+        truth: npt.ArrayLike | None = None,
+    ) -> Groups:
+        """Computes recall and false positives of one class, group by group, and the gaps an attack can open.
+
+        Args:
+            groups: The group of each target, in the order of the targets: a column of your table, or ranges of numbers
+                (``ac.ranges``). ``"degree"`` for ranges of the number of neighbours. None leaves a target out.
+            at: A size, for which each target is attacked by itself, or a budget, which one attacked graph spends on a
+                group. Defaults to size 0.
+            positive: The class, by number or by name. Defaults to that of the threshold, or the rarest.
+            truth: True classes, as for :meth:`certified_accuracy`.
+
+        Raises:
+            SettingsError: No true class or degree is known, or groups make no sense.
+
+        Example: ``print(certificate.by_group("degree", at=ac.Budget(add_edges=3)))``
+        """
+        classes = np.nan_to_num(self._truth_of_targets(truth), nan=-1).astype(np.int64)
+        if isinstance(groups, str):
+            if groups != "degree" or self.degree is None:
+                raise SettingsError(f'groups={groups!r:.60}: expected a list, or "degree" if the file has degrees.')
+            groups = degree_groups(self.degree)
+        return by_group(self, groups, self._sought(positive, classes), at, classes)
+
+    def amounts(
+        self,
+        amounts: Sequence[float],
+        at: float | Budget = 0,
+        positive: int | str | None = None,
+        truth: npt.ArrayLike | None = None,
+    ) -> Amounts:
+        """Computes how much money is behind the targets of a class that are found, and certified to stay found.
+
+        Args:
+            amounts: The amount of each target, in the order of the targets, such as the sum of what an account paid.
+            at: A size or a budget, which each target is attacked with by itself. Defaults to size 0.
+            positive: The class, as for :meth:`by_group`.
+            truth: True classes, as for :meth:`certified_accuracy`.
+
+        Raises:
+            SettingsError: No true class is known, or amounts make no sense.
+        """
+        classes = np.nan_to_num(self._truth_of_targets(truth), nan=-1).astype(np.int64)
+        return amounts_found(self, amounts, self._sought(positive, classes), at, classes)
+
+    def _sought(self, positive: int | str | None, classes: IntArray) -> int:
+        """Returns the class to be found: the given one, that of the threshold, or the rarest."""
+        if positive is not None:
+            return self._class(positive)
+        if self.claim.threshold is not None:
+            return self.claim.threshold.positive
+        count = np.bincount(classes[classes >= 0], minlength=self.num_classes)
+        return int(np.where(count > 0, count, count.sum() + 1).argmin())
+
     def _measures_of_one_graph(self, budget: Budget, classes: IntArray, possible: BoolArray) -> Measures:
         """Computes the measures if all targets are in one attacked graph.
 
@@ -364,21 +425,60 @@ class Certificate:
         )
 
     @_takes_budget
-    def holds_against(self, budget: Budget | Prices) -> BoolArray:
+    def holds_against(self, budget: Budget | Prices | KnownChange) -> BoolArray:
         """Returns whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
 
         A field of the budget that nothing is proved about makes the answer False, never an optimistic guess. Prices
         with a total are a budget, too, which holds every attack that costs no more.
 
-        Example: ``cert.holds_against(Budget(add_edges=3, delete_edges=math.inf))``.
+        A budget is spent on one target. A change that is known, as ``Perturbation.between(clean, attacked)`` finds it,
+        is counted for each target by what can matter to it: where neighbours vote for themselves, what is changed at
+        the target, and elsewhere all of it. How many labels one budget for the whole graph can change is what
+        :meth:`broken_at_most` says.
+
+        Args:
+            budget: What the attacker may do to each target, or has done to the graph.
+
+        Example: ``cert.holds_against(Budget(add_edges=3, delete_edges=math.inf))``, or ``Prices.in_all(3)`` for three
+        changes of edges in all.
 
         Raises:
             BudgetError: The budget is about training data, and the defence trusts its training data.
         """
         if isinstance(budget, Prices):
             return self.cheapest(budget) > _total(budget)
+        if isinstance(budget, KnownChange):
+            return self._holds_against_known(budget)
         self._require_budget(budget)
         return self.evidence.holds(budget)
+
+    def _holds_against_known(self, change: KnownChange) -> BoolArray:
+        """Returns whether each target keeps its label under a known change, shape ``[n]``.
+
+        Raises:
+            BudgetError: The defence trusts some edges, and it is not known whether they are among those changed.
+        """
+        if not self.evidence.judges_known_changes:
+            raise BudgetError(
+                "this defence trusts some edges, and the certificate does not know which, so it cannot tell whether "
+                "this change leaves them as they are. Ask about its cost: holds_against(change.cost())."
+            )
+        if self.claim.task != "node":
+            return self._holds_in_other_task(change)
+        costs = change.costs_at(self.target.tolist(), anywhere=not self.evidence.only_target_matters)
+        holds = np.zeros(self.num_targets, dtype=bool)
+        for cost in dict.fromkeys(costs):
+            if cost is not None:
+                here = np.array([other == cost for other in costs], dtype=bool)
+                holds |= here & self.holds_against(cost)
+        return holds
+
+    def _holds_in_other_task(self, change: KnownChange) -> BoolArray:
+        """Returns the same for graphs, each of which may be the changed one, and for pairs of nodes."""
+        cost = change.cost()
+        if self.claim.task == "pair" and cost.change_features:
+            cost = cost.but(target_features=True)  # they may be those of the two nodes
+        return self.holds_against(cost)
 
     def cheapest(self, prices: Prices, label: int | str | None = None) -> FloatArray:
         """Returns what flipping each target costs at least, shape ``[n]``. No attack that changes its label costs less.
@@ -559,6 +659,35 @@ class Certificate:
             class_names=self.class_names,
         )
         write_contents(path, contents)
+
+    def to_contest(
+        self,
+        path: str | Path,
+        budgets: Iterable[Budget] | None = None,
+        targets: Iterable[int | str] | None = None,
+    ) -> None:
+        """Writes the certificate as a contest, an open format that a small program checks (``agnncert check``).
+
+        A contest states numbers only: scores, what an attacker may do to them, and prices that prove each statement.
+        It does not need this library to be read, and cannot be loaded as a certificate again.
+
+        Args:
+            path: Where to write.
+            budgets: Budgets for which the file states which targets keep their label, which classes others cannot get,
+                and how many break together. Defaults to a few common ones.
+            targets: Ids of the targets that it is about. Defaults to all.
+
+        Raises:
+            CertificateError: The certificate holds random samples, or is too large for one file.
+            IdError: There is no such target.
+        """
+        from agnncert.proving.as_contest import write_as_contest
+
+        stated = self._usual_budgets() if budgets is None else tuple(budgets)
+        for budget in stated:
+            self._require_budget(budget)
+        rows = range(self.num_targets) if targets is None else [self[target]._position for target in targets]
+        write_as_contest(self, path, stated, rows)
 
     def _usual_budgets(self) -> tuple[Budget, ...]:
         of_evidence = self.evidence.usual_budgets()
@@ -770,23 +899,32 @@ def load_certificate(path: str | Path) -> Certificate:
     """
     contents = read_contents(path)
     try:
-        evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
-        optional: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *KNOWN)}
-        certificate = Certificate(
-            contents.claim,
-            evidence,
-            contents.arrays["target"],
-            issued=contents.issued,
-            class_names=contents.class_names,
-            **optional,
-        )
+        certificate = certificate_of(contents)
     except AgnncertError as error:
         raise CertificateError(f"{path}: {error}") from error
     for name in ("label", "radius", "structure_radius"):
         stated = contents.arrays.get(name)
-        if stated is not None and not np.array_equal(getattr(certificate, name), stated):
+        if stated is not None and not certificate.evidence.may_state(name, stated, getattr(certificate, name)):
             raise CertificateError(f"{path}: the stored {name}s are not the ones that follow from the votes.")
     return certificate
+
+
+def certificate_of(contents: Contents) -> Certificate:
+    """Returns the certificate whose claim and evidence are those of a file; what it states is not looked at.
+
+    Raises:
+        AgnncertError: The evidence is damaged, or of a kind that is not known here.
+    """
+    evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
+    optional: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *KNOWN)}
+    return Certificate(
+        contents.claim,
+        evidence,
+        contents.arrays["target"],
+        issued=contents.issued,
+        class_names=contents.class_names,
+        **optional,
+    )
 
 
 def _evidence_class(kind: str) -> type[Evidence]:

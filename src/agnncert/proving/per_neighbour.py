@@ -9,7 +9,6 @@ All other groups are empty. They abstain, or vote for one class, which then has 
 that comes to be is one of that class less. ``recount`` does all of this a second time.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,57 +36,20 @@ class Touches:
     turned: FloatArray
     covered: BoolArray
 
-
-def per_neighbour_node(attack: Amounts, facts: Facts) -> Touches:
-    """In the group of u only u speaks, so v's vote there is a function of v, u and the arcs from u to v.
-
-    A new neighbour adds a vote, a lost one (its pair separated, or the node deleted) removes one. Other features of
-    u, and another value or number of copies of the pair, alter one. Nothing else touches v: edges among other nodes,
-    and injected nodes that are not joined to v, are not in it. Self-loops are dropped.
-    """
-    new = attack.joined_nodes + attack.add_edges
-    altered = attack.change_edges + attack.change_features
-    touched = altered + attack.delete_edges + attack.delete_nodes
-    return _touches(facts, attack, new=new, touched=touched, altered=altered)
-
-
-def per_pair_node(attack: Amounts, facts: Facts) -> Touches:
-    """As :func:`per_neighbour_node`, for groups that hold both directions of a pair.
-
-    Where a pair has one direction, the attacker can also add the other one. That counts as an added edge, brings no new
-    vote, and alters the vote of the pair.
-    """
-    touches = per_neighbour_node(attack, facts)
-    return replace(touches, turned=np.zeros(facts.num_reached.shape) + attack.add_edges)
-
-
-def per_neighbour_graph(attack: Amounts, facts: Facts) -> Touches:
-    """The group of a node holds that node and no edge: edges touch nothing."""
-    altered = attack.change_features
-    return _touches(facts, attack, new=attack.inject_nodes, touched=altered + attack.delete_nodes, altered=altered)
-
-
-def per_pair_graph(attack: Amounts, facts: Facts) -> Touches:
-    """The group of a pair holds its two ends; a node is in as many as it has neighbours."""
-    altered = attack.change_edges + facts.reached_by(attack.change_features)
-    touched = attack.change_edges + attack.delete_edges + facts.reached_by(attack.nodes)
-    touches = _touches(facts, attack, new=attack.injected_edges + attack.add_edges, touched=touched, altered=altered)
-    return replace(touches, turned=np.zeros(facts.num_reached.shape) + attack.add_edges)
-
-
-def _touches(facts: Facts, attack: Amounts, *, new: FloatArray, touched: FloatArray, altered: FloatArray) -> Touches:
-    """Returns what an attack does that turns no pair. Numbers that hold for all targets are spread to ``[n]``."""
-    none = np.zeros(facts.num_reached.shape)
-    covered = np.full(none.shape, not attack.target_features)
-    return Touches(new=none + new, touched=none + touched, altered=none + altered, turned=none, covered=covered)
-
-
-PER_NEIGHBOUR: dict[str, Callable[[Amounts, Facts], Touches]] = {
-    "per-neighbour/node": per_neighbour_node,
-    "per-pair/node": per_pair_node,
-    "per-neighbour/graph": per_neighbour_graph,
-    "per-pair/graph": per_pair_graph,
-}
+    @classmethod
+    def of(
+        cls,
+        facts: Facts,
+        attack: Amounts,
+        *,
+        new: FloatArray,
+        touched: FloatArray,
+        altered: FloatArray,
+    ) -> "Touches":
+        """Returns what an attack does that turns no pair. Numbers that hold for all targets are spread to ``[n]``."""
+        none = np.zeros(facts.num_reached.shape)
+        covered = np.full(none.shape, not attack.target_features)
+        return cls(new=none + new, touched=none + touched, altered=none + altered, turned=none, covered=covered)
 
 
 def withstands_touches(counts: Counts, touches: Touches, facts: Facts) -> BoolArray:
@@ -95,8 +57,13 @@ def withstands_touches(counts: Counts, touches: Touches, facts: Facts) -> BoolAr
 
     For every rival k: margin >= (winner's votes that are touched) + (others that become k's) + (what is new).
     """
+    return np.asarray(ahead_after_touches(counts, touches, facts).all(axis=1))
+
+
+def ahead_after_touches(counts: Counts, touches: Touches, facts: Facts) -> BoolArray:
+    """Returns of which classes each label stays ahead, shape ``[n, C]``; of none where nothing is covered."""
     safe = counts.margin >= _most_gain(counts, touches, facts)
-    return touches.covered & (safe | counts.is_label).all(axis=1)
+    return touches.covered[:, None] & (safe | counts.is_label)
 
 
 def _most_gain(counts: Counts, touches: Touches, facts: Facts) -> FloatArray:

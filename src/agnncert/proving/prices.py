@@ -5,13 +5,14 @@ cheapest set of changes that closes a margin. The price of x changes of one kind
 the rest is a sum of a few terms, each of which bends at a few whole numbers, so only these have to be tried.
 
 There are three families of divisions: votes in tiers (:func:`cheapest_in_tiers`), divisions in which any vote may move
-(:func:`cheapest_of_number`), and a group for each neighbour (:func:`cheapest_per_neighbour`).
+(:func:`cheapest_of_number`), and a group for each neighbour (:func:`cheapest_touches`). What moving a vote costs under
+a theorem is said by its object in ``divided.theorems``.
 
 ``recount_prices`` finds the same by trying one number of changes after the other.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,7 +21,6 @@ from numpy.typing import ArrayLike
 
 from agnncert.certificates.budget import PRICED, Budget, Prices
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.errors import DivisionError
 from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Counts, Facts
 
 PriceOfNumber = Callable[[IntArray], FloatArray]  # the price of moving this many votes, whichever
@@ -76,7 +76,7 @@ class Rival:
         )
 
 
-def _numbers_to_try(price: float, most: float) -> Sequence[int]:
+def numbers_to_try(price: float, most: float) -> Sequence[int]:
     """Returns how many changes of a kind to try: none if nobody can pay, none or all if they are free."""
     if math.isinf(price):
         return (0,)
@@ -111,45 +111,6 @@ class Offer:
     own_group: bool = False
 
 
-def offers(theorem: str, prices: Prices) -> list[Offer]:
-    """Returns all ways to attack under a theorem with tiers. The cheapest attack is one of them.
-
-    Raises:
-        DivisionError: Nobody wrote down what moving votes costs under this theorem.
-    """
-    node = min(prices.delete_nodes, prices.change_features)
-    weak = min(prices.delete_edges, prices.change_edges)
-    joined_node = prices.inject_nodes + prices.injected_edges
-    strong = min(prices.add_edges, joined_node)
-    if theorem == "edge-centric/node":
-        plain = Offer(strong, weak, node=node)
-        if math.isinf(joined_node):
-            return [plain]
-        # Further edges of an injected node move reached votes. The first one makes it a neighbour.
-        by_injected = min(weak, prices.injected_edges)
-        return [plain, Offer(strong, by_injected, node=node, fixed=joined_node - strong, least=1)]
-    if theorem == "edge-centric/graph":
-        by_injected = min(prices.add_edges, prices.injected_edges)
-        injecting = Offer(by_injected, weak, node=node, fixed=prices.inject_nodes)
-        return [Offer(prices.add_edges, weak, node=node), injecting]
-    if theorem == "node-centric/graph":
-        middle = min(node, prices.inject_nodes)
-        return [Offer(prices.inject_nodes, min(weak, prices.add_edges, middle), middle=middle)]
-    plain = Offer(strong, min(weak, node, strong))
-    if theorem == "node-centric/node":
-        return [plain]
-    if theorem == "gated/node":
-        return [plain, replace(plain, fixed=prices.target_features, own_group=True)]
-    raise _no_prices(theorem, "offers")
-
-
-def _no_prices(theorem: str, function: str) -> DivisionError:
-    return DivisionError(
-        f"the price of an attack under the theorem {theorem!r} is not known, and the prices of another theorem may be "
-        f"too high. Write down what moving votes costs under it in {function}() of agnncert/proving/prices.py."
-    )
-
-
 def cheapest_in_tiers(rival: Rival, offer: Offer, facts: Facts) -> FloatArray:
     """Returns the least price at which the rival beats the label of each target, shape ``[n]``.
 
@@ -173,7 +134,7 @@ def _cheapest_with_injected_nodes(rival: Rival, offer: Offer) -> FloatArray:
     """Returns the least price where unlisted votes take injected nodes, and unreached ones any nodes, shape ``[n]``."""
     best = np.full(len(rival.lacking), np.inf)
     most = np.minimum(rival.others[UNLISTED], rival.lacking).max(initial=0)
-    for injected in _numbers_to_try(offer.strong, most):
+    for injected in numbers_to_try(offer.strong, most):
         price_of_injected = pay(offer.strong, injected)
         if (price_of_injected >= best).all():
             break
@@ -206,7 +167,7 @@ def _cheapest_with_nodes(rival: Rival, offer: Offer, facts: Facts) -> FloatArray
         strong_others=rival.others[UNREACHED] + rival.others[UNLISTED],
     )
     nodes_in_table = np.diff(facts.reach_ptr)
-    for nodes in _numbers_to_try(offer.node, nodes_in_table.max(initial=0)):
+    for nodes in numbers_to_try(offer.node, nodes_in_table.max(initial=0)):
         price_of_nodes = pay(offer.node, nodes)
         # More nodes than the table of a target has reach no more, and what costs as much as is known to suffice is not
         # tried.
@@ -300,132 +261,11 @@ def cheapest_of_number(rival: Rival, price_of: PriceOfNumber) -> FloatArray:
     return np.where(rival.lacking <= for_label + others, price_of(number), np.inf)
 
 
-def price_of_number(theorem: str, prices: Prices, parameters: Mapping[str, int], most: int) -> PriceOfNumber:
-    """Returns a function that gives the price of moving a number of votes in GNNCert's divisions and users' own.
-
-    Args:
-        theorem: A theorem of GNNCert or of a user's own division.
-        prices: What each kind of change costs.
-        parameters: Whole numbers that the theorem refers to.
-        most: The largest number of votes that will be asked for.
-
-    Raises:
-        DivisionError: Nobody wrote down what moving votes costs under this theorem.
-    """
-    edge = min(prices.add_edges, prices.delete_edges, prices.change_edges)
-    if theorem.startswith("gnncert-e/"):
-        return lambda number: pay(edge, number)
-    if theorem.startswith("custom/"):
-        return _price_of_mixes(prices, parameters, most)
-    target = prices.target_features if theorem.endswith("/node") else math.inf
-    by_features = _price_of_features(prices.change_features, target, most)
-    if theorem.startswith("gnncert-n/"):
-        return lambda number: np.asarray(by_features[number])
-    if theorem.startswith("gnncert-en/"):
-        return _price_in_grid(edge, by_features, parameters)
-    raise _no_prices(theorem, "price_of_number")
-
-
-def _price_of_features(others: float, target: float, most: int) -> FloatArray:
-    """Returns the least price of other features of 0, 1, … nodes, of which the target may be one, ``[most + 1]``."""
-    number = np.arange(most + 1)
-    with_target = np.where(number > 0, target, 0) + pay(others, number - 1)
-    return np.minimum(pay(others, number), with_target)
-
-
-def _price_in_grid(edge: float, by_features: FloatArray, parameters: Mapping[str, int]) -> PriceOfNumber:
-    """Returns the price of a number of votes in a grid, where an edge moves a row and a changed node a column."""
-    height = parameters["edge_groups"]
-    width = parameters["feature_groups"]
-    rows = np.arange(height + 1)[:, None]
-    columns = np.arange(width + 1)
-    moved = (rows * width + columns * height - rows * columns).ravel()
-    price = (pay(edge, rows) + by_features[columns]).ravel()
-    order = np.argsort(moved, kind="stable")
-    moved = moved[order]
-    from_here = np.minimum.accumulate(price[order][::-1])[::-1]  # moving more than asked for does no harm
-    return lambda number: np.asarray(from_here[np.searchsorted(moved, number)])
-
-
-LARGEST_TABLE = 2**16  # votes; beyond, a change may be bought in part, which makes the price a bound
-
-
-class _Kind(NamedTuple):
-    """A kind of change that can be bought any number of times.
-
-    Attributes:
-        price: Price of one change.
-        moves: Votes that it moves.
-    """
-
-    price: float
-    moves: int
-
-
-class _Start(NamedTuple):
-    """What is bought once, before any number of other changes.
-
-    Attributes:
-        price: Its price.
-        moves: Votes that it moves.
-        kinds: What can be bought then.
-    """
-
-    price: float
-    moves: int
-    kinds: list[_Kind]
-
-
-def _price_of_mixes(prices: Prices, parameters: Mapping[str, int], most: int) -> PriceOfNumber:
-    """Returns the price of a number of votes where each kind of change moves some: that of the best mix of kinds."""
-    starts = [start for start in _starts(prices, parameters) if math.isfinite(start.price)]
-    tables = [_table_of_mixes(start.kinds, most) for start in starts]
-
-    def price_of(number: IntArray) -> FloatArray:
-        ways = []
-        for start, table in zip(starts, tables, strict=True):
-            ways.append(start.price + table(np.maximum(number - start.moves, 0)))
-        return np.asarray(np.min(ways, axis=0))
-
-    return price_of
-
-
-def _starts(prices: Prices, parameters: Mapping[str, int]) -> list[_Start]:
-    """Returns all choices of what is bought once: nothing, an injected node, the target's own features, or both."""
-    kinds = [_Kind(getattr(prices, name), parameters[name]) for name in PRICED if parameters.get(name)]
-    starts = [_Start(0.0, 0, kinds)]
-    moved_by_edge = parameters.get("edges_per_injected", 0)
-    if moved_by_edge:  # a node is injected before it has edges
-        with_edges = [*kinds, _Kind(prices.injected_edges, moved_by_edge)]
-        starts.append(_Start(prices.inject_nodes, parameters.get("inject_nodes", 0), with_edges))
-    moved_by_target = parameters.get("target_features", 0)
-    if not moved_by_target:
-        return starts
-    with_target = []
-    for start in starts:
-        with_target.append(_Start(start.price + prices.target_features, start.moves + moved_by_target, start.kinds))
-    return starts + with_target
-
-
-def _table_of_mixes(kinds: list[_Kind], most: int) -> PriceOfNumber:
-    """Returns the price of a number of votes if all of them are moved by changes of these kinds."""
-    kinds = [kind for kind in kinds if math.isfinite(kind.price)]
-    if most > LARGEST_TABLE:
-        rate = min((kind.price / kind.moves for kind in kinds), default=math.inf)
-        return lambda number: pay(rate, number)
-    prices = [0.0]
-    for number in range(1, most + 1):
-        ways = (kind.price + prices[max(number - kind.moves, 0)] for kind in kinds)
-        prices.append(min(ways, default=math.inf))
-    table = np.asarray(prices)
-    return lambda number: np.asarray(table[number])
-
-
 # A group for each neighbour
 
 
 @dataclass(frozen=True)
-class _TouchPrices:
+class TouchPrices:
     """What it costs to touch one vote where every neighbour has its own group.
 
     Attributes:
@@ -442,7 +282,7 @@ class _TouchPrices:
 
 
 @dataclass(frozen=True)
-class _Touchable:
+class Touchable:
     """Votes by whose change a rival gains where every neighbour has its own group.
 
     Attributes:
@@ -464,7 +304,7 @@ class _Touchable:
     empty_for_label: BoolArray
 
     @classmethod
-    def of(cls, rival: Rival, counts: Counts, facts: Facts) -> "_Touchable":
+    def of(cls, rival: Rival, counts: Counts, facts: Facts) -> "Touchable":
         """Returns the votes by which a rival gains."""
         one_way_for_label = np.zeros(len(rival.lacking))
         one_way_others = np.zeros(len(rival.lacking))
@@ -481,7 +321,7 @@ class _Touchable:
             empty_for_label=counts.label == facts.absent,
         )
 
-    def after_altering(self, number: FloatArray) -> "_Touchable":
+    def after_altering(self, number: FloatArray) -> "Touchable":
         """Returns what is left once this many votes became the rival's, those for the label first."""
         from_label = np.minimum(number, self.for_label)
         from_others = np.minimum(number - from_label, self.others)
@@ -492,7 +332,7 @@ class _Touchable:
             others=self.others - from_others,
         )
 
-    def after_removing(self, number: FloatArray) -> "_Touchable":
+    def after_removing(self, number: FloatArray) -> "Touchable":
         """Returns what is left once this many votes became those of empty groups, those for the label first.
 
         Where empty groups vote for the label, that gains nothing.
@@ -504,54 +344,7 @@ class _Touchable:
         return replace(self, lacking=self.lacking - gone, for_label=self.for_label - gone, others=self.others + gone)
 
 
-def cheapest_per_neighbour(rival: Rival, theorem: str, prices: Prices, counts: Counts, facts: Facts) -> FloatArray:
-    """Returns the same as :func:`cheapest_in_tiers`, where every neighbour has its own group.
-
-    A pair of a graph is touched by its nodes, too. Where both can be paid, and deleting a node is cheaper than to give
-    it other features, it is taken for the latter, which makes the price a bound.
-
-    Raises:
-        DivisionError: Nobody wrote down what moving votes costs under this theorem.
-    """
-    votes = _Touchable.of(rival, counts, facts)
-    if theorem == "per-pair/graph":
-        return _cheapest_in_graph_of_pairs(votes, prices, facts)
-    if theorem == "per-neighbour/graph":
-        each = _TouchPrices(new=prices.inject_nodes, lost=prices.delete_nodes, altered=prices.change_features)
-        return _cheapest_touches(votes, each)
-    if theorem not in ("per-pair/node", "per-neighbour/node"):
-        raise _no_prices(theorem, "cheapest_per_neighbour")
-    each = _TouchPrices(
-        new=min(prices.add_edges, prices.inject_nodes + prices.injected_edges),
-        lost=min(prices.delete_edges, prices.delete_nodes),
-        altered=min(prices.change_edges, prices.change_features),
-        turned=prices.add_edges if theorem == "per-pair/node" else math.inf,
-    )
-    return _cheapest_touches(votes, each)
-
-
-def _cheapest_in_graph_of_pairs(votes: _Touchable, prices: Prices, facts: Facts) -> FloatArray:
-    """Returns the least price where a node touches as many votes as the reach table says, shape ``[n]``."""
-    node = min(prices.delete_nodes, prices.change_features)
-    without_injected = _TouchPrices(prices.add_edges, prices.delete_edges, prices.change_edges, prices.add_edges)
-    with_injected = replace(without_injected, new=min(prices.add_edges, prices.injected_edges))
-    best = np.full(len(votes.lacking), np.inf)
-    nodes_in_table = np.diff(facts.reach_ptr)
-    for nodes in _numbers_to_try(node, nodes_in_table.max(initial=0)):
-        price_of_nodes = pay(node, nodes)
-        if (price_of_nodes >= best).all():
-            break
-        touched = facts.reached_by(np.full(len(nodes_in_table), float(nodes)))
-        only_deleted = math.isinf(prices.change_features)
-        left = votes.after_removing(touched) if only_deleted else votes.after_altering(touched)
-        reach_more = (nodes_in_table >= nodes) | (node == 0)
-        for price_of_injected, each in ((0.0, without_injected), (prices.inject_nodes, with_injected)):
-            price = np.where(reach_more, _cheapest_touches(left, each), np.inf)
-            best = np.minimum(best, price + price_of_nodes + price_of_injected)
-    return best
-
-
-def _cheapest_touches(votes: _Touchable, prices: _TouchPrices) -> FloatArray:
+def cheapest_touches(votes: Touchable, prices: TouchPrices) -> FloatArray:
     """Returns the least price of new, lost, altered and turned votes that gain what is lacking, shape ``[n]``."""
     if votes.empty_for_rival:
         return _cheapest_for_class_of_empty_groups(votes, prices)
@@ -575,7 +368,7 @@ def _cheapest_touches(votes: _Touchable, prices: _TouchPrices) -> FloatArray:
     return np.where(votes.empty_for_label, _cheapest_twos(votes, prices.altered, math.inf, rest), usual)
 
 
-def _cheapest_for_class_of_empty_groups(votes: _Touchable, prices: _TouchPrices) -> FloatArray:
+def _cheapest_for_class_of_empty_groups(votes: Touchable, prices: TouchPrices) -> FloatArray:
     """Returns the least price where what goes becomes the rival's, and what is new gains nothing, shape ``[n]``."""
     touched = min(prices.altered, prices.lost)
     one_way_others = np.minimum(votes.one_way_others, votes.others)
@@ -588,7 +381,7 @@ def _cheapest_for_class_of_empty_groups(votes: _Touchable, prices: _TouchPrices)
 
 
 def _cheapest_twos(
-    votes: _Touchable, altered: float, turned: float, price_of_rest: Callable[[int, FloatArray], FloatArray]
+    votes: Touchable, altered: float, turned: float, price_of_rest: Callable[[int, FloatArray], FloatArray]
 ) -> FloatArray:
     """Returns the least price over all numbers of votes that gain two: those of the label that become the rival's.
 

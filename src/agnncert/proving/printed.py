@@ -8,7 +8,7 @@ from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.notebook import framed, paragraph, table
 from agnncert.proving.measures import rare_class
-from agnncert.proving.words import LOWER, plain_percent
+from agnncert.proving.words import LOWER, UPPER, plain_percent
 from agnncert.storage import visible
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def in_words(certificate: "Certificate") -> str:
         entries.append(("classes", ", ".join(certificate.class_names)))
     if certificate.num_targets:
         entries += _accuracy(certificate)
+        entries += _threshold(certificate)
         entries += _radii(certificate)
     lines += [f"  {title:<15} {text}" for title, text in entries]
     return "\n".join([*lines, str(claim)])
@@ -61,6 +62,22 @@ def _accuracy(certificate: "Certificate") -> list[tuple[str, str]]:
     recall = f"recall {plain_percent(clean.recall[rare], LOWER)}, certified at size 1 {lower_bound}"
     name = certificate.class_word(rare)
     return [("accuracy", accuracy), ("rarest", f"{name}, {plain_percent(share)} of them: {recall}")]
+
+
+def _threshold(certificate: "Certificate") -> list[tuple[str, str]]:
+    """Returns what was requested of the threshold beside what was reached, if the certificate is about one."""
+    threshold = certificate.claim.threshold
+    if threshold is None:
+        return []
+    k = threshold.positive
+    name = certificate.class_word(k)
+    entries = [("requested", f"for {name}: {threshold.request()}")]
+    if certificate.labelled.any():
+        clean = certificate.measures(at=-1)
+        others = int(clean.support.sum() - clean.support[k])
+        reached = f"{plain_percent(clean.false_positive_rate[k], UPPER)} of {others:,} targets of other classes"
+        entries.append(("reached", f"{reached}, recall {plain_percent(clean.recall[k], LOWER)} without an attack"))
+    return entries
 
 
 def _radii(certificate: "Certificate") -> list[tuple[str, str]]:

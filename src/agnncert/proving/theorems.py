@@ -1,4 +1,4 @@
-"""The theorems: how many votes an attack can move, and which moves cannot change the winner. Pure functions.
+"""Which moves of votes cannot change the winner. Pure functions.
 
 **The vote.** A target's votes fall into three tiers, by how hard they are to move:
 
@@ -17,15 +17,16 @@ no k the gain exceeds the margin. For given votes and limits this is exact.
 Votes that are not stable (another machine might round them to another class) are counted for every rival from the
 start, and an attack cannot change them any further.
 
-**The divisions.** One short function per division and task turns a budget into a :class:`Limits`. In their docstrings,
-v is the target and S_v the subgraphs in which v has an edge that can bring it a message. A *node* of the budget is a
-deleted node or one with changed features; v itself is never deleted.
+**The divisions.** The object of each theorem (``divided.theorems``) turns a budget into a :class:`Limits`. In their
+docstrings, v is the target and S_v the subgraphs in which v has an edge that can bring it a message. A *node* of the
+budget is a deleted node or one with changed features; v itself is never deleted.
 
 ``recount`` does all of this a second time, in code that imports nothing from here.
 """
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +34,6 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, Votes
 from agnncert.certificates.voting_rule import VotingRule
 
@@ -134,6 +134,16 @@ class Counts:
         """Marks each target's own label among the classes, shape ``[n, C]``; all other classes are rivals."""
         return np.asarray(np.arange(self.margin.shape[1]) == self.label[:, None])
 
+    def led_by(self, leader: int) -> "Counts":
+        """Returns the same votes, with the margins of one class in place of those of each label."""
+        margin = self.margin
+        label = self.label[:, None]
+        classes = np.arange(margin.shape[1])
+        conceded = -np.take_along_axis(margin, label, axis=1)
+        score_below_label = margin + conceded + (classes < label)
+        margin_of_leader = score_below_label - score_below_label[:, [leader]] - conceded - (classes < leader)
+        return replace(self, label=np.full_like(self.label, leader), margin=margin_of_leader)
+
     @cached_property
     def rivals(self) -> "Rivals":
         """The rivals that matter: whoever has a stable vote and, of all others, the one closest to winning."""
@@ -186,6 +196,19 @@ class Limits:
     beyond_reached: FloatArray
     unlisted: FloatArray
     covered: BoolArray
+
+    @classmethod
+    def of(
+        cls,
+        facts: "Facts",
+        moved: FloatArray,
+        beyond: FloatArray,
+        unlisted: FloatArray,
+        covered: BoolArray | bool = True,
+    ) -> "Limits":
+        """Returns the limits of all targets; each number holds for all of them, or is one of ``[n]``."""
+        none = np.zeros(facts.num_reached.shape)
+        return cls(none + moved, none + beyond, none + unlisted, (none == 0) & covered)
 
     def limit(self, movable: IntArray | FloatArray, of: Any = ...) -> FloatArray:
         """Returns how many of these votes can move at once.
@@ -313,6 +336,19 @@ def withstands(counts: Counts, limits: Limits) -> BoolArray:
     return limits.covered & withstood
 
 
+def ahead_within(counts: Counts, limits: Limits) -> BoolArray:
+    """Returns of which classes each label stays ahead whichever votes within ``limits`` change, shape ``[n, C]``.
+
+    Nothing is said where ``limits`` do not cover the attack: there it is ahead of no class.
+    """
+    for_label = counts.votes[:, np.arange(len(counts.label)), counts.label]
+    gain_two = limits.limit(for_label)
+    ahead = counts.is_label
+    for k in range(ahead.shape[1]):
+        ahead[:, k] |= counts.margin[:, k] >= gain_two + limits.limit(counts.size - counts.votes[:, :, k])
+    return ahead & limits.covered[:, None]
+
+
 def neighbours_needed(counts: Counts, limits: Limits) -> FloatArray:
     """Returns the fewest votes beyond the reached ones that must move before a target can break, shape ``[n]``.
 
@@ -356,6 +392,23 @@ def most_affordable(prices: FloatArray, money: float) -> int:
     """
     finite = np.sort(prices[np.isfinite(prices)])
     return int((np.cumsum(finite) <= money).sum())
+
+
+def most_affordable_of(prices: FloatArray, numbers: IntArray, money: float) -> int:
+    """Returns the same, given the distinct prices, ascending and finite, and how many items have each.
+
+    Example:
+        >>> most_affordable_of(np.array([0.0, 2.0, 3.0]), np.array([1, 5, 1]), 5)
+        3
+    """
+    bought = 0
+    for price, number in zip(prices.tolist(), numbers.tolist(), strict=True):
+        some = number if price == 0 or money == math.inf else min(number, int(money // price))
+        bought += some
+        money -= some * price if some else 0
+        if some < number:
+            break
+    return bought
 
 
 @dataclass(frozen=True)
@@ -418,6 +471,7 @@ class Facts:
             group of its own.
         one_way: Stable votes per class of pairs that have one direction only, shape ``[n, C]``.
         one_way_size: All stable votes of such pairs, shape ``[n]``.
+        stable_ids: Whether nodes keep their identity when others are deleted; row numbers do not.
     """
 
     num_reached: IntArray
@@ -427,6 +481,7 @@ class Facts:
     absent: int = -1
     one_way: IntArray | None = None
     one_way_size: IntArray | None = None
+    stable_ids: bool = True
 
     def reached_by(self, nodes: FloatArray) -> FloatArray:
         """Returns the most votes that this many nodes reach, shape ``[n]``."""
@@ -439,135 +494,6 @@ def times(a: FloatArray, b: FloatArray) -> FloatArray:
     """Returns the product, where zero times infinity is zero and not NaN as in floating point."""
     some = np.asarray((a > 0) & (b > 0))
     return np.multiply(a, b, where=some, out=np.zeros(some.shape))
-
-
-def edge_centric_node(attack: Amounts, facts: Facts) -> Limits:
-    """A changed edge alters its subgraph; a changed node those subgraphs in which it reaches v (paper, Theorem 4).
-
-    A vote outside S_v is the prediction from v's features alone until v gains an edge in that subgraph, and each such
-    subgraph takes a new neighbour of its own. So nodes injected with any degree, unlimited deletions and any features
-    of other nodes leave those votes as they are, as long as v gains no neighbour.
-    """
-    neighbours = attack.joined_nodes + attack.add_edges
-    moved = attack.injected_edges + attack.edges + facts.reached_by(attack.nodes)
-    return _limits(facts, moved, neighbours, neighbours)
-
-
-def node_centric_node(attack: Amounts, facts: Facts) -> Limits:
-    """An edge, or a node of any degree, alters one vote of v (paper, Theorems 7 to 9).
-
-    All edges leaving a node are in that node's subgraph, so it sends v messages in no other. An edge between groups
-    carries messages to its two ends only. Votes outside S_v: as in :func:`edge_centric_node`.
-    """
-    neighbours = attack.joined_nodes + attack.add_edges
-    moved = attack.joined_nodes + attack.edges + np.minimum(attack.nodes, facts.num_reached)
-    return _limits(facts, moved, neighbours, neighbours)
-
-
-def gated_node(attack: Amounts, facts: Facts) -> Limits:
-    """Node-centric, features visible in a node's own group only: v's own features alter one vote more.
-
-    Besides S_v only v's own group votes. Its vote is listed but not reached. The others abstain.
-    """
-    own = float(attack.target_features)
-    others = node_centric_node(attack, facts)
-    return _limits(facts, others.all + own, others.beyond_reached + own, others.unlisted)
-
-
-def edge_centric_graph(attack: Amounts, facts: Facts) -> Limits:
-    """A subgraph holds the edges of its group and their ends; an empty one changes only by a new edge."""
-    new_edges = attack.injected_edges + attack.add_edges
-    moved = attack.injected_edges + attack.edges + facts.reached_by(attack.nodes)
-    return _limits(facts, moved, new_edges, new_edges)
-
-
-def node_centric_graph(attack: Amounts, facts: Facts) -> Limits:
-    """A subgraph holds the nodes of its group and the edges among them; edges between groups are in no subgraph.
-
-    A subgraph without a node changes only by an injected one. A subgraph with a single node (without self-loops) holds
-    no edge, so only injected, deleted or altered nodes change it.
-    """
-    nodes = attack.inject_nodes + attack.nodes
-    return _limits(facts, nodes + attack.edges, nodes, attack.inject_nodes)
-
-
-def gnncert_edges(attack: Amounts, facts: Facts) -> Limits:
-    """GNNCert-E: edges are divided, every subgraph has all nodes. Only edges are covered."""
-    covered = (attack.nodes == 0) & (attack.inject_nodes == 0)
-    return _limits(facts, attack.edges, attack.edges, attack.edges, covered)
-
-
-def gnncert_features(attack: Amounts, facts: Facts) -> Limits:
-    """GNNCert-N: features are divided, every subgraph has all edges. Only features are covered."""
-    nodes = attack.change_features + float(attack.target_features)
-    covered = (attack.edges == 0) & (attack.delete_nodes == 0) & (attack.inject_nodes == 0)
-    return _limits(facts, nodes, nodes, nodes, covered)
-
-
-def gnncert_both(attack: Amounts, facts: Facts) -> Limits:
-    """GNNCert-EN: a grid of edge and feature groups. An edge alters a row, a changed node a column."""
-    rows = facts.parameters["edge_groups"]
-    columns = facts.parameters["feature_groups"]
-    edges = np.minimum(attack.edges, rows)
-    nodes = np.minimum(attack.change_features + float(attack.target_features), columns)
-    moved = nodes * rows + edges * columns - nodes * edges
-    covered = (attack.delete_nodes == 0) & (attack.inject_nodes == 0)
-    return _limits(facts, moved, moved, moved, covered)
-
-
-def custom(attack: Amounts, facts: Facts) -> Limits:
-    """A user's own division, which states how many votes one unit of each budget field moves at most.
-
-    ``edges_per_injected`` is the price of one edge of an injected node. What has no price is not covered.
-    """
-    units = {name: getattr(attack, name) for name in COUNTS}
-    units["edges_per_injected"] = attack.injected_edges
-    units["target_features"] = np.asarray(float(attack.target_features))
-    moved = np.zeros(len(facts.num_reached))
-    covered = np.ones(len(facts.num_reached), dtype=bool)
-    for name, amount in units.items():
-        if name in facts.parameters:
-            moved = moved + times(amount, np.asarray(float(facts.parameters[name])))
-        else:
-            covered = covered & (amount == 0)
-    return _limits(facts, moved, moved, moved, covered)
-
-
-def _limits(facts: Facts, moved: FloatArray, beyond: FloatArray, unlisted: FloatArray, covered: Any = True) -> Limits:
-    none = np.zeros(facts.num_reached.shape)
-    return Limits(none + moved, none + beyond, none + unlisted, (none == 0) & covered)
-
-
-LIMITS: dict[str, Callable[[Amounts, Facts], Limits]] = {
-    "edge-centric/node": edge_centric_node,
-    "node-centric/node": node_centric_node,
-    "gated/node": gated_node,
-    "edge-centric/graph": edge_centric_graph,
-    "node-centric/graph": node_centric_graph,
-    "gnncert-e/node": gnncert_edges,
-    "gnncert-n/node": gnncert_features,
-    "gnncert-en/node": gnncert_both,
-    "gnncert-e/graph": gnncert_edges,
-    "gnncert-n/graph": gnncert_features,
-    "gnncert-en/graph": gnncert_both,
-    "custom/node": custom,
-    "custom/graph": custom,
-}
-
-
-def limits_of(theorem: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Limits:
-    """Returns the votes that ``attack`` can move. They are not covered where the theorem proves nothing about it.
-
-    Args:
-        theorem: A key of :data:`THEOREMS`.
-        attack: What the attacker may do.
-        facts: What is known about the targets.
-        stable_ids: Whether nodes keep their identity when others are deleted; row numbers do not.
-    """
-    limits = LIMITS[theorem](attack, facts)
-    covered = limits.covered & (THEOREMS[theorem].target_features or not attack.target_features)
-    covered = covered & (stable_ids | (attack.delete_nodes == 0))
-    return Limits(limits.all, limits.beyond_reached, limits.unlisted, covered)
 
 
 def largest_amount(holds: Callable[[FloatArray], BoolArray], num_targets: int) -> FloatArray:

@@ -1,7 +1,7 @@
 """What reports say about a certificate that depends on the kind of its evidence.
 
 :meth:`Evidence.words <agnncert.proving.evidence.Evidence.words>` returns :class:`Words`. The phrases of each kind are
-beside it: those of votes of subgraphs in ``proving.vote_words``, those of other kinds in their own packages. A kind
+beside it: those of votes of subgraphs in ``divided.words``, those of other kinds in their own packages. A kind
 that says nothing about itself gets :func:`plain_words`, which are true of every kind.
 """
 

@@ -23,6 +23,7 @@ _CURVES: tuple[dict[str, Any], ...] = (
 )
 LEVELS: dict[str, dict[str, Any]] = {
     "undefended": {"color": "#000000", "linestyle": (0, (6, 3))},
+    "trees": {"color": "#AA4499", "linestyle": (0, (6, 2, 1, 2))},
     "mlp": {"color": "#444444", "linestyle": (0, (1, 2))},
     "no_edge": {"color": "#444444", "linestyle": (0, (7, 2, 1, 2))},
     "majority": {"color": "#777777", "linestyle": (0, (3, 1, 1, 1, 1, 1))},

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import VoteRecord
+from agnncert.divided.theorems.registry import theorem_of
+from agnncert.divided.words import target_words
 from agnncert.proving.evidence import PageRules
 from agnncert.proving.theorems import count_votes
-from agnncert.proving.vote_words import division_words, target_words
 from agnncert.report.packing import Array, pack
 from agnncert.report.summary import AttackUnit, Summary
 
@@ -58,7 +58,7 @@ def explorer_meta(summary: Summary, record: VoteRecord) -> dict[str, Any]:
 
     ``absent`` is the class that empty groups vote for where there is one group per neighbour, else -1.
     """
-    facts = THEOREMS[record.theorem]
+    facts = record.facts
     unit = summary.context.unit
     voting_rule = record.voting_rule
     absent = -1
@@ -67,7 +67,7 @@ def explorer_meta(summary: Summary, record: VoteRecord) -> dict[str, Any]:
     presets = _presets(record) if unit is None else unit.presets
     rows = () if unit is None else unit.rows
     return {
-        "theorem": record.theorem,
+        "theorem": record.theorem if summary.has_explorer else None,
         "by_neighbours": facts.by_neighbours,
         "own_features": facts.target_features,
         "stable_ids": record.ids == "node_id" or facts.per_neighbour,
@@ -93,7 +93,6 @@ def rules_meta(summary: Summary, rules: PageRules) -> dict[str, Any]:
     presets = [_preset(name, list(unlimited), **budget) for name, budget, unlimited in rules.presets]
     return {
         "theorem": rules.name,
-        "parameters": dict(rules.parameters),
         "slider_max": _slider_max(summary),
         "presets": [_preset("No attack"), *presets],
         "withstood": _named_rows(_single_rows(task)),
@@ -113,12 +112,12 @@ def _preset(name: str, unlimited: list[str] | None = None, **budget: int | bool)
 
 def _presets(record: VoteRecord) -> list[dict[str, Any]]:
     """Returns a few budgets to start from, all of which the theorem covers."""
-    facts = THEOREMS[record.theorem]
-    kinds = division_words(record.theorem).presets
+    facts = record.facts
+    kinds = theorem_of(record.theorem).words.presets
     presets = []
     if "edges" in kinds:
         presets.append(_preset("Three new edges", add_edges=3))
-    if facts.division.whole_graph:
+    if facts.whole_graph:
         newcomers = "fake accounts" if facts.task == "node" else "new nodes"
         presets.append(_preset(f"Three {newcomers}, any edges", ["edges_per_injected"], inject_nodes=3))
         if facts.by_neighbours:
@@ -145,7 +144,7 @@ def _all_but_additions(record: VoteRecord) -> list[str]:
 
 def _withstood(record: VoteRecord) -> list[dict[str, Any]]:
     """Returns rows of the table of one target: how much of one field of the budget it is certified against."""
-    facts = THEOREMS[record.theorem]
+    facts = record.facts
     rows = _single_rows(facts.task)
     if facts.by_neighbours:
         rows.append(("New neighbours, and everything else without limit", "add_edges", _all_but_additions(record)))
@@ -181,6 +180,7 @@ def count_arrays(summary: Summary) -> dict[str, Array]:
     arrays: dict[str, Array] = {
         "default": votes.default,
         "default_stable": votes.default_stable,
+        "num_listed": np.diff(votes.indptr),
         "num_reached": np.bincount(votes.owner[votes.reached], minlength=votes.num_targets),
         "size": counted.size.ravel(),
         "votes_reached": reached.ravel(),

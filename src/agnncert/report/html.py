@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,17 @@ def _template(file: Path) -> jinja2.Template:
 def own_scripts(*names: str) -> list[str]:
     """Returns the text of some of the scripts in ``assets``."""
     return [(HERE / "assets" / f"{name}.js").read_text("utf-8") for name in names]
+
+
+def checker_script() -> str:
+    """Returns the checker that is extracted from the Coq proofs, as a script: ``formal/browser`` makes it."""
+    return (HERE / "vendor" / "checker.js").read_text("utf-8")
+
+
+def theorem_script(page_rules: Mapping[str, str]) -> str:
+    """Returns the script that defines ``THEOREMS``, from functions in JavaScript by the name of their theorem."""
+    rules = [f"  {json.dumps(name)}: {rule}," for name, rule in page_rules.items()]
+    return "\n".join(["const THEOREMS = {", *rules, "};", ""])
 
 
 def font_faces() -> str:

@@ -16,9 +16,9 @@ from markupsafe import Markup
 
 from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import VoteRecord
+from agnncert.divided.words import TARGETS
 from agnncert.proving.domain import glossary
 from agnncert.proving.theorems import LARGEST_AMOUNT
-from agnncert.proving.vote_words import TARGETS
 from agnncert.proving.words import Words, whole
 from agnncert.report import text
 from agnncert.report.charts import (
@@ -30,10 +30,12 @@ from agnncert.report.charts import (
     degree_table,
     unit_table,
 )
+from agnncert.report.checked import stacked_for_checker, votes_for_checker
 from agnncert.report.explorer import controls, count_arrays, explorer_meta, num_detailed, rules_meta, vote_arrays
-from agnncert.report.html import HERE, fill_page, json_for_html, own_scripts
+from agnncert.report.html import HERE, checker_script, fill_page, json_for_html, own_scripts, theorem_script
 from agnncert.report.packing import Array, pack
 from agnncert.report.summary import ReportContext, Summary, summarise
+from agnncert.stacked.record import StackedRecord
 from agnncert.storage import write_atomic
 
 if TYPE_CHECKING:
@@ -44,7 +46,18 @@ _SENTENCES = (text.unjudged, text.share_word, text.structure_notes, text.contrad
 # What the scripts say that is no name of a class, an id or a quotation.
 _SAID = ("degree_title", "neighbours_title", "radius_sentence", "nothing_proved", "target_title", "count_words")
 _SAID_OF_VOTES = tuple(TARGETS["node"])
-_SCRIPTS = ("base", "rules", "per_neighbour", "stacked", "charts", "explorer", "table", "detail", "address", "page")
+_SCRIPTS = (
+    "base",
+    "rules",
+    "proof",
+    "selfcheck",
+    "charts",
+    "explorer",
+    "table",
+    "detail",
+    "address",
+    "page",
+)
 logger = logging.getLogger(__name__)
 
 
@@ -78,7 +91,7 @@ def render(summary: Summary) -> str:
     """Returns the page as text."""
     meta, data = page_data(summary)
     texts = page_texts(summary) | {"meta": Markup(json_for_html(meta)), "data": Markup(data)}
-    return fill_page(HERE / "page.html.j2", texts, script=page_script())
+    return fill_page(HERE / "page.html.j2", texts, script=page_script(summary))
 
 
 def page_texts(summary: Summary) -> dict[str, Any]:
@@ -99,6 +112,7 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "things": summary.in_domain(summary.targets),
         "glossary": glossary(context.words),
         "has_explorer": summary.has_explorer,
+        "checks_itself": _for_checker(summary) is not None,
         "budgets": in_reader_words(summary, budget_table(summary)),
         "has_truth": summary.truth is not None,
         "has_added": summary.added is not None,
@@ -111,6 +125,9 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "beside": text.beside(summary),
         "class_table": dict(zip(("titles", "rows"), text.class_table(summary), strict=True)),
         "controls_table": text.control_table(summary),
+        "models_table": dict(zip(("titles", "rows"), text.models_table(summary), strict=True)),
+        "threshold_table": dict(zip(("titles", "rows"), text.threshold_table(summary), strict=True)),
+        "groups_tables": text.groups_tables(summary),
         "facts": text.facts(summary),
         "figures": text.key_figures(summary),
         "accuracy_table": in_reader_words(summary, accuracy_table(summary)),
@@ -179,8 +196,19 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         meta |= explorer_meta(summary, record)
     elif summary.page_rules is not None:
         meta |= rules_meta(summary, summary.page_rules)
+    meta["checker"] = _for_checker(summary)
     _say_in_reader_words(summary, meta)
     return meta, base64.b64encode(packed).decode("ascii")
+
+
+def _for_checker(summary: Summary) -> dict[str, Any] | None:
+    """Returns the settings for the checker of the page; None if it cannot derive anything from what the page holds."""
+    if summary.votes is not None:
+        return votes_for_checker(summary.votes)
+    evidence = summary.certificate.evidence
+    if isinstance(evidence, StackedRecord) and summary.page_rules is not None:
+        return stacked_for_checker(evidence)
+    return None
 
 
 def in_reader_words(summary: Summary, value: Any) -> Any:
@@ -270,8 +298,9 @@ def radius_sentence(summary: Summary) -> str:
     return f"{sentence} If edges and nodes are only added and deleted, and no values change: up to {{structure}}."
 
 
-def page_script() -> str:
+def page_script(summary: Summary) -> str:
     """Returns all scripts of the page in one, the charting library first."""
     library = (HERE / "vendor" / "plot.min.js").read_text("utf-8")
-    own = "\n".join(own_scripts(*_SCRIPTS))
-    return f'{library}\n(() => {{\n"use strict";\n{own}}})();\n'
+    rules = {summary.votes.theorem: summary.vote_rule} if summary.votes is not None and summary.vote_rule else {}
+    own = "\n".join([theorem_script(rules), *own_scripts(*_SCRIPTS)])
+    return f'{library}\n{checker_script()}\n(() => {{\n"use strict";\n{own}}})();\n'

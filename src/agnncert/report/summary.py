@@ -15,12 +15,14 @@ import numpy as np
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
 from agnncert.controls.api import PAIR_TREES, WITHOUT_EDGES, controls_of_evidence, positive_class
 from agnncert.controls.table import ComparedControls, Control, compare_with
+from agnncert.divided.theorems.registry import theorem_of
 from agnncert.errors import SettingsError
 from agnncert.explanation import VoteExplanation
 from agnncert.proving.domain import check_words, in_domain
 from agnncert.proving.evidence import PageRules
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.proving.words import Subject, Words
+from agnncert.report.checked import votes_for_checker
 from agnncert.storage import visible
 
 if TYPE_CHECKING:
@@ -122,6 +124,8 @@ class ReportContext:
         commands: How the certificate was made.
         choice: How the voting rule was chosen, as the text of its table.
         unit: A further unit in which the report states what is certified, such as edited statements of source code.
+        groups: By title, the group of each target, such as ``ac.ranges(ages)``: recall and false positives are shown
+            group by group, beside those by degree.
         explanations: Explanations of single targets (``ac.explain``), shown in the part about one target.
         certificate_path: Path of the certificate file, for the verification command.
         run_path: Path of the run folder with data and model, for the verification command.
@@ -150,6 +154,7 @@ class ReportContext:
     commands: Sequence[str] = ()
     choice: str = ""
     unit: "AttackUnit | None" = None
+    groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     explanations: Sequence[VoteExplanation] = ()
     certificate_path: str = ""
     run_path: str = ""
@@ -294,7 +299,15 @@ class Summary:
     @property
     def has_explorer(self) -> bool:
         """Whether the page answers budgets of its reader."""
-        return self.votes is not None or self.page_rules is not None
+        is_known = self.votes is not None and votes_for_checker(self.votes) is not None
+        return is_known or bool(self.vote_rule) or self.page_rules is not None
+
+    @property
+    def vote_rule(self) -> str:
+        """The theorem of an own division, in JavaScript; empty if there is none, or the page's checker knows it."""
+        if self.votes is None or votes_for_checker(self.votes) is not None:
+            return ""
+        return theorem_of(self.votes.theorem).page_rule
 
     @property
     def targets(self) -> str:

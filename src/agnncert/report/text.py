@@ -11,9 +11,10 @@ import numpy as np
 from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.controls.api import WITHOUT_EDGES
+from agnncert.proving.groups import by_group, degree_groups
 from agnncert.proving.measures import Measures
 from agnncert.proving.words import LOWER, UPPER, Deed, percent, whole
-from agnncert.report.summary import AT_MOST, REFERENCES, Shares, Summary
+from agnncert.report.summary import AT_MOST, Shares, Summary
 
 # The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
 KEPT_MOST = 0.9
@@ -26,19 +27,10 @@ _ADDED = {
     "add_edges": ("New neighbours", "new neighbours, everything else unlimited"),
     "inject_nodes": ("Injected nodes", "injected nodes with any edges"),
 }
-# What is said of each model beside the defence. {} is its accuracy.
-_BESIDE = {
-    "undefended": "an undefended GNN for {}, about which nothing is proved",
-    "mlp": "an MLP that sees no edges for {}, which needs no proof",
-    "no_edge": "the same model without edges for {}, which needs no proof",
-    "bag_of_nodes": "a model that sees no edges for {}",  # which nodes there are can be attacked
-    "majority": "the most frequent class alone for {}, which needs no proof",
-}
-_BESIDE_PAIRS = {
-    **_BESIDE,
-    "undefended": "boosted trees on features, common neighbours and degrees for {}, about which nothing is proved",
-    "mlp": "the pair’s own features alone, with a threshold of their own, for {}, which needs no proof",
-}
+# What is proved about models beside the defence.
+_NOTHING_PROVED = "nothing"
+_NEEDS_NONE = "needs none"
+_PROOF = {"undefended": _NOTHING_PROVED, "bag_of_nodes": _NOTHING_PROVED}  # which nodes there are can be attacked
 _IDENTITY = {"node_id": "node ids, kept through every change", "row": "row numbers"}
 
 
@@ -135,9 +127,10 @@ def _quoted(summary: Summary, k: int) -> str:
 
 
 def beside(summary: Summary) -> list[str]:
-    """Returns what stands with the headline: false alarms, models that need no proof, and the attack not covered.
+    """Returns what stands with the headline: whether the graph pays, and the attack that is not covered.
 
-    What the evidence wants to be read first comes before everything else.
+    What the evidence wants to be read first comes before everything else. Numbers of other models are in
+    :func:`models_table`.
     """
     sentences = [*summary.words.first, *_about_truth(summary), *uncovered(summary)]
     return [summary.in_domain(sentence) for sentence in sentences]
@@ -148,11 +141,7 @@ def _about_truth(summary: Summary) -> list[str]:
         return [f"The {summary.targets} have no known labels, so nothing is said about being right."]
     if not summary.num_targets:
         return []
-    certified = summary.measures(headline_size(summary))
-    pays = graph_pays(summary)
-    if summary.rare is None:
-        return [*pays, _comparison(summary, certified.accuracy), *possible(summary)]
-    return [*pays, *_about_rare_class(summary, summary.rare, certified)]
+    return [*graph_pays(summary), *([] if summary.rare is not None else possible(summary))]
 
 
 def graph_pays(summary: Summary) -> list[str]:
@@ -176,32 +165,100 @@ def graph_pays(summary: Summary) -> list[str]:
     return [sentence for sentence in (*sentences, compared.further) if sentence]
 
 
-def _about_rare_class(summary: Summary, k: int, certified: Measures) -> list[str]:
-    """Returns false alarms under the attack of the headline, other models, and that accuracy says little here."""
+def models_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
+    """Returns titles and rows: the certified labels and other models without an attack, and what proof they have.
+
+    Models that stand in the table of controls, at the same operating point, are left out. There are no rows if no truth
+    is known, or nothing to compare with.
+    """
+    k = summary.rare
+    titles = ["without an attack", "right"]
+    if k is not None:
+        name = class_word(summary, k)
+        titles = ["without an attack", f"{name} detected", f"others taken for {name}", "right"]
+    titles.append("proof")
+    if summary.truth is None or not summary.num_judged:
+        return titles, []
+    shown = set() if summary.compared is None else {row.name for row in summary.compared.controls}
     clean = summary.measures(-1)
-    name = class_word(summary, k)
-    num_others = whole(certified.num_targets - certified.support[k])
-    lines = [
-        f"Of the {num_others} others at most {percent(certified.false_positive_rate[k], UPPER)} can be taken for "
-        f"{name} under that attack. Without an attack {percent(clean.recall[k], LOWER)} are detected and "
-        f"{percent(clean.false_positive_rate[k], UPPER)} of the others are taken for {name}."
-    ]
-    beside_at_their_own_points = {} if summary.compared is not None else summary.by_class
-    for key, shares in beside_at_their_own_points.items():
-        model = REFERENCES[key][:1].upper() + REFERENCES[key][1:]
-        proof = "nothing is proved about it" if key == "undefended" else "needs no proof"
-        recall, false_positives = shares[k]
-        lines.append(
-            f"{model} ({proof}): {percent(recall, LOWER)} detected, {percent(false_positives, UPPER)} of the others "
-            f"taken for {name}."
-        )
-    more = ", which needs no proof and is more than is certified" if certified.warning else ""
-    lines.append(
-        f"Accuracy says little here: {percent(certified.accuracy, LOWER)} is certified at that size, "
-        f"{percent(clean.accuracy, LOWER)} holds without an attack, and the most frequent class alone has "
-        f"{percent(certified.majority_share, LOWER)}{more}."
-    )
-    return lines
+    certified = summary.measures(headline_size(summary)).accuracy
+    own = _NO_SHARES if k is None else (float(clean.recall[k]), float(clean.false_positive_rate[k]))
+    right = float(summary.counted.sum() / summary.num_judged)
+    rows = [_model_row(summary, f"certified {summary.words.decides}", own, right, "certified")]
+    for key, name, accuracy in summary.references:
+        if summary.as_controls.get(key) in shown:
+            continue
+        shares = _NO_SHARES if k is None or key not in summary.by_class else summary.by_class[key][k]
+        proof = _PROOF.get(key, _NEEDS_NONE)
+        if proof == _NEEDS_NONE and accuracy > certified:
+            proof += ", and is right for more than is certified"
+        rows.append(_model_row(summary, name, shares, accuracy, proof))
+    if summary.context.size_only:
+        rows.append(_model_row(summary, "number of nodes or edges", _NO_SHARES, min(summary.context.size_only)[1], ""))
+    return titles, rows if len(rows) > 1 else []
+
+
+_NO_SHARES = (float("nan"), float("nan"))
+
+
+def _model_row(summary: Summary, name: str, of_class: tuple[float, float], right: float, proof: str) -> list[str]:
+    """Returns a row of the table of models; what is not known is a dash."""
+    cells = [summary.in_domain(name)]
+    if summary.rare is not None:
+        cells += [
+            "–" if share != share else percent(share, bound)
+            for share, bound in zip(of_class, (LOWER, UPPER), strict=True)
+        ]
+    return [*cells, percent(right, LOWER), proof]
+
+
+def threshold_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
+    """Returns titles and rows: what was requested of the threshold, and what was reached. No rows without one."""
+    threshold = summary.certificate.claim.threshold
+    if threshold is None:
+        return [], []
+    name = class_word(summary, threshold.positive)
+    titles = [f"threshold of {name}", "requested", "reached here"]
+    clean = None if summary.truth is None else summary.measures(-1)
+    k = threshold.positive
+    rate = "–" if clean is None else f"{percent(clean.false_positive_rate[k], UPPER)} of {_others(clean, k)}"
+    recall = "–" if clean is None else percent(clean.recall[k], LOWER)
+    rows = [["others who get it, without an attack", threshold.request(), rate], ["detected", "–", recall]]
+    return titles, rows
+
+
+def _others(measures: Measures, k: int) -> str:
+    return whole(measures.num_targets - measures.support[k])
+
+
+def groups_tables(summary: Summary) -> list[dict[str, Any]]:
+    """Returns tables of recall and false positives by degree, and by what the context groups the targets by."""
+    k = _class_of_groups(summary)
+    if summary.truth is None or k is None or not summary.num_targets:
+        return []
+    groups: dict[str, Sequence[Any]] = {}
+    if summary.degree is not None and summary.certificate.claim.task == "node":
+        groups[summary.in_domain("edges")] = degree_groups(summary.degree)
+    groups |= summary.context.groups
+    tables = []
+    for title, of_targets in groups.items():
+        found = by_group(summary.certificate, of_targets, k, headline_size(summary), summary.truth)
+        titles, rows = found.table()
+        name = class_word(summary, k)
+        titles = [title, name, "detected", "at least", "others", f"taken for {name}", "at most"]
+        cells = [[cell.replace("%", "\N{NO-BREAK SPACE}%") for cell in row] for row in rows]
+        tables.append({"title": f"Detection by {title}", "titles": titles, "rows": cells})
+    return tables
+
+
+def _class_of_groups(summary: Summary) -> int | None:
+    """Returns the class that groups are compared by: that of the threshold, or the rarest; None for many classes."""
+    threshold = summary.certificate.claim.threshold
+    if threshold is not None:
+        return threshold.positive
+    if summary.rare is not None:
+        return summary.rare
+    return next(iter(summary.recalls)) if len(summary.recalls) == 2 else None
 
 
 def possible(summary: Summary) -> list[str]:
@@ -231,30 +288,6 @@ def _at_sizes(shares: Sequence[str], sizes: Sequence[int]) -> str:
     first = f"{shares[0]} at size {whole(sizes[0])}"
     others = [f"{share} at {whole(size)}" for share, size in zip(shares[1:], sizes[1:], strict=True)]
     return ", ".join([first, *others])
-
-
-def _comparison(summary: Summary, certified: float) -> str:
-    """Returns the accuracy without an attack beside that of other models, on the same targets."""
-    right = percent(float(summary.counted.sum() / summary.num_judged), LOWER)
-    parts = [f"Without an attack the {summary.words.decides} is right for {right} of the {summary.targets}"]
-    accuracies = {key: accuracy for key, _, accuracy in summary.references}
-    point = ""
-    if summary.compared is not None and summary.compared.positive is not None:
-        point = f"with as many {summary.compared.same}, "
-    beside = _BESIDE_PAIRS if summary.certificate.claim.task == "pair" else _BESIDE
-    for key, words in beside.items():
-        if key not in accuracies:
-            continue
-        is_more = words.endswith("proof") and accuracies[key] > certified
-        more = " and is more than is certified" if is_more else ""
-        at_point, point = (
-            (point, "") if key in summary.as_controls else ("", point)
-        )  # said once, before the first of them
-        parts.append(at_point + words.format(percent(accuracies[key], LOWER)) + more)
-    if summary.context.size_only:
-        _, by_size = min(summary.context.size_only)
-        parts.append(f"the number of nodes or edges alone for {percent(by_size, LOWER)}")
-    return "; ".join(parts) + "."
 
 
 def uncovered(summary: Summary) -> list[str]:

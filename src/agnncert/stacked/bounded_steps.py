@@ -180,7 +180,10 @@ def _gate_error(exact: StackedModel, logits: Numbers) -> Tensor:
 
 
 def _votes_error(exact: StackedModel, logits: Numbers, edge_index: Tensor, values: dict[str, Tensor | None]) -> Tensor:
-    """Follows ``StackedModel.votes`` of all nodes, or of all edges if votes read these."""
+    """Returns by how much rounding can move the votes of all nodes, or of all pairs if votes read values of edges.
+
+    Step by step it does what ``StackedModel.votes`` does, on numbers that carry a bound on their error.
+    """
     if not exact.edge_channels:
         return _softmax_error(_scores(exact, logits, logits))
     table, _ = exact.edge_table({name: None if value is None else value.double() for name, value in values.items()})

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from agnncert import __version__
 from agnncert.certificates.claim import (
+    EDGES_GIVEN,
     FEATURES_FIXED,
     LABEL_MAY_BE_WRONG,
     LOCALITY,
@@ -15,7 +16,7 @@ from agnncert.certificates.claim import (
     all_changes,
     named_model,
 )
-from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.theorem_facts import WHATEVER_DEGREE
 from agnncert.stacked.record import STEPS, StackedRecord
 
 TRUSTED = "Edges that are marked as trusted"  # how a claim that trusts edges begins
@@ -31,6 +32,7 @@ EDGE_BLIND_PREMISES = (
     "The labels are trusted, and so are the features of the nodes that have one: nothing is proved about attacks on "
     "them before training. Which nodes have a label was not chosen by looking at edges.",
     FEATURES_FIXED,
+    EDGES_GIVEN,
 )
 
 
@@ -61,7 +63,7 @@ def make_stacked_claim(
         division="",
         num_groups=0,
         guarantee="deterministic",
-        unit=THEOREMS["per-neighbour/node"].division.unit,
+        unit=WHATEVER_DEGREE,
         covers=(*_about_time(record), *all_changes(by_row, keeps_nodes=False)),
         assumes=(
             *(EDGE_BLIND_PREMISES if record.edge_blind else PREMISES),

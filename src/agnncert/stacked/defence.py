@@ -11,34 +11,31 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from agnncert.addons import addon
-from agnncert.agreement import other_model, wrong_notes, wrong_numbers, wrong_targets
+from agnncert.addons import addon, config_of
+from agnncert.agreement import Comparison, wrong_numbers
 from agnncert.auditing.edge_features import require_no_edges_in
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import (
+    AlertLimit,
     CertifyOptions,
     Defence,
-    Findings,
     FitOptions,
     OperatingPoint,
-    RecomputeOptions,
     Task,
-    require_limit,
-    require_positive,
 )
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.explanation import VoteExplanation
-from agnncert.graphs.targets import CanonicalData, Targets, prepared
+from agnncert.graphs.checks import require_edge_index
+from agnncert.graphs.targets import Targets, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import count_classes
 from agnncert.models.digest import settings_of, unchanged_digest
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import measured, own_or_any, rate_of
-from agnncert.stacked.as_built import alterations
 from agnncert.stacked.bounded_steps import steps_are_proved
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.counting import stacked_counts
@@ -48,7 +45,14 @@ from agnncert.stacked.model import GraphFree, StackedModel
 from agnncert.stacked.own_probes import probe_own
 from agnncert.stacked.record import StackedRecord
 from agnncert.stacked.settings import StackedSettings
-from agnncert.stacked.training import ClassWeighting, fit_stacked, untrained, with_threshold, wrong_blind_votes
+from agnncert.stacked.training import (
+    ClassWeighting,
+    fit_stacked,
+    labelled_part,
+    untrained,
+    with_threshold,
+    wrong_blind_votes,
+)
 from agnncert.training.loop import Step, train
 from agnncert.training.settings import checked
 from agnncert.training.setup import with_measure
@@ -66,10 +70,15 @@ class StackedVotes(StackedSettings, Defence):
     """
 
     kind: ClassVar[str] = "stacked"
+    tasks: ClassVar[tuple[Task, ...]] = ("node",)
+    for_other_tasks: ClassVar[str] = "stacked votes classify nodes: for graphs, pass a division."
     certify_options: ClassVar[frozenset[str]] = frozenset({"engine", "progress"})
     model_is_optional: ClassVar[bool] = True
     base_model: ClassVar[str | None] = "mlp"
-    makes_model: ClassVar[bool] = True
+    own_model: ClassVar[type[StackedModel]] = StackedModel
+    open_without_model: ClassVar[str] = (
+        "that the model computed these scores and votes, and may be certified: give the model"
+    )
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "voting_rule": "its votes are bounded numbers that are added to a score, and no subgraph is empty",
@@ -82,13 +91,14 @@ class StackedVotes(StackedSettings, Defence):
 
     def fit(self, model: Any, data: Any, options: FitOptions) -> StackedModel:
         """Trains models without edges, with the settings of ``fit``, and then the votes."""
-        if infer_task(data) != "node":
-            raise SettingsError("stacked votes classify nodes: for graphs, pass a division.")
+        self.require_own_task(infer_task(data))
         if options.voting_rule is not None:
             raise self.refusal("voting_rule")
         settings = checked(dict(options.settings), "node")
+        require_edge_index(data)
         _require_parts(data)
-        settings = with_measure(settings, data.y[data.train_mask], count_classes(data))
+        trusted = self.trusted_in_training(data)
+        settings = with_measure(settings, trusted.y[trusted.train_mask], count_classes(trusted))
         measure = settings["measure"] or "accuracy"
         if rate_of(measure) is not None:
             raise SettingsError(
@@ -96,6 +106,7 @@ class StackedVotes(StackedSettings, Defence):
             )
         if self.edge_blind:
             require_no_edges_in(data, "edge_blind=True")
+            _require_classes_of(model, trusted)
         begin = time.perf_counter()
         trained = fit_stacked(
             model,
@@ -121,6 +132,10 @@ class StackedVotes(StackedSettings, Defence):
         }
         return trained
 
+    def trusted_in_training(self, data: Any) -> Any:
+        """Returns the data, or of votes that are trained without edges the labelled nodes: nothing else is trusted."""
+        return labelled_part(data) if self.edge_blind else data
+
     def _warnings(self, record: Mapping[str, Any]) -> list[str]:
         """Returns what the user should know about the outcome of training."""
         if record["uses_edges"]:
@@ -137,10 +152,9 @@ class StackedVotes(StackedSettings, Defence):
 
     def certify(self, model: Any, data: Any, targets: Any, options: CertifyOptions) -> Certificate:
         """Computes scores and votes once and states what they prove. No subgraph is evaluated."""
-        require_stacked(model, self)
+        self.require_model(model)
         canonical_data = prepared(data, targets)
-        if canonical_data.task != "node":
-            raise SettingsError("stacked votes classify nodes: for graphs, pass a division.")
+        self.require_own_task(canonical_data.task)
         chosen = canonical_data.targets(targets)
         settings_before = settings_of(model)
         locality = audit_own(model, canonical_data.data)
@@ -150,35 +164,21 @@ class StackedVotes(StackedSettings, Defence):
         claim = make_stacked_claim(evidence, digests=digests, locality=locality, notes=(str(self),), rounding=rounding)
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
-    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
+    def compare_model(self, comparison: Comparison, model: Any) -> None:
         """Computes all scores and votes again."""
-        findings = Findings()
+        contents, findings = comparison.contents, comparison.findings
         stored = StackedRecord.load(contents.evidence, contents.settings)
-        chosen = data.targets(contents.arrays["row"])
-        findings.wrong += wrong_targets(contents, chosen)
-        findings.checked.append("the graph, and the targets with their ids")
-        if model is None:
-            findings.not_checked.append(
-                "that the model computed these scores and votes, and may be certified: give the model"
-            )
-            return findings
-        if not findings.wrong:
-            findings.wrong += other_model(contents, model)
-        if findings.wrong:
-            return findings
-        require_stacked(model, self)
-        locality = audit_own(model, data.data)
+        chosen = comparison.targets()
+        locality = audit_own(model, comparison.data.data)
         if contents.claim.locality == "construction" and locality != "construction":
             findings.not_checked.append("that locality is known by construction: here it is known by test")
         if contents.claim.rounding == "float64" and _rounding(model, chosen) != "float64":
             findings.wrong.append("the claim says that a bound on rounding proves how machines agree, and none does")
-        findings.wrong += wrong_notes(contents, self)
-        findings.notes_compared = True
+        comparison.compare_notes(self)
         slack = dict.fromkeys(_ROUNDED, stored.slack)
         findings.wrong += wrong_numbers(stored, stacked_counts(model, chosen), slack)
         findings.checked.append(f"the model, and all {len(stored.which):,} votes, computed again")
         findings.compared += ["data", "model"]  # without the model, nothing about neighbours is compared
-        return findings
 
     @classmethod
     def from_file(cls, contents: Contents, model: Any) -> Self:
@@ -189,14 +189,13 @@ class StackedVotes(StackedSettings, Defence):
     @classmethod
     def from_settings(cls, name: str, task: Task, settings: Mapping[str, Any]) -> Self:
         """Returns the stacked votes that a command or a settings file describes."""
-        if task != "node":
-            raise SettingsError("stacked votes classify nodes: choose a division for graphs.")
+        cls.require_own_task(task)
         cls.require_known_settings("stacked votes", name, settings)
         return cls(**settings)
 
     def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
         """Explains the score of own features and the vote of each neighbour."""
-        require_stacked(model, self)
+        self.require_model(model)
         return explain_stacked(self, model, data, target)
 
     def live(self, model: Any, data: Any, **settings: Any) -> Any:
@@ -210,6 +209,15 @@ class StackedVotes(StackedSettings, Defence):
             raise SettingsError("the shape of stacked votes depends on the data: name the data.")
         return untrained(model, data, self, seed)
 
+    def require_own_model(self, model: Any) -> None:
+        """Refuses a model that is not made of stacked votes in the way that this defence says.
+
+        Raises:
+            ModelContractError: It is another kind of model, or was made for other settings, or altered.
+        """
+        super().require_own_model(model)
+        _require_blind_votes(model)
+
     def scores(self, model: Any, data: Any, targets: Any = None) -> IntArray:
         """Returns the score of each class in steps of ``1 / STEPS`` of a vote, shape ``[n, num_classes]``."""
         return self.labels_and_scores(model, data, targets)[1]
@@ -217,7 +225,7 @@ class StackedVotes(StackedSettings, Defence):
     @torch.no_grad()
     def labels_and_scores(self, model: Any, data: Any, targets: Any = None) -> tuple[IntArray, IntArray]:
         """Returns the label of each target, which is decided before scores are rounded, and the scores."""
-        require_stacked(model, self)
+        self.require_model(model)
         chosen = prepared(data, targets).targets(targets)
         evidence = StackedEvidence(**stacked_counts(model, chosen))
         return evidence.labels(), evidence.counts
@@ -230,17 +238,8 @@ class StackedVotes(StackedSettings, Defence):
         """Returns the column that marks trusted edges, if there is one."""
         return self.trusted
 
-    def choose_threshold(
-        self,
-        model: Any,
-        data: Any,
-        *,
-        false_positive_rate: float | None = None,
-        alerts: int | None = None,
-        positive: int | None = None,
-        **settings: Any,
-    ) -> OperatingPoint:
-        """Chooses a constant of the model on the validation part: the threshold is a part of the model."""
+    def choose_threshold(self, model: Any, data: Any, limit: AlertLimit, **settings: Any) -> OperatingPoint:
+        """Chooses constants of the model on validation or kept nodes: the threshold is a part of the model."""
         self.require_threshold_settings(settings, ("size", "protocol"))
         if settings.get("size"):
             raise SettingsError("stacked votes are trained for a size: pass size= to StackedVotes, not here.")
@@ -249,30 +248,25 @@ class StackedVotes(StackedSettings, Defence):
                 "edge_blind=True: a threshold would be chosen by the scores of validation nodes, which edges that were "
                 "changed before training move. Leave it out, or train without edge_blind."
             )
-        require_limit(false_positive_rate, alerts)
-        require_stacked(model, self)
-        if getattr(data, "val_mask", None) is None or not bool(data.val_mask.any()):
-            raise DatasetError("a threshold is chosen on validation nodes: the data has no val_mask, or an empty one.")
-        if data.y is None or data.val_mask.dtype != torch.bool or len(data.val_mask) != len(data.y):
-            raise DatasetError(
-                "a threshold is chosen by the classes y of val_mask, a mask with an entry for each node."
-            )
-        truth = data.y[data.val_mask].numpy()
-        if positive is None:
-            positive = int(2 * (truth == 1).sum() <= len(truth))
-        require_positive(positive)
-        limits = {"false_positive_rate": false_positive_rate, "alerts": alerts}
-        moved = with_threshold(model, data, positive=positive, **limits)  # type: ignore[arg-type]
-        label = self.labels(moved, data, data.val_mask)
-        held = np.ones(len(label), dtype=bool)
+        self.require_model(model)
+        validation = np.flatnonzero(data.val_mask.numpy())
+        truth = data.y.numpy()[validation]
+        counted = limit.kept
+        if counted is None:
+            counted = validation[truth != limit.positive] if limit.of_others else validation
+        moved = with_threshold(model, data, limit, counted)
+        label = self.labels(moved, data, validation)
+        num_flagged = int((self.labels(moved, data, counted) == limit.positive).sum())
+        possible = own_or_any(label, np.ones(len(label), dtype=bool), model.num_classes)
         return OperatingPoint(
             model=moved,
             defence=self,
             prior=tuple(round(score, 3) for score in (moved.constant - model.constant).tolist()),
-            positive=positive,
+            positive=limit.positive,
             size=0,
-            alerts=int((label == positive).sum()),
-            measures=measured(own_or_any(label, held, 2), truth),
+            alerts=int((label == limit.positive).sum()),
+            flagged=num_flagged,
+            measures=measured(possible, truth),
         )
 
     def without_edges(self, model: Any) -> Any:
@@ -287,6 +281,23 @@ class StackedVotes(StackedSettings, Defence):
 def _require_parts(data: Any) -> None:
     if data.y is None or getattr(data, "train_mask", None) is None or getattr(data, "val_mask", None) is None:
         raise DatasetError("stacked votes are trained on y, train_mask and val_mask: the data lacks one of them.")
+
+
+def _require_classes_of(model: Any, labelled: Any) -> None:
+    """Refuses a built-in model whose number of classes a node without a label may have decided.
+
+    Raises:
+        SettingsError: Nobody stated how many classes there are, and the model has others than the labelled nodes.
+    """
+    of_model = (config_of(model) or {}).get("out_channels")
+    num_classes = count_classes(labelled)
+    if of_model in (None, num_classes):
+        return
+    raise SettingsError(
+        f"edge_blind=True: the model has {of_model} classes, and the labelled nodes have {num_classes}. If they were "
+        "counted in all labels of the data, a node that is in no part decided it. Say how many there are: "
+        f"data.num_classes = {of_model}, or build_model(…, out_channels={num_classes})."
+    )
 
 
 def _training_of_one(options: FitOptions) -> Callable[[torch.nn.Module, Any, int], torch.nn.Module]:
@@ -338,31 +349,6 @@ def _rounding(model: StackedModel, chosen: Targets) -> str:
     graph = chosen.graph
     values = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
     return "float64" if steps_are_proved(model, graph.x, graph.edge_index, values) else ""
-
-
-def require_stacked(model: Any, defence: StackedSettings) -> None:
-    """Refuses a model that is not made of stacked votes in the way that the defence says.
-
-    Raises:
-        ModelContractError: It is another kind of model, or was altered.
-    """
-    if type(model) is not StackedModel:
-        raise ModelContractError(
-            f"StackedVotes certifies models that fit(model, data, StackedVotes(…)) returns, got {type(model).__name__}."
-        )
-    if str(model.defence) != str(defence):
-        raise ModelContractError(f"the model was made for {model.defence}, got {defence}: pass model.defence.")
-    if model.training:
-        raise ModelContractError("the model is in training mode: call model.eval() first.")
-    if type(model.defence) is not StackedVotes:
-        raise ModelContractError(f"the model carries a {type(model.defence).__name__}, expected exactly StackedVotes.")
-    _require_blind_votes(model)
-    altered = [*alterations(model)]
-    if altered:
-        raise ModelContractError(
-            "the proof is about scores and votes as StackedVotes computes them, and this model was altered since: "
-            f"{'; '.join(altered[:9])}. Certify the model that fit returned."
-        )
 
 
 def _require_blind_votes(model: StackedModel) -> None:

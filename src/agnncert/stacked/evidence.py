@@ -16,10 +16,9 @@ also after ``slack`` steps of rounding on another machine are taken from every n
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,20 +26,19 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.proving.evidence import Evidence, PageRules
+from agnncert.proving.blocks import Rows
+from agnncert.proving.evidence import LARGEST_RADIUS, Evidence, PageRules
 from agnncert.proving.prices import pay
 from agnncert.proving.theorems import Amounts, largest_amount, most_affordable
 from agnncert.proving.words import Subject, Words
 from agnncert.stacked.record import MOST_NEW, STEPS, StackedRecord
 from agnncert.stacked.words import stacked_words
 
-MOST_STATED = 9_999  # largest radius that is stated; answers about budgets can be larger
 MOST_NODES = 64  # nodes whose price is found exactly where votes have two levels
 ONE = 2**16  # parts of one, in which factors of odds are counted
 LARGEST_ODDS = 2**29  # the largest factor of odds that is not taken for infinite
-LARGEST_IN_PAGE = 2**53  # a browser counts exactly up to here
 MOST_IN_PAGE = 1_000_000  # listed votes in a page
-MOST_FACTORS = 4_096
+MOST_NODES_IN_PAGE = 4_096
 BLOCK = 2**20  # listed votes times classes that are looked at together
 
 
@@ -70,7 +68,9 @@ class Rival(NamedTuple):
         votes: Lead of the label in the votes, shape ``[n]``.
         cap: The most that a new or altered neighbour gives k over the label, with rounding of k's gate, shape ``[n]``.
         sum_of_largest: Sum of the x largest delta of target j, at ``indptr[j] + j + x``.
-        num_positive: How many delta are positive, shape ``[n]``.
+        cost_of_new: The most that a new neighbour takes from the lead, shape ``[n]``.
+        cost_of_touched: What a lost or an altered one takes beside its delta, the larger of both, shape ``[n]``.
+        num_worth: How many neighbours are worth more to an attacker than as many new ones, shape ``[n]``.
     """
 
     k: int
@@ -78,7 +78,9 @@ class Rival(NamedTuple):
     votes: IntArray
     cap: IntArray
     sum_of_largest: IntArray
-    num_positive: IntArray
+    cost_of_new: IntArray
+    cost_of_touched: IntArray
+    num_worth: IntArray
 
 
 class Growth(NamedTuple):
@@ -147,13 +149,21 @@ class Leads:
         rivals = []
         for k in range(record.num_classes):
             delta = self._largest_first(given_to_label - record.gate[self.owner, k] * self.vote[:, k])
+            prior = prior_of_label - record.prior[:, k]
+            cap = (record.gate[:, k] + record.slack * record.gated) * STEPS
+            growth = self._safe(prior) * STEPS * bool(record.pseudo)
+            cost_of_new = np.maximum(-self._slope(self._safe(prior), cap), 0)
+            cost_of_touched = np.maximum(cap, growth)
+            is_worth_more = delta > (cost_of_new - cost_of_touched)[self.owner]
             rival = Rival(
                 k=k,
-                prior=prior_of_label - record.prior[:, k],
+                prior=prior,
                 votes=votes_of_label - self.numerator[:, k],
-                cap=(record.gate[:, k] + record.slack * record.gated) * STEPS,
+                cap=cap,
                 sum_of_largest=self._sums_of_largest(delta),
-                num_positive=np.bincount(self.owner[delta > 0], minlength=record.num_targets),
+                cost_of_new=cost_of_new,
+                cost_of_touched=cost_of_touched,
+                num_worth=np.bincount(self.owner[is_worth_more], minlength=record.num_targets),
             )
             rivals.append(rival)
         return rivals
@@ -226,7 +236,10 @@ class Leads:
 
     def _safe_prior(self, rival: Rival) -> IntArray:
         """Returns the lead in the prior that is left after rounding on another machine, shape ``[n]``."""
-        return rival.prior - 2 * self.record.slack
+        return self._safe(rival.prior)
+
+    def _safe(self, prior: IntArray) -> IntArray:
+        return prior - 2 * self.record.slack
 
     def _is_ahead(self, lead: IntArray, k: int, owner: IntArray | None = None) -> BoolArray:
         """Returns whether the label is ahead of class k with this lead. It wins a tie against larger classes.
@@ -271,8 +284,8 @@ class Leads:
     def any_radius(self) -> IntArray:
         """Returns how many changes of neighbours, of whatever kind, each target withstands, shape ``[n]``.
 
-        A change costs at most ``cap`` and, for different neighbours, the largest positive delta. In a mean the divisor
-        may be anything from that of no old neighbour to that of all new ones, so the bound need not be exact.
+        In a mean, a neighbour more or less also changes what the prior counts for. The lead is linear in the numbers of
+        new, lost and altered neighbours, so that each change has a cost of its own, and the dearest ones are chosen.
         """
         return self._search(lambda size: np.asarray(self.stays_ahead_of_any(size).all(axis=1)))
 
@@ -282,7 +295,7 @@ class Leads:
 
     def _search(self, holds: Callable[[FloatArray], BoolArray]) -> IntArray:
         largest = largest_amount(holds, self.record.num_targets)
-        return np.minimum(largest, MOST_STATED).astype(np.int64)
+        return np.minimum(largest, LARGEST_RADIUS).astype(np.int64)
 
     def stays_ahead_of_any(self, size: FloatArray) -> BoolArray:
         """Returns of which classes the label stays ahead after ``size`` changes of neighbours, shape ``[n, C]``.
@@ -293,18 +306,17 @@ class Leads:
             size: Number of changes for each target, shape ``[n]``.
         """
         unlimited = size > MOST_NEW
-        number = np.where(unlimited, 0, size).astype(np.int64)
-        touched = np.minimum(np.where(unlimited, self.degree, number), self.degree)
+        number = np.where(unlimited, self.degree, size).astype(np.int64)
+        most_touched = np.minimum(number, self.degree)
         ahead = self.is_label
         for rival in self.rivals:
-            entry = self.record.indptr[:-1] + self.everyone + np.minimum(touched, rival.num_positive)
-            prior = self._safe_prior(rival)
-            votes = rival.votes - rival.sum_of_largest[entry] - self._slack(rival.k) - number * rival.cap
-            with_fewest = prior * self.divisor(self.degree - touched) + votes
-            with_most = prior * self.divisor(self.degree + number) + votes
-            held = self._is_ahead(with_fewest, rival.k) & self._is_ahead(with_most, rival.k)
-            slope = np.minimum(self._slope(prior, rival.cap), -rival.cap)
-            ahead[:, rival.k] |= held & ~(unlimited & (slope < 0))
+            num_touched = np.minimum(most_touched, rival.num_worth)
+            entry = self.record.indptr[:-1] + self.everyone + num_touched
+            taken = rival.sum_of_largest[entry] + num_touched * rival.cost_of_touched
+            taken += (number - num_touched) * rival.cost_of_new
+            before = self._safe_prior(rival) * self.divisor(self.degree) + rival.votes - self._slack(rival.k)
+            held = self._is_ahead(before - taken, rival.k)
+            ahead[:, rival.k] |= held & ~(unlimited & (rival.cost_of_new > 0))
         return ahead
 
     def withstands_second(self, edges: FloatArray, nodes: float) -> BoolArray:
@@ -465,6 +477,7 @@ class StackedEvidence(StackedRecord, Evidence):
 
     kind: ClassVar[str] = "stacked"
     possible_takes_long: ClassVar[bool] = True
+    entries_at_once: ClassVar[int] = BLOCK
 
     def __repr__(self) -> str:
         num_targets, num_classes = self.prior.shape
@@ -475,41 +488,71 @@ class StackedEvidence(StackedRecord, Evidence):
         """Whether every neighbour's vote may be an attacker's; those of trusted edges are not."""
         return self.trusted < 0
 
+    @property
+    def only_target_matters(self) -> bool:
+        """Whether votes depend on their own node alone: with two levels they depend on its neighbours, too."""
+        return not self.second
+
+    @property
+    def judges_known_changes(self) -> bool:
+        """Whether no edge is trusted: which ones are is in the graph, not in the votes."""
+        return self.trusted < 0
+
+    @property
+    def entries_per_target(self) -> IntArray:
+        """One number for each class and neighbour, and one for the target itself."""
+        return self.num_classes * (self.degree + 1)
+
     @cached_property
     def counts(self) -> IntArray:
         """Score of each class in steps, rounded down, shape ``[n, C]``."""
-        scores = np.zeros(self.prior.shape, dtype=np.int64)
-        for part, leads in self._leads:
-            scores[part] = leads.score // leads.divisor(leads.degree)[:, None]
-        return scores
+
+        def scores(rows: Rows) -> IntArray:
+            leads = self._leads(rows)
+            return np.asarray(leads.score // leads.divisor(leads.degree)[:, None])
+
+        return self.in_blocks(scores, np.int64, self.num_classes)
 
     def labels(self) -> IntArray:
         """Returns the class with the largest score, shape ``[n]``. Scores are compared before they are rounded."""
-        label = np.zeros(self.num_targets, dtype=np.int64)
-        for part, leads in self._leads:
-            label[part] = leads.label
-        return label
+        return self.in_blocks(lambda rows: self._leads(rows).label, np.int64)
 
     def count_columns(self) -> dict[str, npt.NDArray[Any]]:
         """Returns the scores in votes, a column of shape ``[n]`` for each class, called ``score_0`` and so on."""
         return {f"score_{k}": scores / STEPS for k, scores in enumerate(self.counts.T)}
 
-    def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Returns the class with the largest score, and how many changes of any kind it withstands."""
-        label = np.zeros(self.num_targets, dtype=np.int64)
-        radius = np.zeros(self.num_targets, dtype=np.int64)
-        for part, leads in self._leads:
-            label[part] = leads.label
+    def radius(self) -> IntArray:
+        """Returns how many changes of any kind each label withstands, shape ``[n]``; faster than asking about sizes."""
+
+        def radius(rows: Rows) -> IntArray:
+            leads = self._leads(rows)
             # A node that is altered counts as one that is deleted and one that is injected.
-            radius[part] = _radius_second(leads, nodes_per_change=2) if self.second else leads.any_radius()
-        return label, radius
+            return _radius_second(leads, nodes_per_change=2) if self.second else leads.any_radius()
+
+        return self.in_blocks(radius, np.int64)
 
     def structure_radius(self) -> IntArray:
         """Returns how many edges and nodes may be added or deleted in all, shape ``[n]``."""
-        radius = np.zeros(self.num_targets, dtype=np.int64)
-        for part, leads in self._leads:
-            radius[part] = _radius_second(leads, nodes_per_change=1) if self.second else leads.structure_radius()
-        return radius
+
+        def radius(rows: Rows) -> IntArray:
+            leads = self._leads(rows)
+            return _radius_second(leads, nodes_per_change=1) if self.second else leads.structure_radius()
+
+        return self.in_blocks(radius, np.int64)
+
+    def may_state(self, name: str, stated: IntArray, derived: IntArray) -> bool:
+        """Returns whether a file may state these numbers.
+
+        The radius of a mean may be a smaller one: files that were made before it was exact state such radii.
+        """
+        if name != "radius" or not self.pseudo:
+            return super().may_state(name, stated, derived)
+        return stated.shape == derived.shape and bool((stated <= derived).all())
+
+    @property
+    def reads_graph(self) -> bool:
+        """Whether votes of neighbours count for some target."""
+        return self.uses_votes
 
     def no_edge_labels(self) -> IntArray | None:
         """Returns the class with the largest score of each target without edges, shape ``[n]``.
@@ -530,12 +573,9 @@ class StackedEvidence(StackedRecord, Evidence):
     def page_rules(self) -> PageRules | None:
         """Returns the scores and votes, with which a page counts again.
 
-        It is None if a number would be too large for the arithmetic of a browser, or the votes too many for a page.
+        It is None if the votes are too many for a page, or if thousands of nodes would have to be tried for one answer.
         """
-        factors = _odds_by_nodes(self.second)
-        largest_gate = int(self.gate.max(initial=0)) + self.slack
-        most_votes = STEPS * (int(self.degree.max(initial=0)) + 2 * self.slack) + max(self.pseudo_votes, default=0)
-        if factors is None or 4 * largest_gate * most_votes > LARGEST_IN_PAGE or len(self.which) > MOST_IN_PAGE:
+        if _matter_beyond(self.second, MOST_NODES_IN_PAGE) or len(self.which) > MOST_IN_PAGE:
             return None
         presets: list[tuple[str, dict[str, int], tuple[str, ...]]] = [
             ("Three new edges", {"add_edges": 3}, ()),
@@ -554,18 +594,6 @@ class StackedEvidence(StackedRecord, Evidence):
                 "table": self.table.ravel(),
                 "targets_per_node": self.targets_per_node,
             },
-            {
-                "steps": STEPS,
-                "slack": self.slack,
-                "gated": self.gated,
-                "by_edge": self.by_edge,
-                "pseudo": self.pseudo,
-                "pseudo_votes": list(self.pseudo_votes),
-                "second": self.second,
-                "factors": factors,
-                "uses_votes": self.uses_votes,
-                "most_new": MOST_NEW,
-            },
             tuple(presets),
         )
 
@@ -573,65 +601,30 @@ class StackedEvidence(StackedRecord, Evidence):
         """Returns the words for stacked votes, and for a model that does not use them."""
         return stacked_words(self, subject)
 
-    def holds(self, budget: Budget) -> BoolArray:
-        """Returns whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
-        answer = np.zeros(self.num_targets, dtype=bool)
-        attack = Amounts.of(budget)
-        if budget.target_features:
-            return answer
-        for part, leads in self._leads:
-            answer[part] = self._stays_ahead(leads, attack).all(axis=1)
-        return answer
-
     def covers(self, budget: Budget) -> bool:
         """Returns whether anything is proved: everything is covered but changed features of the target itself."""
         return not budget.target_features
 
-    def possible(self, at: Budget | float) -> BoolArray:
-        """Returns which classes may win under an attack, shape ``[n, C]``. All may if the target's features may change.
+    def stays_ahead(self, rows: Rows, attack: Budget | float, leader: int | None = None) -> BoolArray:
+        """Returns of which classes each label stays ahead under an attack, as Theorem 10 or 11 says, ``[b, C]``."""
+        leads = self._leads(rows, leader)
+        if isinstance(attack, Budget):
+            return self._stays_ahead(leads, Amounts.of(attack))
+        return self._stays_ahead_of_size(leads, attack)
 
-        A class is possible if an attack can bring it ahead of the label, and some attack, perhaps another one, ahead of
-        each other class. So this is a bound, which for two classes is as exact as Theorem 10.
-        """
-        if not isinstance(at, Budget):
-            return self._possible(lambda leads: self._stays_ahead_of_size(leads, at))
-        if at.target_features:
-            return np.ones(self.prior.shape, dtype=bool)
-        attack = Amounts.of(at)
-        return self._possible(lambda leads: self._stays_ahead(leads, attack))
-
-    def _possible(self, stays_ahead: Callable[[Leads], BoolArray]) -> BoolArray:
-        """Returns which classes may win, given of which classes a label stays ahead, shape ``[n, C]``."""
-        answer = np.zeros(self.prior.shape, dtype=bool)
-        for part, leads in self._leads:
-            may_win = ~stays_ahead(leads) | leads.is_label
-            several = np.flatnonzero(may_win.sum(axis=1) > 2)
-            if len(several):
-                is_label = leads.is_label[several]
-                record = self.part(part.start + several)
-                for k in range(self.num_classes):
-                    behind_k = stays_ahead(Leads(record, k)) & (np.arange(self.num_classes) != k)
-                    may_win[several] &= ~behind_k | is_label
-            answer[part] = may_win
-        return answer
-
-    def holds_each(self, rest: Budget, field: str, amounts: FloatArray) -> BoolArray:
-        """Returns the same as :meth:`holds`, for budgets whose ``field`` differs by target.
+    def hold_each(self, rows: Rows, rest: Budget, field: str, amounts: FloatArray) -> BoolArray:
+        """Returns which labels hold against budgets whose ``field`` differs by target, ``[b]``; all are asked at once.
 
         Args:
+            rows: The ``b`` targets.
             rest: The budget without that field.
             field: Name of a field of the budget that counts something.
-            amounts: Amount of that field for each target, shape ``[n]``.
+            amounts: Amount of that field for each target, shape ``[b]``.
         """
-        if rest.target_features:
-            return np.zeros(self.num_targets, dtype=bool)
-        if self.second or field == "edges_per_injected":
-            return super().holds_each(rest, field, amounts)
-        answer = np.zeros(self.num_targets, dtype=bool)
-        for part, leads in self._leads:
-            attack = Amounts.of(rest, field, amounts[part])
-            answer[part] = self._stays_ahead(leads, attack).all(axis=1)
-        return answer
+        if self.second or field == "edges_per_injected" or not self.covers(rest):
+            return super().hold_each(rows, rest, field, amounts)
+        attack = Amounts.of(rest, field, amounts)
+        return np.asarray(self._stays_ahead(self._leads(rows), attack).all(axis=1))
 
     def _stays_ahead(self, leads: Leads, attack: Amounts) -> BoolArray:
         """Returns of which classes the label stays ahead under an attack, shape ``[n, C]``.
@@ -650,39 +643,23 @@ class StackedEvidence(StackedRecord, Evidence):
         return leads.stays_ahead(Touched(attack.add_edges + joined, lost, altered))
 
     def _stays_ahead_of_size(self, leads: Leads, size: float) -> BoolArray:
-        """Returns of which classes the label stays ahead under attacks of a size, shape ``[n, C]``.
-
-        The size is in the unit of the radius. A negative one is no attack.
-        """
-        if size < 0:
-            return np.ones(leads.score.shape, dtype=bool)
+        """Returns of which classes the label stays ahead under attacks of a size, in the unit of the radius."""
         if self.second:
             return leads.stays_ahead_second(np.zeros(1), 2 * math.ceil(min(size, MOST_NEW + 1)))
         return leads.stays_ahead_of_any(np.full(len(leads.label), np.ceil(size)))
 
-    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
-        """Returns a price that every attack costs at least which changes the label of a target (Theorem 13).
+    def prices_of_rivals(self, rows: Rows, prices: Prices, rivals: Sequence[int]) -> FloatArray:
+        """Returns the least price at which each rival may get ahead of the label, shape ``[b, R]`` (Theorem 13).
 
         The price is exact in the votes of a sum, and of a mean that reads no edge values. Elsewhere it is a bound.
 
         Args:
+            rows: The ``b`` targets.
             prices: What each kind of change costs.
-            label: Restricts the question to attacks that give targets this label. Targets that have it cost nothing.
-
-        Returns:
-            Prices of shape ``[n]``, ``math.inf`` where no attack with these prices changes the label.
+            rivals: The ``R`` classes.
         """
-        classes = range(self.num_classes) if label is None else [label]
-        price_of_own_label = np.inf if label is None else 0.0
-        answer = np.zeros(self.num_targets)
-        for part, leads in self._leads:
-            best = np.full(len(leads.label), float(prices.target_features))  # nothing is proved about it
-            for k in classes:
-                price = self._price_of_rival(leads, k, prices)
-                price[leads.label == k] = price_of_own_label
-                best = np.minimum(best, price)
-            answer[part] = best
-        return answer
+        leads = self._leads(rows)
+        return np.stack([self._price_of_rival(leads, k, prices) for k in rivals], axis=1)
 
     def _price_of_rival(self, leads: Leads, k: int, prices: Prices) -> FloatArray:
         """Returns the least price at which class ``k`` may get ahead of the label, shape ``[n]``."""
@@ -698,26 +675,21 @@ class StackedEvidence(StackedRecord, Evidence):
         lost = min(prices.delete_edges, prices.delete_nodes)
         return leads.cheapest(k, new, lost, altered)
 
-    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
-        """Returns how many targets one attacked graph can break at most.
+    def most_broken(self, budget: Budget, fails: BoolArray) -> int:
+        """Returns how many targets one attacked graph can break at most; sharper, as a change touches few targets.
 
         A change at one pair touches its two ends, a node that is deleted or altered touches its neighbours. A target
         breaks only if as many of its neighbours are touched as its radius says, and one more.
 
         Args:
             budget: What the attacker may do, all of it in one graph.
-            among: Restricts the count to these targets, shape ``[n]``. Defaults to all.
+            fails: Which of the targets that count do not hold one by one, shape ``[n]``.
         """
-        fails = ~self.holds(budget)
-        if among is not None:
-            fails &= among
         if self.second or budget.target_features:
-            return int(fails.sum())
+            return super().most_broken(budget, fails)
         changed_pairs = budget.change_edges if self.by_edge else 0
-        if budget.change_features or changed_pairs:
-            _, radius = self.label_and_radius()
-        else:
-            radius = self.structure_radius()
+        is_altering = budget.change_features or changed_pairs
+        radius = self.radius() if is_altering else self.structure_radius()
         touches_needed = radius[fails] + 1
         pairs = budget.add_edges + budget.delete_edges + changed_pairs
         num_nodes = min(len(self.targets_per_node), budget.delete_nodes + budget.change_features)
@@ -725,30 +697,22 @@ class StackedEvidence(StackedRecord, Evidence):
         most_touched = 2 * pairs + budget.injected_edges + touched_by_nodes
         return most_affordable(touches_needed.astype(np.float64), most_touched)
 
+    def _leads(self, rows: Rows, leader: int | None = None) -> Leads:
+        """Returns the leads of the label, or of a class, over all classes; those of the labels of a block are kept."""
+        if leader is not None or not isinstance(rows, slice):
+            return Leads(self.part(self._numbers(rows)), leader)
+        if rows.start not in self._kept:
+            self._kept[rows.start] = Leads(self.part(self._numbers(rows)))
+        return self._kept[rows.start]
+
     @cached_property
-    def _leads(self) -> list[tuple[slice, Leads]]:
-        """Blocks of consecutive targets, and the leads of each."""
-        step = BLOCK // self.num_classes
-        ends = np.searchsorted(self.indptr, np.arange(0, len(self.which) + BLOCK, step))
-        inner = np.minimum(ends, self.num_targets)
-        cuts = np.unique(np.concatenate([[0], inner, [self.num_targets]])).tolist()
-        blocks = []
-        for first, last in pairwise(cuts):
-            blocks.append((slice(first, last), Leads(self.part(np.arange(first, last)))))
-        return blocks
+    def _kept(self) -> dict[int, Leads]:
+        return {}
 
 
-def _odds_by_nodes(second: int) -> list[int] | None:
-    """Returns the factor of odds for each number of nodes, up to the last one that matters; None if they are many."""
-    if not second:
-        return []
-    factors: list[int] = []
-    for nodes in range(MOST_FACTORS):
-        factor = grown_odds(second, nodes)
-        if factor is None:
-            return factors
-        factors.append(factor)
-    return None
+def _matter_beyond(second: int, nodes: int) -> bool:
+    """Returns whether so many nodes still leave a vote of the second level something to lose."""
+    return bool(second) and grown_odds(second, nodes) is not None
 
 
 def _radius_second(leads: Leads, nodes_per_change: int) -> IntArray:
@@ -761,11 +725,11 @@ def _radius_second(leads: Leads, nodes_per_change: int) -> IntArray:
     radius = np.full(leads.record.num_targets, -1, dtype=np.int64)
     holds = np.ones(len(radius), dtype=bool)
     size = 0
-    while holds.any() and size <= MOST_STATED:
+    while holds.any() and size <= LARGEST_RADIUS:
         holds &= leads.withstands_second(np.zeros(1), nodes_per_change * size)
         radius[holds] = size
         if holds.any() and bool(leads.withstands_second(np.full(1, np.inf), np.inf)[holds].all()):
-            radius[holds] = MOST_STATED
+            radius[holds] = LARGEST_RADIUS
             break
         size += 1
     return radius

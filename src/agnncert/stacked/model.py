@@ -18,15 +18,16 @@ into NaN.
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from agnncert.addons import config_of
+from agnncert.as_built import NOTED_LATER, OF_EVERY_MODULE, OwnModel, unexpected_attributes
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.stacked.record import LARGEST_GATE, LARGEST_SCORE, LARGEST_SECOND, STEPS
 from agnncert.stacked.rounding import whole_steps
@@ -115,7 +116,7 @@ def pairs_of(edge_index: Tensor, rows: Tensor, num_nodes: int, trusted: Tensor |
     return Pairs(indptr, owner, neighbour, arc[order], leaves[order], pair, safe)
 
 
-class StackedModel(nn.Module):
+class StackedModel(OwnModel):
     """A sum, or a mean, of a score of the node's own features and of one vote for each neighbour.
 
     ``fit(model, data, ac.StackedVotes(...))`` builds and trains it.
@@ -126,6 +127,8 @@ class StackedModel(nn.Module):
         edge_channels: Number of values of an edge that a vote reads; 0 for none.
         defence: How votes are combined.
     """
+
+    anybodys: ClassVar[frozenset[str]] = frozenset({"own"})
 
     def __init__(
         self, own: Sequence[nn.Module], num_classes: int, edge_channels: int, defence: StackedSettings
@@ -178,6 +181,27 @@ class StackedModel(nn.Module):
             "edge_channels": self.edge_channels,
             "defence": {f.name: getattr(self.defence, f.name) for f in fields(self.defence)},
         }
+
+    def anew(self) -> Self:
+        """Returns new votes of the same settings, around the same models without edges."""
+        return type(self)(list(self.own), self.num_classes, self.edge_channels, self.defence)
+
+    def strange_parts(self) -> Iterator[str]:
+        """Yields what is wrong with how models without edges are called, and with the numbers of the votes."""
+        if type(self.own) is not nn.ModuleList:
+            yield f"own is a {type(self.own).__name__}, expected ModuleList"
+            return
+        for name, own in self.own.named_children():
+            if type(own) is not GraphFree:
+                yield f"own.{name} is a {type(own).__name__}, expected GraphFree"
+            else:
+                expected = {*OF_EVERY_MODULE, *NOTED_LATER, "takes_edges"}
+                yield from unexpected_attributes(f"own.{name}", own, expected)
+        for name, weight in (*self.named_parameters(), *self.named_buffers()):
+            if not name.startswith("own.") and not weight.is_floating_point():
+                yield f"{name} is not a number of floating point"
+        if float(self.use_votes) not in (0.0, 1.0):
+            yield f"use_votes is {float(self.use_votes):g}, expected 0 or 1"
 
     def own_logits(self, x: Tensor) -> Tensor:
         """Mean log-probability of the models without edges, shape ``[num_nodes, C]``, or ``[num_nodes, 0]``.

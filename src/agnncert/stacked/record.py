@@ -4,17 +4,15 @@ A score is in steps of ``1 / STEPS`` of a vote, so that counting is exact. :clas
 checks that it makes sense: ``stacked.evidence`` proves with it, ``verifier.recount_stacked`` counts again.
 """
 
-import reprlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.record_checks import require_sense, wrong_types
-from agnncert.errors import CertificateError
+from agnncert.certificates.record import Array, Record
 
 IntArray = npt.NDArray[np.int64]
 
@@ -25,18 +23,10 @@ LARGEST_GATE = 2**8 * STEPS
 LARGEST_SCORE = 2**14 * STEPS
 MOST_NEW = 2**16  # more new neighbours than this count as any number
 LARGEST_SUM = 2**61  # every number that is computed stays below, so that int64 is exact
-DTYPES = {
-    "prior": np.int64,
-    "gate": np.int64,
-    "indptr": np.int64,
-    "which": np.int64,
-    "table": np.int32,
-    "targets_per_node": np.int32,
-}
 
 
 @dataclass(frozen=True)
-class StackedRecord:
+class StackedRecord(Record):
     """Scores and votes of ``n`` targets with ``m`` neighbours in all; ``C`` classes. Checked on construction.
 
     With S = ``STEPS``, the score of class k for a target with d neighbours is ``prior_k + gate_k * votes_k / S``, or
@@ -77,11 +67,21 @@ class StackedRecord:
     ids: str = "node_id"
     edge_blind: bool = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "pseudo_votes", tuple(self.pseudo_votes))
-        checks = (
-            self._wrong_types,
-            self._wrong_shapes,
+    called: ClassVar[str] = "the stacked votes"
+    arrays: ClassVar[Mapping[str, Array]] = {
+        "prior": Array(np.int64, "n C", -LARGEST_SCORE, LARGEST_SCORE),
+        "gate": Array(np.int64, "n C", 0, LARGEST_GATE),
+        "indptr": Array(np.int64, "n+1"),
+        "which": Array(np.int64, "m", 0),
+        "table": Array(np.int32, "u C", 0),
+        "targets_per_node": Array(np.int32, "nodes", 1),
+    }
+    stated_later: ClassVar[Mapping[str, Any]] = {"edge_blind": False}
+    lists: ClassVar[tuple[str, ...]] = ("pseudo_votes",)
+
+    def checks(self) -> tuple[Callable[[], str], ...]:
+        """Returns what numbers and settings have to fulfil together."""
+        return (
             self._wrong_lists,
             self._wrong_values,
             self._wrong_targets_per_node,
@@ -93,43 +93,25 @@ class StackedRecord:
             self._wrong_edge_blindness,
             self._wrong_bound,
         )
-        require_sense("the stacked votes", checks)
-
-    def _wrong_types(self) -> str:
-        return wrong_types(self, DTYPES)
-
-    def _wrong_shapes(self) -> str:
-        shapes = self.prior.ndim == self.table.ndim == 2 and self.prior.shape == self.gate.shape
-        flat = self.indptr.ndim == self.which.ndim == self.targets_per_node.ndim == 1
-        if not shapes or not flat or self.table.shape[1:] != self.prior.shape[1:] or self.num_classes < 2:
-            return "arrays have shapes that do not belong together"
-        return ""
 
     def _wrong_lists(self) -> str:
         ends = self.indptr
-        if len(ends) != len(self.prior) + 1 or ends[0] != 0 or ends[-1] != len(self.which) or (np.diff(ends) < 0).any():
+        if self.num_classes < 2:
+            return "there are not two classes"
+        if ends[0] != 0 or ends[-1] != len(self.which) or (np.diff(ends) < 0).any():
             return "the lists of neighbours do not fit together"
-        if len(self.which) and not 0 <= self.which.min() <= self.which.max() < len(self.table):
+        if self.which.max(initial=-1) >= len(self.table):
             return "a neighbour has a vote that is not there"
         return ""
 
     def _wrong_values(self) -> str:
-        if len(self.table) and (self.table.min() < 0 or self.table.sum(axis=1, dtype=np.int64).max() > STEPS):
-            return "a vote has a negative part, or more than one vote in all"
-        # Not by absolute value: that of the smallest whole number is negative.
-        if self.prior.min(initial=0) < -LARGEST_SCORE or self.prior.max(initial=0) > LARGEST_SCORE:
-            return "a score is out of range"
-        if self.gate.min(initial=0) < 0 or self.gate.max(initial=0) > LARGEST_GATE:
-            return "a gate is out of range"
+        if len(self.table) and self.table.sum(axis=1, dtype=np.int64).max() > STEPS:
+            return "a vote has more than one vote in all"
         return ""
 
     def _wrong_targets_per_node(self) -> str:
         targets_per_node = self.targets_per_node
-        if (
-            targets_per_node.sum(dtype=np.int64) != len(self.which)
-            or targets_per_node.min(initial=1) < 1
-            or (np.diff(targets_per_node) > 0).any()
-        ):
+        if targets_per_node.sum(dtype=np.int64) != len(self.which) or (np.diff(targets_per_node) > 0).any():
             return "the numbers of targets that nodes are neighbours of do not fit the lists of neighbours"
         return ""
 
@@ -223,29 +205,3 @@ class StackedRecord:
     def degree(self) -> IntArray:
         """Number of neighbours of each target, shape ``[n]``."""
         return np.diff(self.indptr)
-
-    def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """Every array that :meth:`load` needs, by name."""
-        return {name: getattr(self, name) for name in DTYPES}
-
-    def settings(self) -> dict[str, Any]:
-        """Everything else that :meth:`load` needs, as JSON values."""
-        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in DTYPES}
-        if not self.edge_blind:  # files did not state it at first, and are written as they were
-            del rest["edge_blind"]
-        return {**rest, "pseudo_votes": list(self.pseudo_votes)}
-
-    @classmethod
-    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Counts from :meth:`tensors` and :meth:`settings`; they come from a file and are not trusted.
-
-        Raises:
-            CertificateError: They are not what such counts consist of.
-        """
-        settings = {"edge_blind": False, **settings}
-        names = {f.name for f in fields(cls)} - set(DTYPES)
-        if set(tensors) != set(DTYPES) or set(settings) != names or not isinstance(settings["pseudo_votes"], list):
-            given = reprlib.repr((sorted(tensors), sorted(settings)))
-            raise CertificateError(f"stacked votes consist of {sorted(DTYPES)} and {sorted(names)}, not of {given}.")
-        stored: dict[str, Any] = {**tensors, **settings}
-        return cls(**stored)

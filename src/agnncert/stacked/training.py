@@ -17,9 +17,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from agnncert.certificates.ids import order_of
+from agnncert.certificates.votes import IntArray
 from agnncert.datasets.splits import seen_nodes
 from agnncert.datasets.taught import given_rows, teaching_of
+from agnncert.defence import AlertLimit
 from agnncert.errors import DatasetError, SettingsError
+from agnncert.graphs.labels import stated_classes
+from agnncert.graphs.node_ids import exact_ids, has_ids
 from agnncert.graphs.targets import prepared
 from agnncert.models.build import count_classes, fresh_copy
 from agnncert.proving.measures import target_weights
@@ -177,9 +182,7 @@ def fit_edge_blind(
         raise SettingsError("edge_blind=True needs a model on features: without edges nothing else can be trained.")
     if teaching_of(data) is not None:
         raise SettingsError("edge_blind=True: the labels were given by a teacher that read edges; pass data as it was.")
-    labelled = data.train_mask | data.val_mask
-    rows = labelled.nonzero().view(-1)
-    seen = Data(x=data.x[rows], y=data.y[rows], train_mask=data.train_mask[rows], val_mask=data.val_mask[rows])
+    seen = labelled_part(data)
     own, out_of_fold = cross_fit(model, seen, defence, fit_one, seed, report_progress)
     assert out_of_fold is not None  # there is a model
     temperature = _temperature(out_of_fold[seen.train_mask], seen.y[seen.train_mask])
@@ -195,6 +198,32 @@ def fit_edge_blind(
         "edge_blind": True,
     }
     return blind
+
+
+def labelled_part(data: Data) -> Data:
+    """Returns the nodes of the training and validation part, without edges and in the order of their ids.
+
+    It depends on nothing else in the data: not on other nodes, nor on the rows at which nodes stand. The number of
+    classes is the one that the data states, or follows from these nodes.
+    """
+    labelled = data.train_mask.bool() | data.val_mask.bool()
+    rows = labelled.nonzero().view(-1)
+    if has_ids(data):
+        ids = exact_ids(data)
+        listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        rows = torch.tensor(sorted(rows.tolist(), key=lambda row: order_of(listed[row])), dtype=torch.int64)
+    seen = Data(
+        x=data.x[rows],
+        edge_index=torch.zeros((2, 0), dtype=torch.int64),
+        y=data.y[rows],
+        train_mask=data.train_mask[rows].bool(),
+        val_mask=data.val_mask[rows].bool(),
+    )
+    named = getattr(data, "class_names", None)  # by a table, whose labels are trusted here
+    stated = stated_classes(data) or (len(named) if named else None)
+    if stated is not None:
+        seen.num_classes = stated
+    return seen
 
 
 SHARP = 24.0  # factor of log-probabilities in a vote: nearly all of it is for the likeliest class
@@ -308,8 +337,9 @@ def untrained(model: nn.Module | None, data: Data, defence: StackedSettings, see
         [] if model is None else [GraphFree(fresh_copy(model, seed * defence.folds + k)) for k in range(defence.folds)]
     )
     rows = int(data.train_mask.sum()) if getattr(data, "train_mask", None) is not None else 0
+    num_classes = count_classes(labelled_part(data) if defence.edge_blind else data)
     with torch.random.fork_rng(devices=[]):
-        return StackedModel(own, count_classes(data), _edge_channels(data, defence), defence.for_rows(rows)).eval()
+        return StackedModel(own, num_classes, _edge_channels(data, defence), defence.for_rows(rows)).eval()
 
 
 def _edge_channels(data: Data, defence: StackedSettings) -> int:
@@ -329,7 +359,7 @@ def _edge_values(data: Data) -> dict[str, Tensor | None]:
 def _stage(
     model: StackedModel, data: Data, out_of_fold: Tensor | None, inductive: bool, measure: str, balanced: bool
 ) -> Stage:
-    """What the small networks may see; in the inductive protocol nothing of the test nodes."""
+    """What the small networks may see: in the inductive protocol, everything except the test nodes."""
     src, dst = data.edge_index
     seen = torch.ones(data.num_nodes, dtype=torch.bool)
     if inductive:
@@ -461,57 +491,51 @@ def _certified(look: _Look, size: float) -> Tensor:
 
 
 @torch.no_grad()
-def with_threshold(
-    model: StackedModel,
-    data: Data,
-    *,
-    false_positive_rate: float | None = None,
-    alerts: int | None = None,
-    positive: int | None = None,
-) -> StackedModel:
-    """The same votes between two classes with an operating point, so that a certificate is about this threshold.
+def with_threshold(model: StackedModel, data: Data, limit: AlertLimit, counted: IntArray) -> StackedModel:
+    """The same votes with an operating point, so that a certificate is about this threshold.
 
-    At most this share of the validation nodes of the other class get the positive label, or at most ``alerts`` of all
-    validation nodes. On other nodes the share is an estimate, and no bound. The positive class defaults to the rarer
-    one of the validation nodes. ``ac.choose_threshold`` does the same for every defence.
+    Args:
+        model: The model.
+        data: The graph.
+        limit: How many of the counted nodes may get the label of which class.
+        counted: Rows of the nodes that count: validation nodes, or those that were kept for this.
+
+    Raises:
+        SettingsError: The model has no such class, or gives all validation nodes the same score.
+        DatasetError: There is no node to count.
     """
-    if positive is None:
-        known = data.y[data.val_mask & (data.y >= 0)]
-        positive = int(2 * int((known == 1).sum()) <= len(known))
-    rate = false_positive_rate or 0.0
-    if (false_positive_rate is None) == (alerts is None) or (alerts or 0) < 0:
-        raise SettingsError("a threshold needs one limit: pass false_positive_rate=0.01, or alerts=100.")
-    if not 0 <= rate < 1 or model.num_classes != 2 or positive not in (0, 1):
-        raise SettingsError("a threshold is for two classes, and a share from 0 to less than 1 of one of them.")
-    counted = data.val_mask & (data.y == 1 - positive if alerts is None else data.y >= 0)
-    others = _leads(model, data, counted, positive)
-    if not len(others):
-        raise DatasetError(f"no validation node has class {1 - positive}: there is nothing to choose a threshold on.")
-    if others.max() == others.min():
+    positive = limit.positive
+    if positive >= model.num_classes:
+        raise SettingsError(f"positive={positive}: the model has the classes 0 to {model.num_classes - 1}.")
+    leads = _leads(model, data, counted, positive)
+    if not len(leads):
+        raise DatasetError("no validation node has another class: there is nothing to choose a threshold on.")
+    if limit.kept is None and leads.max() == leads.min():
         raise SettingsError(
             "all validation nodes have the same score, so no threshold lies between them: training found no votes that "
             "certify more than the most frequent class. Train with balance_classes=True (--set balance_classes=true), "
             "for a smaller size, or with a smaller weight_decay."
         )
-    most = int(rate * len(others)) if alerts is None else min(alerts, len(others) - 1)
-    cut = int(others.sort(descending=True).values[most])
+    most = min(limit.most if limit.kept is None else limit.most_kept, len(leads) - 1)
+    cut = int(leads.sort(descending=True).values[most])
     moved = copy.deepcopy(model).eval()
-    before = float(moved.constant[1 - positive])
     # Some steps more, so that rounding does not make an alert of the last of them.
-    wanted = torch.tensor(before + (cut + 4) / STEPS, dtype=torch.float64)
-    constant = wanted.to(moved.constant.dtype)
-    if constant < wanted:
-        constant = torch.nextafter(constant, torch.full_like(constant, torch.inf))
-    moved.constant[1 - positive] = constant
+    raised = moved.constant.double() + (cut + 4) / STEPS
+    constant = raised.to(moved.constant.dtype)
+    above = torch.nextafter(constant, torch.full_like(constant, torch.inf))
+    constant = torch.where(constant.double() < raised, above, constant)
+    constant[positive] = moved.constant[positive]
+    moved.constant.copy_(constant)
     return moved
 
 
-def _leads(model: StackedModel, data: Data, nodes: Tensor, positive: int) -> Tensor:
-    """Returns by how many steps some nodes lean to the positive one of two classes, as certificates count them."""
-    if not nodes.any():
+def _leads(model: StackedModel, data: Data, rows: IntArray, positive: int) -> Tensor:
+    """Returns by how many steps nodes lean to a class against the best of the others, as certificates count them."""
+    if not len(rows):
         return torch.zeros(0, dtype=torch.int64)
-    scores = StackedEvidence(**stacked_counts(model.eval(), prepared(data, nodes).targets(nodes))).counts
-    return torch.from_numpy(scores[:, positive] - scores[:, 1 - positive])
+    scores = StackedEvidence(**stacked_counts(model.eval(), prepared(data, rows).targets(rows))).counts
+    others = np.delete(scores, positive, axis=1)
+    return torch.from_numpy(scores[:, positive] - others.max(axis=1))
 
 
 def mark_trusted(data: Data, edges: Any) -> tuple[Data, int]:

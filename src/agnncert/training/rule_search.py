@@ -20,7 +20,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import ABSTAIN, BoolArray, FloatArray, IntArray, VoteRecord
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division
@@ -90,7 +89,7 @@ class VoteTable:
             no_edge=votes.default.astype(np.int64),
             no_edge_stable=votes.default_stable,
         )
-        if not THEOREMS[record.theorem].per_neighbour:
+        if not record.facts.per_neighbour:
             return table
         twos = table.counts
         if against == "structure":  # a second direction of a pair that has one counts as an added edge
@@ -175,29 +174,47 @@ def joined(tables: Sequence[VoteTable]) -> VoteTable:
 def alert_leads(table: VoteTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
     """Returns the smallest P(positive) - P(other) at which ``size`` changes may make each target positive.
 
-    There are two classes.
+    All other classes have the same prior. A target may be positive if no other class is sure to be ahead of it.
     """
-    other = replace(table, truth=np.full(len(table.truth), 1 - positive))
-    return 1 - needs(other, empty, size)[:, positive]
+    others = [k for k in range(table.num_classes) if k != positive]
+    return np.asarray(np.max([1 - _if_all_were(table, k, empty, size)[:, positive] for k in others], axis=0))
 
 
 def kept_leads(table: VoteTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
     """Returns the smallest P(positive) - P(other) at which each target is certified to be positive.
 
-    There are two classes.
+    All other classes have the same prior.
     """
-    all_positive = replace(table, truth=np.full(len(table.truth), positive))
-    return needs(all_positive, empty, size)[:, 1 - positive]
+    others = [k for k in range(table.num_classes) if k != positive]
+    return np.asarray(_if_all_were(table, positive, empty, size)[:, others].max(axis=1))
+
+
+def possible_labels(table: VoteTable, empty: Empty, prior: Sequence[int], size: int) -> BoolArray:
+    """Returns which labels ``size`` changes may give each target under a prior, shape ``[n, C]``.
+
+    These are the classes that no other class is sure to stay ahead of.
+    """
+    possible = np.ones_like(table.counts, dtype=bool)
+    for k in range(table.num_classes):
+        is_ahead = _if_all_were(table, k, empty, size) <= prior[k] - np.asarray(prior)
+        is_ahead[:, k] = False
+        possible &= ~is_ahead
+    return possible
+
+
+def _if_all_were(table: VoteTable, k: int, empty: Empty, size: int) -> IntArray:
+    """Returns by how much the prior of class k must exceed that of each other class, so that it stays ahead."""
+    return needs(replace(table, truth=np.full(len(table.truth), k)), empty, size)
 
 
 class Threshold(NamedTuple):
-    """A threshold between two classes.
+    """A threshold between one class and all others.
 
     Attributes:
         num_certified: Targets of the positive class that are certified to get its label at the size.
         num_found: Those that get it without an attack.
         empty: What empty groups vote for.
-        lead: The difference P(positive) - P(other) of the prior.
+        lead: The difference P(positive) - P(other) of the prior, the same for all other classes.
     """
 
     num_certified: int
@@ -209,7 +226,7 @@ class Threshold(NamedTuple):
 def best_threshold(
     table: VoteTable, empties: Sequence[Empty], positive: int, counted: BoolArray, most: int, size: int
 ) -> Threshold:
-    """Returns the threshold between two classes with the best certified recall of the class ``positive`` at a size.
+    """Returns the threshold with the best certified recall of the class ``positive`` at a size.
 
     At most ``most`` of the ``counted`` targets get the positive label without an attack. Ties go to the first of the
     ``empties``, which list what empty groups may vote for.
@@ -220,7 +237,7 @@ def best_threshold(
         leads = alert_leads(table, empty, positive)
         lead = int(largest_lead(leads, counted, most))
         if lead < leads.min():  # nobody is an alert: the constant answer, which is the same under attack
-            lead = -max(constant_rule(table, 1 - positive).class_prior)
+            lead = -max(constant_rule(table, 0).class_prior)
         is_certified = kept_leads(table, empty, positive, size) <= lead
         is_found = kept_leads(table, empty, positive, 0) <= lead
         candidates.append(

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 from agnncert.certificates.votes import BoolArray, IntArray, Votes
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.divisions.base import Division, RandomDefence
 from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.edges_by_group import EdgesByGroup
@@ -20,7 +21,6 @@ from agnncert.engine.union import union_of_subgraphs
 from agnncert.engine.votes import compute_votes
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import CanonicalGraph, Task
-from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.measures import rate_of, target_weights
 from agnncert.proving.theorems import certified_radius, count_votes
 from agnncert.training.rule_search import (
@@ -129,9 +129,8 @@ class Validation:
     def by_best_prior(self, division: Division, size: int, against: Against) -> Scorer:
         """Scores by mean certified accuracy around ``size`` with the best prior for the votes; ties by the accuracy."""
         sizes = window(size)
-        empties: list[Empty] = ["abstain"] if division.is_per_neighbour else ["no_edge", "abstain"]
-        # With one subgraph per neighbour the prediction without edges is a prior.
-        voting_rule = VotingRule(prior=int(division.is_per_neighbour)).under(
+        empties = division.empty_votes_of_nodes
+        voting_rule = VotingRule(prior=division.least_prior("node")).under(
             division.theorem("node"), self.bound_model.num_classes
         )
         edges_by_group = self._laid_out(division)

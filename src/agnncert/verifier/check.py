@@ -1,8 +1,7 @@
-"""Checks what all kinds of certificate files have in common: the claim and the list of targets.
+"""Parts of the check of a certificate file, for ``file_checker``: its claim, its list of targets, its statements.
 
 The claim is written again from its facts, and compared word for word. What the evidence implies is derived by
-``check_votes`` and its like for other kinds and, for random samples, by ``agnncert_peers.recount_samples``; what it
-implies is compared here with what is stated.
+``check_votes`` and its like for other kinds; it is compared here with what is stated.
 """
 
 import hashlib
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import TRAINING, Budget
-from agnncert.certificates.claim import FEATURES_FIXED, Claim
+from agnncert.certificates.claim import EDGES_GIVEN, FEATURES_FIXED, Claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray
 from agnncert.errors import BudgetError
@@ -22,7 +21,7 @@ from agnncert.errors import BudgetError
 _TAKEN_AS_STATED = ("digests", "notes", "library_version")
 
 
-def check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
+def check_claim(claim: Claim, expected: Claim, digests: Collection[str]) -> Iterator[str]:
     """Yields what a claim says that does not follow from its evidence.
 
     Args:
@@ -30,7 +29,7 @@ def check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[st
         expected: The claim that the evidence allows.
         digests: Names of the digests that somebody can check.
     """
-    for name in set(claim.digests) - digests:
+    for name in set(claim.digests) - set(digests):
         yield f"the claim has a digest of {name!r}, which nobody could check"
     for text in (*claim.notes, claim.library_version):
         if text.splitlines() not in ([], [text]):
@@ -44,6 +43,8 @@ def check_premise(claim: Claim) -> Iterator[str]:
     """Yields what is wrong with a claim of any kind that leaves out what every proof about a graph rests on."""
     if FEATURES_FIXED not in claim.assumes:
         yield "the claim does not say that no node's features are computed from the edges"
+    if EDGES_GIVEN not in claim.assumes:
+        yield "the claim does not say that no edges are computed from other edges or from features"
 
 
 def check_budgets(contents: Contents, training_fields: Collection[str]) -> Iterator[str]:
@@ -104,12 +105,6 @@ def check_division_digest(claim: Claim) -> Iterator[str]:
         yield "the digest of the division is not that of the division that is named"
 
 
-def check_no_structure_radius(contents: Contents) -> Iterator[str]:
-    """Yields that a radius against structure alone is stated, for a kind of file that proves none."""
-    if "structure_radius" in contents.arrays:
-        yield "a radius against structure alone is stated, which this kind of file does not have"
-
-
 def refused_budgets(budgets: Sequence[Budget], read: Callable[[Budget], object]) -> Iterator[str]:
     """Yields why nothing can be derived about some stated budgets.
 
@@ -127,29 +122,6 @@ def refused_budgets(budgets: Sequence[Budget], read: Callable[[Budget], object])
 def does_not_follow(name: str, number: int, evidence: str) -> str:
     """Returns a sentence about this many wrong statements."""
     return f"the {name} of {number:,} targets does not follow from the {evidence}"
-
-
-def wrong_statements(
-    contents: Contents,
-    is_wrong: Mapping[str, BoolArray],
-    answers: Sequence[BoolArray],
-    broken: Sequence[int],
-    evidence: str,
-) -> list[str]:
-    """Returns a sentence about each kind of statement that is wrong.
-
-    Args:
-        contents: What a file says.
-        is_wrong: As in :func:`wrong_values`.
-        answers: Whether each target keeps its label, derived again, shape ``[n]`` for each statement.
-        broken: How many targets one attacked graph can break, derived again, one for each statement.
-        evidence: What the statements have to follow from, in words.
-    """
-    return [
-        *wrong_values(is_wrong, evidence),
-        *wrong_answers(contents, answers, evidence),
-        *wrong_numbers_broken(contents, broken, evidence),
-    ]
 
 
 def wrong_values(is_wrong: Mapping[str, BoolArray], evidence: str) -> list[str]:
@@ -193,8 +165,3 @@ def wrong_numbers_broken(contents: Contents, derived: Sequence[int], evidence: s
         for budget, stated, number in zip(contents.budgets, contents.broken_at_most, derived, strict=True)
         if stated != number
     ]
-
-
-def count_broken(answers: Sequence[BoolArray]) -> list[int]:
-    """Returns how many targets each attack can break if one attacked graph may break all that are not certified."""
-    return [int((~answer).sum()) for answer in answers]

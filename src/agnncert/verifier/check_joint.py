@@ -1,97 +1,83 @@
-"""Checks certificate files about labels and edges together: the functions that ``verifier.kinds`` asks for."""
+"""Checks certificate files about labels and edges together."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from agnncert.certificates.budget import Budget
+from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
-from agnncert.certificates.votes import BoolArray
+from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.labels.joint_claim import make_joint_claim
 from agnncert.labels.joint_record import JointRecord
-from agnncert.verifier import check_labels, recount_joint
-from agnncert.verifier.check import (
-    check_claim,
-    check_no_structure_radius,
-    check_targets,
-    count_broken,
-    refused_budgets,
-    wrong_statements,
-)
-
-TRAINING_FIELDS = check_labels.TRAINING_FIELDS
+from agnncert.verifier import recount_joint
+from agnncert.verifier.check import refused_budgets
+from agnncert.verifier.check_labels import LabelsFile, positions_among_candidates
+from agnncert.verifier.file_checker import LeadChecker
+from agnncert.verifier.recount_joint import Elected, attack_of
 
 
-def check(contents: Contents) -> list[str]:
-    """Returns what is wrong with the statements of a file.
+class JointFile(LeadChecker):
+    """A file of label votes and votes of neighbours."""
 
-    Raises:
-        CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
-    """
-    record = JointRecord.load(contents.evidence, contents.settings)
-    expected = make_joint_claim(record, digests=contents.claim.digests)
-    wrong = [
-        *check_targets(contents, record.num_targets, record.num_classes),
-        *check_claim(contents.claim, expected, {"graph", "model", "encoding"}),
-        *check_no_structure_radius(contents),
-        *refused_budgets(contents.budgets, partial(recount_joint.attack_of, record)),
-    ]
-    wrong += [] if wrong else _wrong_positions(contents, record)
-    return wrong or _check_statements(contents, record)
+    training_fields = LabelsFile.training_fields
 
+    def __init__(self, contents: Contents) -> None:
+        super().__init__(contents)
+        self.record = JointRecord.load(contents.evidence, contents.settings)
 
-def _wrong_positions(contents: Contents, record: JointRecord) -> Iterator[str]:
-    """Yields that a voter counts its own label, or leaves out another one, or that a target is another node."""
-    own = check_labels.positions_among_candidates(record.voters, record.voter)
-    if own != record.voters.own.tolist():
-        yield "a voter is not at its position among the candidates"
-    if contents.arrays["row"].tolist() != record.voter[record.target].tolist():
-        yield "a target is not at its position among the voters"
+    @cached_property
+    def _elected(self) -> Elected:
+        return recount_joint.elect(self.record)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.record.num_targets, self.record.num_classes
 
-def _check_statements(contents: Contents, record: JointRecord) -> list[str]:
-    """Derives every statement again. Returns what is wrong."""
-    stated = contents.arrays
-    elected = recount_joint.elect(record)
-    needed = recount_joint.needed_changes(record, elected).min(axis=1, initial=np.inf)
-    most = np.inf if record.neighbour_steps else record.voters.num_candidates
-    is_wrong = {
-        "label": stated["label"] != elected.label,
-        "radius": stated["radius"] != np.minimum(needed - 1, most),
-        "number of new neighbours": stated["new_neighbours"] != -1,
-    }
-    attacks = [recount_joint.attack_of(record, budget) for budget in contents.budgets]
-    answers = [each.all(axis=1) for each in recount_joint.stays_ahead(record, elected, attacks)]
-    return wrong_statements(contents, is_wrong, answers, count_broken(answers), "votes")
+    def expected_claim(self) -> Claim:
+        return make_joint_claim(self.record, digests=self.contents.claim.digests)
 
+    def wrong_form(self) -> Iterator[str]:
+        record = self.record
+        yield from refused_budgets(self.contents.budgets, lambda budget: attack_of(record, budget))
+        if positions_among_candidates(record.voters, record.voter) != record.voters.own.tolist():
+            yield "a voter is not at its position among the candidates"
+        if self.contents.arrays["row"].tolist() != record.voter[record.target].tolist():
+            yield "a target is not at its position among the voters"
 
-def possible(contents: Contents, budget: Budget) -> BoolArray:
-    """Returns which classes each target may get under an attack, shape ``[n, num_classes]``."""
-    record = JointRecord.load(contents.evidence, contents.settings)
-    elected = recount_joint.elect(record)
-    ahead = recount_joint.stays_ahead(record, elected, [recount_joint.attack_of(record, budget)])[0]
-    own = np.arange(record.num_classes) == elected.label[:, None]
-    return np.asarray(~ahead | own)
+    def wrong_values(self) -> dict[str, BoolArray]:
+        stated = self.contents.arrays
+        needed = recount_joint.needed_changes(self.record, self._elected).min(axis=1, initial=np.inf)
+        most = np.inf if self.record.neighbour_steps else self.record.voters.num_candidates
+        return {
+            "label": stated["label"] != self._elected.label,
+            "radius": stated["radius"] != np.minimum(needed - 1, most),
+            "number of new neighbours": stated["new_neighbours"] != -1,
+        }
 
+    def label(self) -> IntArray:
+        return self._elected.label
 
-def breaks(contents: Contents) -> Callable[[Budget], BoolArray]:
-    """Returns a function from a budget to the targets whose label may change, shape ``[n]``."""
-    record = JointRecord.load(contents.evidence, contents.settings)
-    elected = recount_joint.elect(record)
+    def stays_ahead(self, budget: Budget, leader: int | None = None) -> BoolArray:
+        if leader is not None:
+            return np.zeros(self.shape, dtype=bool)
+        return self._stay_ahead([budget])[0]
 
-    def of_budget(budget: Budget) -> BoolArray:
-        attack = recount_joint.attack_of(record, budget)
-        return np.asarray(~recount_joint.stays_ahead(record, elected, [attack])[0].all(axis=1))
+    def answers(self) -> list[BoolArray]:
+        """Returns which labels stay under each stated budget. The leads are derived once for all of them."""
+        return [np.asarray(ahead.all(axis=1)) for ahead in self._stay_ahead(self.contents.budgets)]
 
-    return of_budget
+    def _stay_ahead(self, budgets: Sequence[Budget]) -> list[BoolArray]:
+        attacks = [attack_of(self.record, budget) for budget in budgets]
+        ahead = recount_joint.stays_ahead(self.record, self._elected, attacks)
+        covered = [attack is not None for attack in attacks]
+        return [np.asarray(each & is_covered) for each, is_covered in zip(ahead, covered, strict=True)]
 
-
-def not_checked(contents: Contents) -> tuple[str, ...]:
-    """Returns what the file alone cannot show, and what to pass to have it checked."""
-    return (
-        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-        "whether the weights follow from the features, so that no label and no edge is in them: pass data",
-        "whether these are the neighbours of the targets: pass data",
-        "whether these are the training labels and the settings of a model: pass data and model",
-    )
+    def not_checked(self) -> tuple[str, ...]:
+        return (
+            "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+            "whether the weights follow from the features, so that no label and no edge is in them: pass data",
+            "whether these are the neighbours of the targets: pass data",
+            "whether these are the training labels and the settings of a model: pass data and model",
+        )

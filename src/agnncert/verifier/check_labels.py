@@ -1,94 +1,74 @@
-"""Checks certificate files that hold votes of training labels: the functions that ``verifier.kinds`` asks for."""
+"""Checks certificate files that hold votes of training labels."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
 from agnncert.certificates.budget import Budget
+from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.labels.claim import make_label_claim
 from agnncert.labels.record import LabelRecord
 from agnncert.verifier import recount_labels
-from agnncert.verifier.check import (
-    check_claim,
-    check_no_structure_radius,
-    check_targets,
-    count_broken,
-    refused_budgets,
-    wrong_statements,
-)
-
-TRAINING_FIELDS = ("flip_labels", "add_labels", "remove_labels")
+from agnncert.verifier.check import refused_budgets
+from agnncert.verifier.file_checker import LeadChecker
+from agnncert.verifier.recount_labels import Recounted, changed_labels
 
 
-def check(contents: Contents) -> list[str]:
-    """Returns what is wrong with the statements of a file.
+class LabelsFile(LeadChecker):
+    """A file of label votes."""
 
-    Raises:
-        CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
-    """
-    record = LabelRecord.load(contents.evidence, contents.settings)
-    expected = make_label_claim(record, digests=contents.claim.digests)
-    wrong = [
-        *check_targets(contents, record.num_targets, record.num_classes),
-        *check_claim(contents.claim, expected, {"graph", "model", "encoding"}),
-        *check_no_structure_radius(contents),
-        *refused_budgets(contents.budgets, partial(recount_labels.changed_labels, record)),
-    ]
-    wrong += [] if wrong else _wrong_positions(contents, record)
-    return wrong or _check_statements(contents, record)
+    training_fields = ("flip_labels", "add_labels", "remove_labels")
 
+    def __init__(self, contents: Contents) -> None:
+        super().__init__(contents)
+        self.record = LabelRecord.load(contents.evidence, contents.settings)
 
-def _wrong_positions(contents: Contents, record: LabelRecord) -> Iterator[str]:
-    """Yields that a target counts its own label, or leaves out that of somebody else."""
-    own = positions_among_candidates(record, contents.arrays["row"])
-    if own != record.own.tolist():
-        yield "a target is not at its position among the candidates"
+    @cached_property
+    def _counted(self) -> Recounted:
+        return recount_labels.recount(self.record)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.record.num_targets, self.record.num_classes
+
+    def expected_claim(self) -> Claim:
+        return make_label_claim(self.record, digests=self.contents.claim.digests)
+
+    def wrong_form(self) -> Iterator[str]:
+        yield from refused_budgets(self.contents.budgets, lambda budget: changed_labels(self.record, budget))
+        if positions_among_candidates(self.record, self.contents.arrays["row"]) != self.record.own.tolist():
+            yield "a target is not at its position among the candidates"
+
+    def wrong_values(self) -> dict[str, BoolArray]:
+        stated = self.contents.arrays
+        needed = self._counted.needed.min(axis=1, initial=np.inf)
+        return {
+            "label": stated["label"] != self._counted.label,
+            "radius": stated["radius"] != np.minimum(needed - 1, self.record.num_candidates),
+            "number of new neighbours": stated["new_neighbours"] != -1,
+        }
+
+    def label(self) -> IntArray:
+        return self._counted.label
+
+    def stays_ahead(self, budget: Budget, leader: int | None = None) -> BoolArray:
+        number = changed_labels(self.record, budget)
+        if leader is not None:
+            return np.zeros(self.shape, dtype=bool)
+        return recount_labels.stays_ahead(self._counted, number)
+
+    def not_checked(self) -> tuple[str, ...]:
+        return (
+            "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+            "whether the weights follow from the graph, so that no label is in them: pass data",
+            "whether these are the training labels and the settings of a model: pass data and model",
+        )
 
 
 def positions_among_candidates(record: LabelRecord, rows: IntArray) -> list[int]:
     """Returns at which position among the candidates each row of the data is, -1 if it is none."""
     position = {row: place for place, row in enumerate(record.candidate.tolist())}
     return [position.get(row, -1) for row in rows.tolist()]
-
-
-def _check_statements(contents: Contents, record: LabelRecord) -> list[str]:
-    """Derives every statement again. Returns what is wrong."""
-    stated = contents.arrays
-    counted = recount_labels.recount(record)
-    radius = np.minimum(counted.needed.min(axis=1, initial=np.inf) - 1, record.num_candidates)
-    is_wrong = {
-        "label": stated["label"] != counted.label,
-        "radius": stated["radius"] != radius,
-        "number of new neighbours": stated["new_neighbours"] != -1,
-    }
-    answers = [recount_labels.holds(counted, recount_labels.changed_labels(record, b)) for b in contents.budgets]
-    return wrong_statements(contents, is_wrong, answers, count_broken(answers), "votes")
-
-
-def possible(contents: Contents, budget: Budget) -> BoolArray:
-    """Returns which classes each target may get under an attack, shape ``[n, num_classes]``."""
-    record = LabelRecord.load(contents.evidence, contents.settings)
-    return recount_labels.possible(recount_labels.recount(record), recount_labels.changed_labels(record, budget))
-
-
-def breaks(contents: Contents) -> Callable[[Budget], BoolArray]:
-    """Returns a function from a budget to the targets whose label may change, shape ``[n]``."""
-    record = LabelRecord.load(contents.evidence, contents.settings)
-    counted = recount_labels.recount(record)
-
-    def of_budget(budget: Budget) -> BoolArray:
-        return ~recount_labels.holds(counted, recount_labels.changed_labels(record, budget))
-
-    return of_budget
-
-
-def not_checked(contents: Contents) -> tuple[str, ...]:
-    """Returns what the file alone cannot show, and what to pass to have it checked."""
-    return (
-        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-        "whether the weights follow from the graph, so that no label is in them: pass data",
-        "whether these are the training labels and the settings of a model: pass data and model",
-    )

@@ -1,80 +1,79 @@
-"""Checks certificate files that hold stacked votes: the functions that ``verifier.kinds`` asks for."""
+"""Checks certificate files that hold stacked votes."""
 
-from collections.abc import Callable
+from functools import cached_property
 
 from agnncert.certificates.budget import Budget
+from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
-from agnncert.certificates.votes import BoolArray
+from agnncert.certificates.votes import BoolArray, IntArray
+from agnncert.errors import CertificateError
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import StackedRecord
 from agnncert.verifier import recount_stacked
-from agnncert.verifier.check import check_claim, check_targets, wrong_answers, wrong_numbers_broken, wrong_values
+from agnncert.verifier.file_checker import LeadChecker
+from agnncert.verifier.recount_stacked import DegreeTable
 
 
-def check(contents: Contents) -> list[str]:
-    """Returns what is wrong with the statements of a file.
+class StackedFile(LeadChecker):
+    """A file of stacked votes."""
 
-    Raises:
-        CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
-    """
-    record = StackedRecord.load(contents.evidence, contents.settings)
-    claim = contents.claim
-    if claim.locality not in ("construction", "test"):
-        return ["the claim does not say how it is known that the models without edges read a node's own features alone"]
-    if claim.rounding not in ("", "float64"):
-        return [f"the claim says that rounding is {claim.rounding!r:.20}, which stacked votes do not know"]
-    expected = make_stacked_claim(record, digests=claim.digests, locality=claim.locality, rounding=claim.rounding)
-    wrong = [
-        *check_targets(contents, record.num_targets, record.num_classes),
-        *check_claim(claim, expected, {"graph", "model", "encoding"}),
-    ]
-    if "structure_radius" not in contents.arrays:
-        wrong.append("the radius against structure alone is missing")
-    return wrong or _check_statements(contents, record)
+    def __init__(self, contents: Contents) -> None:
+        super().__init__(contents)
+        self.record = StackedRecord.load(contents.evidence, contents.settings)
 
+    @cached_property
+    def tables(self) -> list[DegreeTable]:
+        """The targets by the number of their votes."""
+        return recount_stacked.tables_of(self.record)
 
-def _check_statements(contents: Contents, record: StackedRecord) -> list[str]:
-    """Derives every statement again. Returns what is wrong."""
-    stated = contents.arrays
-    tables = recount_stacked.tables_of(record)
-    is_wrong = {
-        "label": stated["label"] != recount_stacked.label_is(record, tables),
-        "radius": ~recount_stacked.right_radius(tables, stated["radius"], structure=False),
-        "structure radius": ~recount_stacked.right_radius(tables, stated["structure_radius"], structure=True),
-        "number of new neighbours": ~recount_stacked.right_neighbours(
-            record, tables, recount_stacked.but_additions(record), stated["new_neighbours"]
-        ),
-    }
-    answers = [recount_stacked.holds(record, tables, budget) for budget in contents.budgets]
-    wrong = [*wrong_values(is_wrong, "votes"), *wrong_answers(contents, answers, "votes")]
-    if wrong:  # how many targets break follows from the radii, so that nothing can be said about it
-        return wrong
-    broken = [
-        recount_stacked.broken(record, budget, ~answer, stated["radius"], stated["structure_radius"])
-        for budget, answer in zip(contents.budgets, answers, strict=True)
-    ]
-    return wrong_numbers_broken(contents, broken, "votes")
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.record.num_targets, self.record.num_classes
 
+    @property
+    def has_structure_radius(self) -> bool:
+        return True
 
-def possible(contents: Contents, budget: Budget) -> BoolArray:
-    """Returns which classes each target may get under an attack, shape ``[n, num_classes]``."""
-    return recount_stacked.possible(StackedRecord.load(contents.evidence, contents.settings), budget)
+    def expected_claim(self) -> Claim:
+        claim = self.contents.claim
+        if claim.locality not in ("construction", "test"):
+            raise CertificateError(
+                "the claim does not say how it is known that the models without edges read a node's own features alone"
+            )
+        if claim.rounding not in ("", "float64"):
+            raise CertificateError(
+                f"the claim says that rounding is {claim.rounding!r:.20}, which stacked votes do not know"
+            )
+        return make_stacked_claim(self.record, digests=claim.digests, locality=claim.locality, rounding=claim.rounding)
 
+    def wrong_values(self) -> dict[str, BoolArray]:
+        stated = self.contents.arrays
+        rest = recount_stacked.but_additions(self.record)
+        return {
+            "label": stated["label"] != self.label(),
+            "radius": ~recount_stacked.right_radius(self.tables, stated["radius"], structure=False),
+            "structure radius": ~recount_stacked.right_radius(self.tables, stated["structure_radius"], structure=True),
+            "number of new neighbours": ~recount_stacked.right_neighbours(
+                self.record, self.tables, rest, stated["new_neighbours"]
+            ),
+        }
 
-def breaks(contents: Contents) -> Callable[[Budget], BoolArray]:
-    """Returns a function from a budget to the targets whose label may change, shape ``[n]``."""
-    record = StackedRecord.load(contents.evidence, contents.settings)
-    tables = recount_stacked.tables_of(record)
+    def label(self) -> IntArray:
+        return recount_stacked.label_is(self.record, self.tables)
 
-    def of_budget(budget: Budget) -> BoolArray:
-        return ~recount_stacked.holds(record, tables, budget)
+    def stays_ahead(self, budget: Budget, leader: int | None = None) -> BoolArray:
+        return recount_stacked.stays_ahead(self.record, self.tables, budget, leader)
 
-    return of_budget
+    def numbers_broken(self, answers: list[BoolArray]) -> list[int]:
+        stated = self.contents.arrays  # the price of a target follows from its radii, which are right
+        about = zip(self.contents.budgets, answers, strict=True)
+        return [
+            recount_stacked.broken(self.record, budget, ~holds, stated["radius"], stated["structure_radius"])
+            for budget, holds in about
+        ]
 
-
-def not_checked(contents: Contents) -> tuple[str, ...]:
-    """Returns what the file alone cannot show, and what to pass to have it checked."""
-    return (
-        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-        "whether a model computed these scores and votes, and may be certified: pass data and model",
-    )
+    def not_checked(self) -> tuple[str, ...]:
+        return (
+            "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+            "whether a model computed these scores and votes, and may be certified: pass data and model",
+        )

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.votes import ABSTAIN, BoolArray, FloatArray, IntArray, VoteRecord
+from agnncert.verifier.blocks import cut
 
 VOTES_AT_ONCE = 150_000
 
@@ -29,11 +30,6 @@ REACHED = 0  # listed, and the graph as it is reaches it
 UNREACHED = 1  # listed, but the graph as it is does not reach it
 UNLISTED = 2
 NUM_TIERS = 3
-
-
-def is_per_neighbour(record: VoteRecord) -> bool:
-    """Tells whether every neighbour, pair or node has a group of its own."""
-    return record.theorem.startswith("per-")
 
 
 def class_of_empty_groups(record: VoteRecord) -> int:
@@ -90,16 +86,8 @@ class Part:
 
 def parts_of(record: VoteRecord) -> list[Part]:
     """Returns all targets, in parts of up to ``VOTES_AT_ONCE`` votes, or of one target if it has more."""
-    num_targets = record.votes.num_targets
-    entries = record.votes.indptr + np.arange(num_targets + 1)  # the unlisted votes of a target are one entry more
-    parts = []
-    start = 0
-    while start < num_targets:
-        last = int(np.searchsorted(entries, entries[start] + VOTES_AT_ONCE, side="right")) - 1
-        stop = min(max(last, start + 1), num_targets)
-        parts.append(Part(record, slice(start, stop)))
-        start = stop
-    return parts
+    entries = np.diff(record.votes.indptr) + 1  # the unlisted votes of a target are one entry more
+    return [Part(record, targets) for targets in cut(entries, VOTES_AT_ONCE)]
 
 
 # Step 1: votes that are alike.
@@ -266,7 +254,7 @@ def _prior_of_classes(record: VoteRecord) -> IntArray:
     if record.voting_rule.class_prior:
         prior += np.array(record.voting_rule.class_prior)
     empty = class_of_empty_groups(record)
-    if is_per_neighbour(record) and empty != ABSTAIN:
+    if record.facts.per_neighbour and empty != ABSTAIN:
         prior[empty] -= record.votes.num_groups
     return prior
 
@@ -334,7 +322,7 @@ def _codes_of_candidates(part: Part, voted: IntArray) -> IntArray:
     if record.no_edge is not None:
         found.append(part.encode(every_target, record.no_edge[part.targets]))
     empty = class_of_empty_groups(record)
-    if is_per_neighbour(record) and empty != ABSTAIN:
+    if record.facts.per_neighbour and empty != ABSTAIN:
         found.append(part.encode(every_target, empty))
     codes = _distinct(np.concatenate(found))
 

@@ -14,8 +14,10 @@ import numpy as np
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
 from agnncert.verifier import recount_per_neighbour as per_neighbour
-from agnncert.verifier.limits import Changes, Limits, limits_under
-from agnncert.verifier.piles import Piles, is_per_neighbour
+from agnncert.verifier.effects import Changes, Limits
+from agnncert.verifier.limits import limits_under
+from agnncert.verifier.piles import Piles
+from agnncert.verifier.theorems.registry import recount_of
 
 
 def radius(piles: Piles) -> IntArray:
@@ -23,7 +25,7 @@ def radius(piles: Piles) -> IntArray:
 
     It is -1 where another class may win already, and ``num_groups`` where no change of votes makes one win.
     """
-    if is_per_neighbour(piles.record):
+    if piles.record.facts.per_neighbour:
         return per_neighbour.radius(piles, altering=True)
     twos = piles.for_label.sum(axis=0)
     ones = piles.for_others.sum(axis=0)
@@ -39,7 +41,7 @@ def radius(piles: Piles) -> IntArray:
 
 def structure_radius(piles: Piles) -> IntArray | None:
     """Returns the radius against edges and nodes added and deleted alone, shape ``[n]``; None where none is stated."""
-    if is_per_neighbour(piles.record):
+    if piles.record.facts.per_neighbour:
         return per_neighbour.radius(piles, altering=False)
     return None
 
@@ -81,7 +83,7 @@ def right_neighbours(piles: Piles, stated: FloatArray) -> BoolArray:
 
     All that is not added may change without limit at the same time. In the graph task the number must be -1.
     """
-    if piles.record.theorem.endswith("/graph"):
+    if piles.record.task == "graph":
         return np.asarray(stated == -1)
     budget = _anything_but_additions(piles)
     is_possible = (stated >= -1) & ((stated == np.floor(stated)) | np.isinf(stated))
@@ -157,14 +159,11 @@ def new_neighbours_needed(piles: Piles, budget: Budget) -> FloatArray:
     return _new_neighbours_needed(piles, limits, _winning_rivals(piles, limits))
 
 
-_BY_NEIGHBOURS = ("edge-centric/node", "node-centric/node", "gated/node")
-
-
 def _new_neighbours_needed(piles: Piles, limits: Limits | Changes, wins: BoolArray) -> FloatArray:
     """As :func:`new_neighbours_needed`, given what the attacker can do at most, and which rivals then win."""
     if isinstance(limits, Changes):
         return per_neighbour.new_neighbours_needed(piles, limits)
-    if piles.record.theorem not in _BY_NEIGHBOURS:
+    if not recount_of(piles.record.theorem).by_neighbours:
         fails = ~limits.covered | piles.targets_of(wins)
         return np.where(fails, 0.0, math.inf)
     winners = piles.select(np.flatnonzero(wins))
@@ -197,7 +196,7 @@ def broken(record: VoteRecord, budget: Budget, answers: Answers) -> int:
         answers: What follows from the budget for all targets.
     """
     fails = ~answers.holds
-    if record.theorem.endswith("/graph"):
+    if record.task == "graph":
         return int(fails.any())
     # Each added edge brings two targets a new neighbour, and each edge of an injected node brings one target one.
     injected_edges = _injected_edges(budget)

@@ -13,6 +13,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import BudgetError
 from agnncert.labels.joint_record import JointRecord
+from agnncert.verifier.blocks import cut
 from agnncert.verifier.recount_labels import Recounted, recount, weights_of
 
 PAIRS_AT_ONCE = 2**21  # targets times labels whose costs are sorted at the same time
@@ -68,9 +69,9 @@ def _owners(record: JointRecord) -> IntArray:
 
 def _blocks(record: JointRecord) -> Iterator[IntArray]:
     """Yields the numbers of some targets at a time."""
-    at_once = max(1, PAIRS_AT_ONCE // max(1, record.voters.num_candidates))
-    for first in range(0, record.num_targets, at_once):
-        yield np.arange(first, min(first + at_once, record.num_targets))
+    targets = np.arange(record.num_targets)
+    for block in cut(np.full(len(targets), max(1, record.voters.num_candidates)), PAIRS_AT_ONCE):
+        yield targets[block]
 
 
 def _own_scores(record: JointRecord) -> IntArray:

@@ -13,6 +13,7 @@ from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import BudgetError
 from agnncert.labels.record import STEPS, LabelRecord
+from agnncert.verifier.blocks import cut
 
 PAIRS_AT_ONCE = 2**22  # targets times candidates whose costs are sorted at the same time
 
@@ -43,9 +44,8 @@ def recount(record: LabelRecord) -> Recounted:
 def _blocks(record: LabelRecord) -> Iterator[IntArray]:
     """Yields the positions of some targets at a time."""
     targets = np.arange(record.num_targets)
-    at_once = max(1, PAIRS_AT_ONCE // max(1, record.num_candidates))
-    for first in range(0, len(targets), at_once):
-        yield targets[first : first + at_once]
+    for block in cut(np.full(len(targets), max(1, record.num_candidates)), PAIRS_AT_ONCE):
+        yield targets[block]
 
 
 def _recount_block(record: LabelRecord, rows: IntArray) -> tuple[IntArray, FloatArray]:
@@ -109,13 +109,6 @@ def changed_labels(record: LabelRecord, budget: Budget) -> float:
     return np.nan
 
 
-def holds(counted: Recounted, number: float) -> BoolArray:
-    """Tells whether each target keeps its label if so many labels change, shape ``[n]``. NaN is anything else."""
-    return np.asarray(counted.needed.min(axis=1, initial=np.inf) > number)
-
-
-def possible(counted: Recounted, number: float) -> BoolArray:
-    """Tells which classes may get past the label if so many labels change, shape ``[n, C]``. NaN is anything else."""
-    own = np.zeros(counted.needed.shape, dtype=bool)
-    own[np.arange(len(own)), counted.label] = True
-    return own | ~(counted.needed > number)
+def stays_ahead(counted: Recounted, number: float) -> BoolArray:
+    """Tells of which classes each label stays ahead if so many labels change, ``[n, C]``. NaN is anything else."""
+    return np.asarray(counted.needed > number)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.verifier.limits import Changes, product
+from agnncert.verifier.effects import Changes, product
 from agnncert.verifier.piles import REACHED, Piles, class_of_empty_groups
 
 BEYOND_ALL = 2.0**40  # more changes than there can be votes and votes in a prior

@@ -10,7 +10,9 @@ import numpy as np
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import ABSTAIN, BoolArray, FloatArray, IntArray, VoteRecord
-from agnncert.verifier.limits import Changes, Limits, limits_under
+from agnncert.verifier.blocks import cut
+from agnncert.verifier.effects import Changes, Limits
+from agnncert.verifier.limits import limits_under
 from agnncert.verifier.piles import (
     NUM_TIERS,
     REACHED,
@@ -62,9 +64,8 @@ def of_votes(record: VoteRecord, budget: Budget) -> BoolArray:
     """Returns which classes each target may get under an attack, shape ``[n, num_classes]``."""
     num_classes = record.votes.num_classes
     answer = np.zeros((record.num_targets, num_classes), dtype=bool)
-    step = max(1, ENTRIES_AT_ONCE // num_classes)
-    for start in range(0, record.num_targets, step):
-        part = Part(record, slice(start, min(start + step, record.num_targets)))
+    for targets in cut(np.full(record.num_targets, num_classes), ENTRIES_AT_ONCE):
+        part = Part(record, targets)
         answer[part.targets] = _of_part(part, budget)
     return answer
 

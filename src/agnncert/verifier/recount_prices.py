@@ -16,7 +16,7 @@ import numpy as np
 from agnncert.certificates.budget import PRICED, Budget, Prices
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import BoolArray, FloatArray
-from agnncert.verifier.kinds import checker_of
+from agnncert.verifier.kinds import checked
 
 MOST_TRIES = 20_000
 KINDS = (*PRICED, "edges_per_injected", "target_features")
@@ -120,7 +120,7 @@ def _price(prices: Prices, kind: str) -> float:
 
 def _breaks(contents: Contents, label: int | None) -> Callable[[Budget], BoolArray]:
     """Returns a function from a budget to the targets whose label may change, or may become ``label``, ``[n]``."""
-    checker = checker_of(contents.kind)
+    checker = checked(contents)
     if label is None:
-        return checker.breaks(contents)
-    return lambda budget: checker.possible(contents, budget)[:, label]
+        return lambda budget: ~checker.holds(budget)
+    return lambda budget: checker.possible(budget)[:, label]

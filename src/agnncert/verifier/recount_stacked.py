@@ -17,6 +17,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.stacked.record import MOST_NEW, STEPS, StackedRecord
 from agnncert.verifier.check import require_trusted_training
+from agnncert.verifier.leaders import may_win
 
 LARGEST_STATED = 9_999
 LARGEST_NEIGHBOURS = 2**31  # larger stated numbers of new neighbours must be infinite
@@ -193,17 +194,15 @@ class DegreeTable:
 
     def survives_any(self, size: IntArray) -> BoolArray:
         """Tells which classes each label survives with ``size`` changes of neighbours of any kind, ``[n, C]``."""
-        num_lost = np.minimum(size, self.degree)
-        gains = _sums(np.maximum(self.neighbour_lead, 0))
-        taken = gains[np.arange(self.num_targets), :, num_lost]
-        vote_lead = self.certain_vote_lead - taken - size[:, None] * self.cost
-        fewest = (self.degree - num_lost)[:, None]
-        most = (self.degree + size)[:, None]
-        # The divisor of a mean lies between these two, so the least lead does too.
-        least_prior_lead = np.minimum(
-            self.certain_prior_lead * self.divisor(fewest), self.certain_prior_lead * self.divisor(most)
-        )
-        return self.is_ahead(least_prior_lead + vote_lead)
+        # What one neighbour more adds to the divisor, times the lead by the prior.
+        by_divisor = self.certain_prior_lead * (STEPS if self.record.pseudo else 0)
+        new = np.clip(self.cost - by_divisor, self.cost if self.record.by_edge else 0, None)
+        touched = self.neighbour_lead + np.where(by_divisor > self.cost, by_divisor, self.cost)[:, :, None]
+        surplus = _sums(np.clip(touched - new[:, :, None], 0, None))  # of touched neighbours over as many new ones
+        most = np.minimum(size, self.degree)
+        harm = size[:, None] * new + surplus[np.arange(self.num_targets), :, most]
+        lead = self.certain_prior_lead * self.divisor(self.degree) + self.certain_vote_lead
+        return self.is_ahead(lead - harm)
 
     def survives_second(self, edges: FloatArray | float, nodes: float) -> BoolArray:
         """Tells which classes each label survives if neighbours' neighbours count too, shape ``[n, C]``.
@@ -331,7 +330,10 @@ def label_is(record: StackedRecord, tables: list[DegreeTable]) -> IntArray:
 
 
 def right_radius(tables: list[DegreeTable], stated: IntArray, structure: bool) -> BoolArray:
-    """Tells whether each stated radius, or structure radius, is the largest size that the label survives, ``[n]``."""
+    """Tells whether each stated radius, or structure radius, is the largest size that the label survives, ``[n]``.
+
+    The radius of a mean may be a smaller one: files that were made before it was exact state such radii.
+    """
     right = np.zeros(len(stated), dtype=bool)
     for table in tables:
         radius = stated[table.rows]
@@ -340,7 +342,8 @@ def right_radius(tables: list[DegreeTable], stated: IntArray, structure: bool) -
         next_size = np.clip(radius + 1, 0, LARGEST_STATED + 1)
         survives = (radius < 0) | _survives_size(table, size, structure)
         survives_more = (radius < LARGEST_STATED) & _survives_size(table, next_size, structure)
-        right[table.rows] = is_possible & survives & ~survives_more
+        may_be_less = bool(table.record.pseudo) and not structure
+        right[table.rows] = is_possible & survives & (may_be_less | ~survives_more)
     return right
 
 
@@ -400,22 +403,32 @@ def _survives(table: DegreeTable, budget: Budget, add_edges: FloatArray | float)
     return table.survives(add_edges + joined_nodes, budget.delete_edges + budget.delete_nodes, altered)
 
 
-def possible(record: StackedRecord, budget: Budget) -> BoolArray:
-    """Tells which classes may win under a budget: those that no other class stays ahead of, shape ``[n, C]``."""
+def stays_ahead(
+    record: StackedRecord, tables: list[DegreeTable], budget: Budget, leader: int | None = None
+) -> BoolArray:
+    """Tells which classes each label survives under a budget, or another class does, shape ``[n, C]``.
+
+    Args:
+        record: Scores and votes of all targets.
+        tables: The targets.
+        budget: What the attacker may do.
+        leader: A class to ask about instead of the label.
+    """
     require_trusted_training(budget)
-    possible = np.ones((record.num_targets, record.num_classes), dtype=bool)
+    answer = np.zeros((record.num_targets, record.num_classes), dtype=bool)
     if budget.target_features:
-        return possible
-    degree = np.diff(record.indptr)
-    for d in np.unique(degree):
-        rows = np.flatnonzero(degree == d)
-        for k in range(record.num_classes):
-            stays_behind_k = _survives(_table(record, rows, int(d), k), budget, budget.add_edges)
-            stays_behind_k[:, k] = False  # a class is always ahead of itself
-            possible[rows] &= ~stays_behind_k
-    winner = label_is(record, tables_of(record))
-    possible[np.arange(len(winner)), winner] = True
-    return possible
+        return answer
+    for table in tables:
+        led = table if leader is None else _table(record, table.rows, table.degree, leader)
+        answer[table.rows] = _survives(led, budget, budget.add_edges)
+    return answer
+
+
+def possible(record: StackedRecord, budget: Budget) -> BoolArray:
+    """Tells which classes may win under a budget, shape ``[n, C]``."""
+    tables = tables_of(record)
+    label = label_is(record, tables)
+    return may_win(label, record.num_classes, lambda leader: stays_ahead(record, tables, budget, leader))
 
 
 def but_additions(record: StackedRecord) -> Budget:

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.report import page as build
-from agnncert.report.html import own_scripts
+from agnncert.report.html import checker_script, own_scripts
 from agnncert.report.summary import summarise
 from tests.support.certificates import random_vote
 from tests.support.pages import (
@@ -26,6 +25,7 @@ from tests.support.pages import (
     some_truth,
 )
 from tests.support.synthetic import made_up_certificate
+from tests.support.theorems import THEOREMS
 
 pytestmark = pytest.mark.browser
 
@@ -50,7 +50,9 @@ ASK_MANY = """async ([source, cases]) => {
     document.body.innerHTML = "<p id=meta></p><p id=data></p>";
     document.getElementById("meta").textContent = meta;
     document.getElementById("data").textContent = data;
-    const report = await scripts.readPayload(), rules = scripts.makeRules(report);
+    const report = await scripts.readPayload();
+    report.counts = (v) => report.arrays.counts.subarray(v * report.meta.num_classes, (v + 1) * report.meta.num_classes);
+    const rules = scripts.makeRules(report);
     const number = (value) => (value === null ? Infinity : value);
     const asked = budgets.map((b) => Object.fromEntries(Object.entries(b).map(([k, v]) => [k, number(v)])));
     said.push(asked.map((budget, turn) => ({
@@ -106,7 +108,7 @@ def test_the_scripts_of_the_page_count_what_the_library_counts(blank_page: Any) 
                 [said_by_evidence(certificate, each, field, turn) for turn, each in enumerate(budgets)],
             )
         )
-    source = "\n".join(own_scripts("base", "rules", "per_neighbour", "explorer"))
+    source = "\n".join([checker_script(), *own_scripts("base", "rules", "proof", "detail", "explorer")])
     said = blank_page.evaluate(ASK_MANY, [source, cases])
     for (theorem, voting_rule, field, budgets, library), scripts in zip(expected, said, strict=True):
         for budget, page_says, library_says in zip(budgets, scripts, library, strict=True):

@@ -233,7 +233,7 @@ def test_stacked_votes_have_scores_in_votes_and_not_counts_of_votes(tmp_path: Pa
     told = page.locator("#onetarget").inner_text()
     assert f"The score of class {certificate.label[0]} is {first:.2f}" in told
     assert f"The runner-up has {second:.2f}." in told
-    assert "largest score is right" in page.locator("body").inner_text()
+    assert "certified largest score" in page.locator("body").inner_text()
 
 
 def test_a_kind_of_evidence_that_nobody_knows_has_a_page_that_works(tmp_path: Path, open_page: Any) -> None:

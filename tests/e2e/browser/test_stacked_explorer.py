@@ -12,7 +12,7 @@ import pytest
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.proving.words import LOWER, UPPER, percent
 from agnncert.report import page as build
-from agnncert.report.html import own_scripts
+from agnncert.report.html import checker_script, own_scripts
 from agnncert.report.summary import summarise
 from agnncert.stacked.record import MOST_NEW
 from agnncert.verifier import recount_stacked
@@ -21,7 +21,7 @@ from tests.support.pages import enter_many, random_budget, report, said_by_libra
 from tests.support.stacked_records import KINDS, random_stacked, stacked_certificate
 
 pytestmark = pytest.mark.browser
-SCRIPTS = ("base", "rules", "per_neighbour", "stacked", "explorer")
+SCRIPTS = ("base", "rules", "proof", "explorer")
 LARGE = (MOST_NEW - 1, MOST_NEW, MOST_NEW + 1, 10**6)  # around what counts as any number
 
 
@@ -49,31 +49,15 @@ def test_the_scripts_of_the_page_count_what_prover_and_verifier_count(blank_page
             verified = recount_stacked.holds(evidence, tables, budget)
             assert answer["holds"] == verified.astype(int).tolist()
             held.append(verified.mean())
-    answers = blank_page.evaluate(ASK_MANY, [_source(), cases])
+    answers = blank_page.evaluate(ASK_MANY, [source_of_page(), cases])
     for (kind, field, budgets, library), scripts in zip(expected, answers, strict=True):
         for budget, page_says, library_says in zip(budgets, scripts, library, strict=True):
             assert page_says == library_says, (kind, field, budget)
     assert 0.15 < np.mean(held) < 0.85, "hardly anything held, or all: little was tested"
 
 
-def _source() -> str:
-    return "\n".join(own_scripts(*SCRIPTS))
-
-
-def test_leads_that_doubles_cannot_tell_from_zero_are_counted_exactly(blank_page: Any) -> None:
-    """Products of 2 ** 55 and more, one apart: a double has 53 bits."""
-    ask = """([source, cases]) => {
-      const { isAhead } = new Function(`${source}; return { isAhead };`)();
-      return cases.map(([prior, divisor, votes, paid, cap, ties]) => isAhead(prior, divisor, votes, paid, cap, ties));
-    }"""
-    prior, divisor, cap = 2**30 - 1, 2**26 + 1, 2**20
-    paid = prior * divisor // cap
-    rest = prior * divisor - paid * cap
-    cases = [
-        [prior, divisor, votes, paid, cap, ties] for votes in (-rest - 1, -rest, -rest + 1) for ties in (True, False)
-    ]
-    expected = [False, False, True, False, True, True]
-    assert blank_page.evaluate(ask, [_source(), cases]) == expected
+def source_of_page() -> str:
+    return "\n".join([checker_script(), *own_scripts(*SCRIPTS)])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,7 +105,7 @@ def test_what_a_page_cannot_count_has_no_sliders_and_no_promise_of_them(tmp_path
 def test_a_page_rounds_as_python_does(blank_page: Any) -> None:
     shares = [k / n for n in (3, 7, 16, 200, 1001) for k in range(n + 1)]
     ask = "([source, shares]) => shares.map(new Function(`${source}; return atLeast;`)())"
-    assert blank_page.evaluate(ask, [_source(), shares]) == [percent(share, LOWER) for share in shares]
+    assert blank_page.evaluate(ask, [source_of_page(), shares]) == [percent(share, LOWER) for share in shares]
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -42,7 +42,7 @@ def test_graphs_in_tables_are_trained_and_certified(agnncert, place) -> None:
 
 
 def test_a_folder_in_the_tu_format_is_trained_and_certified_and_kept(agnncert, place) -> None:
-    rings = [(7 * g, size) for g, size in enumerate([3, 7] * 8)]
+    rings = [(7 * g, size) for g, size in enumerate([3, 7] * 20)]
     pairs = [(first + k, first + (k + 1) % size) for first, size in rings for k in range(size)]
     numbers = {node: row for row, node in enumerate(sorted({node for pair in pairs for node in pair}), start=1)}
     (place / "download").mkdir()
@@ -155,3 +155,13 @@ def test_progress_is_a_bar_on_a_terminal(agnncert, monkeypatch) -> None:
     answer = agnncert("train", "tables", "--groups", 5, "--epochs", 3, "--no-references")
     assert answer.status == 0
     assert "trained in" in answer.err  # a line that is said while a bar stands goes above it, on the same stream
+
+
+def test_training_without_a_label_says_which_column_is_missing(agnncert, place) -> None:
+    nodes = Path("tables/nodes.csv")
+    rows = [line.split(",") for line in nodes.read_text("utf-8").splitlines()]
+    nodes.write_text("\n".join(f"{name},{a},{b}" for name, _, a, b in rows), encoding="utf-8")
+    answer = agnncert("train", "tables", "--epochs", 1)
+    assert answer.status == 2
+    assert 'training needs a column "label"' in answer.err
+    assert "column.label=NAME" in answer.err

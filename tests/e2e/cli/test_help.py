@@ -9,8 +9,8 @@ from agnncert.cli.commands import app
 from tests.support.paths import GOLDEN
 
 COMMANDS = [
-    "demo", "datasets", "train", "certify", "verify", "show", "issue", "audit", "attack", "explain", "report", "score", "diff", "export", "log", "card", "cards", "compare",
-    "journal", "scan", "serve",
+    "demo", "datasets", "train", "certify", "verify", "check", "show", "backtest", "groups", "issue", "audit", "attack", "explain", "report", "score", "diff", "export", "log", "card", "cards", "compare",
+    "journal", "partition", "scan", "serve",
 ]  # fmt: skip
 
 SCRIPT = """

@@ -26,7 +26,11 @@ def test_a_run_is_trained_certified_and_verified(agnncert, tmp_path) -> None:
     write_tables(tmp_path / "paths")
     run = tmp_path / "run"
     few = ("--set", "defence.num_models=3", "--set", "epochs=2", "--set", "hidden_channels=4", "--no-references")
-    answer = agnncert("train", tmp_path / "paths", "--division", "isolated", "--groups", "2", *few, "--out", run)
+    apart = ("train", tmp_path / "paths", "--division", "isolated", "--groups", "2", *few, "--out", run)
+    answer = agnncert(*apart)
+    assert answer.status == 2
+    assert "--set classes=NAME,NAME" in answer.err
+    answer = agnncert(*apart, "--set", "classes=no,yes")
     assert answer.status == 0, answer.err
     answer = agnncert("certify", run)
     assert answer.status == 0, answer.err

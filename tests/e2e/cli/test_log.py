@@ -1,5 +1,6 @@
 """``agnncert log``: a run in a local store of MLflow, and the head of its model card."""
 
+import hashlib
 import json
 import logging
 import warnings
@@ -40,6 +41,21 @@ def test_a_run_is_logged_once_with_its_figures_and_files(agnncert, place, certif
     again = agnncert("log", "runs/first", "--tracking", store, "--experiment", "fraud")
     assert again.out.startswith("Logged before:")
     assert len(client.search_runs([run.info.experiment_id])) == 1
+
+
+def test_a_run_whose_logging_broke_off_is_logged_again(agnncert, place, certified, store) -> None:
+    digest = hashlib.sha256(Path("runs/first/certificate.cert").read_bytes()).hexdigest()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MLflow's own, about packages that it uses
+        client = mlflow.MlflowClient(tracking_uri=store, registry_uri=store)
+        experiment = client.create_experiment("fraud")
+        broken_off = client.create_run(experiment, tags={"agnncert.certificate": digest})
+    answer = agnncert("log", "runs/first", "--tracking", store, "--experiment", "fraud", "--json")
+    assert answer.status == 0, answer.err
+    logged = json.loads(answer.out)
+    assert logged["run_id"] != broken_off.info.run_id
+    assert client.get_run(logged["run_id"]).info.status == "FINISHED"
+    assert client.get_run(broken_off.info.run_id).info.status == "RUNNING"
 
 
 @pytest.mark.parametrize(

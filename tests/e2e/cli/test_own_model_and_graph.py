@@ -50,7 +50,7 @@ def test_both_are_certified_in_one_call_from_a_shell(place, weights) -> None:
     assert certificate.target[0].startswith("user")
     assert certificate.claim.ids == "node_id"
     assert told["targets"] == certificate.num_targets == 24
-    assert (certificate.label == certificate.truth).mean() > 0.8
+    assert (certificate.label == certificate.truth).mean() > 0.7
 
 
 def test_the_command_proves_what_the_library_proves(agnncert, weights) -> None:

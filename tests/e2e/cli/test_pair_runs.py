@@ -78,7 +78,7 @@ def test_a_run_goes_from_tables_to_a_verdict_with_data_and_model(agnncert, run) 
     assert (certificate.structure_radius[certificate.label == certificate.truth] >= 1).mean() > 0.5
     verdict = agnncert("verify", run, "--require", "data,model")
     assert verdict.status == 0, verdict.out
-    assert "the graph, and the pairs with their ids" in verdict.out
+    assert "the graph, and the targets with their ids" in verdict.out
     rows = {row["measure"]: row["value"] for row in json.loads(agnncert("certify", run, "--json").out)["results"]}
     assert rows["accuracy of the vote"] == rows["accuracy on the whole graph"]
     trained = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
@@ -88,7 +88,7 @@ def test_a_run_goes_from_tables_to_a_verdict_with_data_and_model(agnncert, run) 
 def test_the_pages_speak_of_pairs(agnncert, run) -> None:
     shown = agnncert("show", run).out
     assert "deterministic, pairs" in shown
-    assert "of the pairs" in shown
+    assert "hidden from the decision about that pair" in shown
     assert "Whoever makes a payment writes its amount himself" in shown
     for foreign in ("undefended GNN", "of the node itself", "MLP"):
         assert foreign not in shown

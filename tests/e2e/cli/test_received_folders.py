@@ -15,7 +15,7 @@ from agnncert.cli.certify_step import certify_run
 from agnncert.cli.settings import CertifySettings
 from agnncert.cli.verify_step import verify_named
 from agnncert.errors import AgnncertError
-from agnncert_live.run import service_of_run
+from agnncert_live.run import ServedRun, service_of_run
 from tests.support.commands import MODULE, write_tables
 
 MARKER = Path("executed")
@@ -76,8 +76,8 @@ COMMANDS = {
     "verify with data": ("verify", "received/certificate.cert", "--data", "received", "--recheck", 3),
     "audit": ("audit", "received"),
     "attack": ("attack", "received", "--sizes", 1, "--sample", 2),
-    "explain": ("explain", "received", "user0"),
-    "report with an explanation": ("report", "received", "--explain", "user0"),
+    "explain": ("explain", "received", "user30"),
+    "report with an explanation": ("report", "received", "--explain", "user30"),
     "train from settings": ("train", "--settings", "received/settings.toml", "--out", "other"),
 }
 FUNCTIONS = {
@@ -85,7 +85,7 @@ FUNCTIONS = {
     "verify_named": lambda **how: verify_named(Path("received/certificate.cert"), CertifySettings(**how), 3),
     "audit_named": lambda **how: audit_named(CertifySettings(model="received"), **how),
     "attack_run": lambda **how: attack_run("received", AttackSettings(sizes="1", sample="2"), **how),
-    "service_of_run": lambda **how: service_of_run("received", **how).live.close(),
+    "service_of_run": lambda **how: service_of_run(ServedRun("received", **how)).live.close(),
 }
 
 

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -370,6 +371,30 @@ def test_an_attack_goes_into_run_and_report(agnncert, certified) -> None:
     agnncert("certify", certified)  # a new certificate: what was found about the old one is gone
     assert "attack" not in tomllib.loads((certified / "settings.toml").read_text())
     assert not RunFolder(certified).rows("attack")
+
+
+def test_a_certified_label_that_falls_ends_the_attack_with_status_1(agnncert, place) -> None:
+    """The votes of the certificate are forged: all are for the label, so that it states radii that are too large."""
+    run = Path("runs/split")  # with seed 2, the votes of some targets are divided
+    words = ("--groups", 12, "--epochs", 2, "--seed", 2, "--no-references", "--out", run)
+    assert agnncert("train", "tables", *words).status == 0
+    assert agnncert("certify", run, "--no-report").status == 0
+    file = run / "certificate.cert"
+    honest = ac.load_certificate(file)
+    votes = honest.evidence.votes
+    unanimous = replace(
+        votes,
+        vote=honest.label[votes.owner].astype(np.int16),
+        stable=np.ones_like(votes.stable),
+        default=honest.label.astype(np.int16),
+        default_stable=np.ones_like(votes.default_stable),
+    )
+    replace(honest, evidence=replace(honest.evidence, votes=unanimous)).save(file)
+    answer = agnncert("attack", run, "--sizes", "5", "--sample", "all", "--json")
+    assert answer.status == 1, answer.err
+    told = json.loads(answer.out)
+    assert told["violations"] == sum(one["fallen_certified"] for one in told["rounds"]) > 0
+    assert told["rounds"][0]["left"] < told["rounds"][0]["certified"]
 
 
 def test_a_report_also_writes_figures_and_tables(agnncert, certified) -> None:

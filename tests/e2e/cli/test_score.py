@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import agnncert as ac
 
@@ -14,9 +15,9 @@ import agnncert as ac
 @pytest.fixture
 def alerting(agnncert, trained) -> Path:
     """A run with a threshold on its votes, which changes labels."""
-    done = agnncert("certify", trained, "--set", "alerts=2", "--set", "positive=cat", "--no-report")
+    done = agnncert("certify", trained, "--set", "alerts=1", "--set", "positive=cat", "--no-report")
     assert done.status == 0, done.err
-    assert "2 alerts of class 0 (cat)" in done.out + done.err
+    assert "1 alerts of class 0 (cat)" in done.out + done.err
     return Path(str(trained))
 
 
@@ -39,7 +40,7 @@ def test_the_same_data_gets_the_labels_that_were_certified(agnncert, alerting) -
 
 
 def test_the_threshold_of_the_run_is_kept_and_not_that_of_the_model_alone(agnncert, alerting) -> None:
-    """Without the threshold more than two validation nodes would be cats."""
+    """Without the threshold more than one validation node would be a cat."""
     assert agnncert("score", alerting, "tables").status == 0
     with_threshold = np.array([row["class_name"] == "cat" for row in rows_of("scores.csv").values()])
     plain = agnncert("certify", alerting, "--prior", "0,0", "--set", "targets=all", "--no-report")
@@ -84,6 +85,19 @@ def test_the_column_of_true_classes_may_be_missing(agnncert, alerting, place) ->
     answer = agnncert("score", alerting, "today")
     assert answer.status == 0, answer.err
     assert rows_of("scores.csv") == expected
+
+
+def test_a_model_that_was_not_certified_labels_nothing(agnncert, alerting) -> None:
+    """Whoever changes a weight of a certified run gets no labels that look as if they were certified."""
+    weights = alerting / "weights.safetensors"
+    model = ac.load_model(weights)
+    with torch.no_grad():
+        next(model.parameters()).add_(1.0)
+    ac.save_model(model, weights)
+    answer = agnncert("score", alerting, "tables")
+    assert answer.status == 2, answer.out
+    assert "is not the certified one" in answer.err
+    assert not Path("scores.csv").exists()
 
 
 def test_what_cannot_be_scored_is_said(agnncert, alerting, place) -> None:

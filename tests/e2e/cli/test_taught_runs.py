@@ -117,5 +117,5 @@ def test_what_cannot_be_taught_is_refused(options, words, tmp_path, monkeypatch,
 def test_data_without_unlabelled_nodes_is_refused_and_no_folder_stays(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("train", "digits-knn", "--teach", "gcn", "--epochs", 2, "--out", "run") == 2
-    assert "nobody to teach" in capsys.readouterr().err
+    assert "no node is left to teach" in capsys.readouterr().err
     assert not Path("run").exists()

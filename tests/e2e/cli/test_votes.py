@@ -220,3 +220,26 @@ def test_a_run_keeps_what_is_possible_and_shows_it_only_if_a_package_says_so(agn
     monkeypatch.setattr(certify_step, "addons", lambda group: {})
     told(agnncert("certify", folder, "--json"))
     assert AT_MOST not in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_rate_is_guaranteed_from_the_command_line(agnncert, tmp_path) -> None:
+    run = tmp_path / "run"
+    settings = ("keep=0.5", "keep_for=fraud", "epochs=6", "evaluate_every=3", "num_layers=1", "references=false")
+    words = [word for setting in settings for word in ("--set", setting)]
+    named = ("--division", "per-neighbour", "--model", "sage", "--out", run)
+    assert agnncert("train", "accounts-generated", *named, *words).status == 0
+    guaranteed = ("--false-positive-rate", 0.05, "--confidence", 0.95, "--no-report")
+    certified = agnncert("certify", run, *guaranteed)
+    assert certified.status == 0
+    assert "with 95 % confidence: of 959 that were kept for the threshold" in certified.out
+    assert "at most 5 % of the targets of other classes get the label 1" in agnncert("show", run).out
+    verified = agnncert("verify", run, "--data", run, "--require", "data,model")
+    assert verified.status == 0
+    assert "how many of 959 targets kept for the threshold get the positive label" in verified.out
+    again = agnncert("certify", run, *guaranteed)
+    assert again.status == 0  # the same accounts are kept when the data is read again
+    few = agnncert("certify", run, "--false-positive-rate", 0.0001, "--confidence", 0.95)
+    assert few.status != 0
+    assert "29,956 are needed" in few.err
+    plain = agnncert("certify", run, "--confidence", 0.95)
+    assert "pass --false-positive-rate too" in plain.err

@@ -1,6 +1,7 @@
 """Installed without extras, the library verifies and reports; everything else says which extra it wants."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -61,6 +62,33 @@ def test_verify_and_report_need_neither_torch_nor_scipy(tmp_path: Path) -> None:
     assert len(votes) == 2
     assert all("Report:" in out for _, out, _ in answers[-2:])
     assert "<html" in Path(page).read_text(encoding="utf-8")
+
+
+def of_reviewer() -> list[str]:
+    """The commands that the page about the installation promises without extras."""
+    page = (PROJECT / "docs" / "installation.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| none |"))
+    return [name.removeprefix("agnncert ") for name in re.findall(r"`([^`]+)`", row)]
+
+
+@pytest.mark.parametrize("stem", ["gated-node", "pairs-common", "labels-any", "stacked-sum"])
+def test_each_command_that_the_page_promises_without_extras_works_without_them(stem: str, tmp_path: Path) -> None:
+    file = str(GOLDEN / f"{stem}.cert")
+    arguments = {
+        "verify": [file], "show": [file], "report": [file, "--out", str(tmp_path / "page.html")],
+        "diff": [file, file], "export": [file, "--out", str(tmp_path / "rows.csv")],
+    }  # fmt: skip
+    assert sorted(of_reviewer()) == sorted(arguments)
+    answers = run((*HEAVY, "scipy"), *([name, *arguments[name]] for name in of_reviewer()))
+    assert [(status, err) for status, _, err in answers] == [(0, "")] * len(arguments)
+    assert (tmp_path / "rows.csv").read_text(encoding="utf-8").startswith("id,")
+
+
+def test_the_lean_installation_is_tried_with_the_commands_of_the_page() -> None:
+    script = (PROJECT / ".ci" / "lean").read_text(encoding="utf-8")
+    assert "docs/installation.md" in script
+    for name in of_reviewer():
+        assert f"                {name}) " in script, name
 
 
 NEEDS_TORCH = [

@@ -119,7 +119,7 @@ def files_of(call) -> list[str]:
 
 def test_readme_and_glossary_are_short():
     assert len((PROJECT / "README.md").read_text(encoding="utf-8").split()) <= 750
-    assert len(re.findall(r"^\*\*", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)) <= 25
+    assert len(re.findall(r"^\*\*", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)) <= 40
     assert "images/method.svg" in (DOCS / "index.md").read_text(encoding="utf-8")
 
 

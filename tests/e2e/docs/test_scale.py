@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.benchmarks import large, scale
+from experiments.benchmarks import large, parts, scale
 
 
 def row(part: int, division: str, groups: int = 80, **changes):
@@ -85,3 +85,9 @@ def test_time_within_a_phase_counts_for_the_innermost_one():
         sum(range(300_000))
     assert clock.cpu["inner"] > clock.cpu["outer"]
     assert clock.cpu.keys() == clock.seconds.keys() == {"inner", "outer"}
+
+
+def test_the_table_about_parts_is_made_from_the_committed_rows():
+    text = parts.PAGE.read_text(encoding="utf-8")
+    assert parts.filled(text, parts.read_rows()) == text
+    assert all(row["same"] for row in parts.read_rows() if "same" in row)

@@ -56,12 +56,33 @@ def test_the_page_names_every_file_of_prover_and_verifier_once():
     names = {path.relative_to(SOURCE).with_suffix("").as_posix() for path in files if path.stem != "__init__"}
     assert sorted([*TRUSTED, *PROVING]) == sorted(
         names
+        | {f"divided/{name}" for name in ("evidence", "words", "division_words")}
+        | {
+            f"divided/{path.parent.name}/{path.stem}"
+            for folder in ("facts", "theorems")
+            for path in (SOURCE / "divided" / folder).glob("*.py")
+            if path.stem != "__init__"
+        }
         | {"stacked/record", "stacked/claim", "stacked/evidence"}
         | {"labels/record", "labels/claim", "labels/evidence"}
         | {"labels/joint_record", "labels/joint_claim", "labels/joint_evidence"}
         | {"pairs/record", "pairs/claim", "pairs/evidence"}
         | {"isolated/record", "isolated/claim", "isolated/evidence"}
-        | {"addons", "storage", "errors", "verdict", "agnncert_peers/recount_samples", "agnncert_peers/sample_claim"}
+        | {"append/record", "append/claim", "append/program", "append/tables", "append/evidence", "append/polarity"}
+        | {"append/trees", "append/words", "append/evaluate", "append/ledger"}
+        | {"graph_votes/record", "graph_votes/claim", "graph_votes/evidence"}
+        | {
+            "addons",
+            "findings",
+            "storage",
+            "errors",
+            "verdict",
+            "agnncert_peers/gnncert_facts",
+            "agnncert_peers/gnncert_recount",
+            "agnncert_peers/gnncert_theorems",
+            "agnncert_peers/recount_samples",
+            "agnncert_peers/sample_claim",
+        }
     )
 
 

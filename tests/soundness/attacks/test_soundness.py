@@ -10,9 +10,9 @@ import pytest
 import agnncert as ac
 from agnncert.attacks import AttackReport, VoteProblem, attack, greedy, random
 from agnncert.attacks.api import SEEDED
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.graphs.canonical import canonical
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.evidence import VoteEvidence
 from experiments.benchmarks.hubs import hubs
 from tests.support.towns import MIXED, fits, setting
 

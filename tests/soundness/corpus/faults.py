@@ -267,7 +267,7 @@ FAULTS = {
     ),
     "no-structure-radius": Fault(
         "No radius against structure alone is stated under a rule that has one.",
-        "a radius against structure alone",
+        "structure alone is missing",
         alterations.no_structure_radius,
         ("per-pair/node",),
         understates=True,

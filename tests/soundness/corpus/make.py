@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import everything_but_additions
 from tests.soundness.corpus.faults import FAULTS
@@ -20,6 +19,7 @@ from tests.soundness.golden.make import FOLDER as GOLDEN
 from tests.support.certificates import certificate_of, random_evidence
 from tests.support.forging import Draft, drafted, lay_open, seal, state_exclusions
 from tests.support.hostile import open_up, sealed
+from tests.support.theorems import THEOREMS
 
 HERE = Path(__file__).parent
 INF = float("inf")

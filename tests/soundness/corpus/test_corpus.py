@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.verdict import verify
 from tests.soundness.corpus.faults import FAULTS
 from tests.soundness.golden.examples import EXAMPLES
+from tests.support.theorems import THEOREMS
 
 HERE = Path(__file__).parent
 INDEX = json.loads((HERE / "index.json").read_text(encoding="utf-8"))

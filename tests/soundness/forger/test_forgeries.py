@@ -12,7 +12,6 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.verdict import verify
 from tests.support.forgers_world import SOME, all_cases, all_golden_cases, world_of
@@ -20,6 +19,7 @@ from tests.support.forging import derive, drafted, ids_of, lay_open, seal, selec
 from tests.support.honest import a_graph, decisive, node_model
 from tests.support.judging import SITUATIONS, lies, verdict_on
 from tests.support.refusals import opened, refuse
+from tests.support.theorems import THEOREMS
 from tests.support.vote_alterations import take_rule
 
 NAMES = SOME

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from agnncert.certificates.claim import EDGES_GIVEN, FEATURES_FIXED, SPLIT_GIVEN
 from agnncert.verdict import Verdict
 from tests.support.alterations import EARLY, LATE
-from tests.support.forgers_world import Pointless, all_cases, world_of
+from tests.support.forgers_world import Pointless, all_cases, all_golden_cases, world_of
 from tests.support.judging import forge, lies, same
 
 SILENT = Verdict(True, (), ())
@@ -53,3 +54,29 @@ def test_an_honest_certificate_under_another_division_is_no_lie_but_its_votes_un
     mixed = other.copy()
     mixed.claim["division"] = world.honest.claim["division"]
     assert lies(world, mixed)
+
+
+@pytest.mark.parametrize("name", all_golden_cases())
+def test_a_stored_file_is_no_lie_with_or_without_premises_that_reading_adds_but_with_any_other_assumption(name):
+    world = world_of(name)
+    assert lies(world, world.honest) == []
+    added = {EDGES_GIVEN, *SPLIT_GIVEN.values()}
+    older = world.honest.copy()
+    older.claim["assumes"] = [sentence for sentence in older.claim["assumes"] if sentence not in added]
+    assert lies(world, older) == []
+    for place, sentence in enumerate(older.claim["assumes"]):
+        for others in ([], [sentence.replace(" ", "  ", 1)], [sentence, "Nobody attacks."], [sentence, EDGES_GIVEN]):
+            forged = older.copy()
+            forged.claim["assumes"][place : place + 1] = others
+            is_older = others[1:] == [EDGES_GIVEN] and sentence == FEATURES_FIXED
+            assert any("claim.assumes" in where for where in lies(world, forged)) != is_older, others
+
+
+@pytest.mark.parametrize("name", ["golden stacked-trusted-values", "golden stacked-sum"])
+def test_radii_may_be_smaller_where_they_are_of_a_mean_and_larger_nowhere(name):
+    world = world_of(name)
+    for by in (-1, 1):
+        draft = world.honest.copy()
+        draft.arrays["radius"][0] += by
+        may_be = by < 0 and draft.settings["pseudo"] > 0
+        assert ("radius" in lies(world, draft)) != may_be

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.certificates.budget import Budget
+from agnncert.graph_votes.model import GraphModel
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.isolated.model import IsolatedEnsemble
 from agnncert.pairs.model import PairModel, PairPrior
@@ -23,6 +25,7 @@ from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert_peers.interception import Interception
+from tests.support.append_graphs import payments
 
 NAMES = ["ann", "bob", "Çelik", "点", "7 of 9", "", "eve", "fay", "gus", "hal", "ivy", "joe", "kim", "lee"]
 
@@ -115,6 +118,50 @@ def isolated(data: list[Data], defence: ac.IsolatedModels) -> torch.nn.Module:
     return IsolatedEnsemble(parts, torch.arange(defence.num_models) == 3, defence).eval()
 
 
+def marked_graphs() -> list[Data]:
+    """The same graphs with types of nodes for features, some of them unknown ones."""
+    made = graphs()
+    for data in made:
+        data.x = (data.x >= 1).float()
+        data.x[::5] = 0.5
+    return made
+
+
+def of_graphs(defence: ac.GraphVotes) -> torch.nn.Module:
+    """Graph votes with whole numbers from a formula: one tree of three rows, three types and an unknown one."""
+    contexts = {"structure": 3, "nodes": 10}.get(defence.trusted, 1)
+    states = 2 if defence.trusted == "nodes" else 4
+    votes = 0 if defence.size is None else 120 if defence.trusted == "none" else 500
+    number = np.arange(contexts * states * 2).reshape(contexts, states, 2)
+    table = np.round(votes * np.sin(1.3 * number)).astype(np.int64)
+    if defence.trusted == "nodes":
+        table[:, 0] = 0
+    sizes = 12 if defence.trusted == "none" else 0
+    arrays = {
+        "how": np.array([-1 if defence.size is None else defence.size, 4, 0]),
+        "root": np.array([0], dtype=np.int32),
+        "column": np.array([0, -1, -1], dtype=np.int32),
+        "threshold": np.array([6, 0, 0], dtype=np.int32),
+        "left": np.array([1, -1, -1], dtype=np.int32),
+        "right": np.array([2, -1, -1], dtype=np.int32),
+        "share": np.array([[0, 0], [900, 100], [200, 800]], dtype=np.int16),
+        "type_columns": np.arange(3),
+        "type_rows": np.eye(3),
+        "role": np.array([241, 265]),
+        "of_share": 4 * np.arange(1001),
+        "bias": np.zeros(2, dtype=np.int64),
+        "table": table if votes else np.zeros((0, 0, 2), dtype=np.int64),
+        "by_size": np.round(900 * np.cos(0.9 * np.arange(2 * sizes))).astype(np.int64).reshape(sizes, 2),
+    }
+    return GraphModel.of("graph", defence.to_json(), arrays)
+
+
+def appended(data: Data, defence: ac.AppendOnly) -> torch.nn.Module:
+    """Trees that only rise, trained on whole numbers in a fixed order, and a threshold."""
+    trained = ac.fit(None, data, defence, seed=1)
+    return ac.choose_threshold(trained, data, defence, false_positive_rate=0.2).model
+
+
 def of_pairs(data: Data, defence: ac.PairVotes) -> torch.nn.Module:
     """Votes about pairs on a prior with weights from a formula."""
     channels = 0 if defence.trusted is None else data.edge_attr.size(1)
@@ -159,6 +206,10 @@ class Example:
             return ac.fit(None, self.data(), self.division)
         if isinstance(self.division, ac.IsolatedModels):
             return isolated(self.data(), self.division)
+        if isinstance(self.division, ac.GraphVotes):
+            return of_graphs(self.division)
+        if isinstance(self.division, ac.AppendOnly):
+            return appended(self.data(), self.division)
         if isinstance(self.division, ac.PairVotes):
             return of_pairs(self.data(), self.division)
         made = model(self.data())
@@ -224,6 +275,15 @@ POISONED = (
     Budget(poison_graphs=2, delete_edges=1),
     Budget(poison_graphs=1, change_features=1),
 )
+ALTERED = (Budget(change_features=1), Budget(change_features=2), Budget(change_features=math.inf))
+REWIRED = (Budget(add_edges=1), Budget(delete_edges=2), Budget(add_edges=1, delete_edges=1, change_edges=math.inf))
+NODES = (Budget(inject_nodes=1), Budget(delete_nodes=1, add_edges=math.inf), Budget(change_features=1))
+KEPT = (
+    Budget(add_edges=math.inf, inject_nodes=math.inf),
+    Budget(add_edges=math.inf, inject_nodes=math.inf, delete_edges=2),
+    Budget(delete_edges=3),
+    Budget(change_features=1),
+)
 EXAMPLES = {
     "edge-centric-node": Example(numbered, ac.EdgeCentric(12)),
     "edge-centric-loops": Example(numbered, ac.EdgeCentric(12, "sha256", self_loops=True), {"targets": [3, 1, 8]}),
@@ -278,6 +338,13 @@ EXAMPLES = {
         graphs, ac.IsolatedModels(ac.NodeCentric(5), num_models=7), {}, (*POISONED, Budget(inject_nodes=1))
     ),
     "isolated-edge-views": Example(graphs, ac.IsolatedModels(ac.EdgeCentric(3), 9, hash="sha1"), {}, POISONED),
+    "graph-votes-structure": Example(marked_graphs, ac.GraphVotes(2), {}, ALTERED),
+    "graph-votes-nodes": Example(marked_graphs, ac.GraphVotes(1, "nodes"), {}, REWIRED),
+    "graph-votes-count": Example(marked_graphs, ac.GraphVotes(1, "count"), {}, ALTERED),
+    "graph-votes-none": Example(marked_graphs, ac.GraphVotes(1, "none"), {}, NODES),
+    "graph-votes-structure-only": Example(marked_graphs, ac.StructureOnly(), {}, ALTERED),
+    "append-ledger": Example(payments, ac.AppendOnly(threat="ledger", deletions=2, trees=20, ensembles=1), {}, KEPT),
+    "append-fresh": Example(payments, ac.AppendOnly(threat="fresh", trees=20, ensembles=1), {}, KEPT),
     "rs": Example(numbered, RS(0.9, **FEW), {}, (Budget(add_edges=1),)),
     "interception": Example(numbered, Interception(0.3, 0.95, 3, **FEW), {}, FEATURES),
     "bi-rs": Example(numbered, BiRS(0.6, 0.7, **FEW, scope="all targets together", seed=3)),

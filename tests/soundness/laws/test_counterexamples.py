@@ -18,13 +18,13 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.engine.adapter import bind
 from agnncert.errors import GraphError, IdError, NotCovered
 from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.theorems import certified_radius, count_votes
 from tests.support.checks import all_listed, check_change, differ, outputs, votes_of, winner
 from tests.support.graphs import ids_of, make_data, random_data

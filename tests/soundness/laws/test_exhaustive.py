@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
-from agnncert.proving.theorems import LIMITS, Amounts, Counts, Facts, Limits, edge_centric_node, withstands
+from agnncert.divided.theorems.registry import theorem_of
+from agnncert.proving.theorems import Amounts, Counts, Facts, Limits, withstands
 from tests.support import tiny
 from tests.support.harness import KINDS, Score, changes, evidence, flips, random_table, run, run_cell
 from tests.support.tiny import Cell
@@ -109,18 +110,18 @@ def abstaining_votes_cannot_move(counted: Counts, reach: Limits) -> np.ndarray:
 
 
 def node_price_in_the_edge_division(attack: Amounts, facts: Facts) -> Limits:
-    honest = edge_centric_node(attack, facts)
+    honest = theorem_of("edge-centric/node").limits(attack, facts)
     return dataclasses.replace(honest, all=honest.all - attack.injected_edges + attack.joined_nodes)
 
 
 def injected_nodes_are_no_neighbours(attack: Amounts, facts: Facts) -> Limits:
-    honest = edge_centric_node(attack, facts)
+    honest = theorem_of("edge-centric/node").limits(attack, facts)
     fewer = honest.unlisted - attack.joined_nodes
     return dataclasses.replace(honest, unlisted=fewer, beyond_reached=fewer)
 
 
 def deleted_nodes_are_free(attack: Amounts, facts: Facts) -> Limits:
-    return edge_centric_node(dataclasses.replace(attack, delete_nodes=np.zeros(1)), facts)
+    return theorem_of("edge-centric/node").limits(dataclasses.replace(attack, delete_nodes=np.zeros(1)), facts)
 
 
 MUTANTS = {
@@ -130,7 +131,7 @@ MUTANTS = {
     "a node price in the edge division": ("edge-centric/node", {"theorem": node_price_in_the_edge_division}),
     "injected nodes are no neighbours": ("edge-centric/node", {"theorem": injected_nodes_are_no_neighbours}),
     "deleted nodes are free": ("edge-centric/node", {"theorem": deleted_nodes_are_free}),
-    "the node division's rule for edges": ("edge-centric/node", {"theorem": LIMITS["node-centric/node"]}),
+    "the node division's rule for edges": ("edge-centric/node", {"theorem": theorem_of("node-centric/node").limits}),
 }
 
 

@@ -10,12 +10,13 @@ import pytest
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import Votes
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divided.evidence import VoteEvidence
+from agnncert.divided.theorems.own_votes import OwnVotes
 from agnncert.divisions.node import PerNeighbour
-from agnncert.proving import per_neighbour as theorems
-from agnncert.proving.evidence import VoteEvidence
+from agnncert.errors import SettingsError
 from agnncert.verifier import recount
 from agnncert.verifier.piles import sort_votes
-from tests.support import own_groups, tiny
+from tests.support import tiny
 from tests.support.harness import Score, budget_of, random_cell
 from tests.support.own_groups import (
     THEOREMS,
@@ -107,7 +108,7 @@ def test_self_loops_of_others_would_alter_a_vote_so_the_division_per_neighbour_d
     # The loop at 1 is an edge that is not at the target 0, and alters what 0 hears from 1.
     assert change_of(views("per-neighbour/node", graph, 0), views("per-neighbour/node", looped, 0))[1] == {1}
     assert not PerNeighbour().self_loops
-    with pytest.raises(TypeError, match="self_loops"):
+    with pytest.raises(SettingsError, match="self_loops"):
         PerNeighbour(self_loops=True)
 
 
@@ -207,7 +208,9 @@ def test_no_attack_breaks_more_targets_than_either_sum_allows(theorem, monkeypat
             )
             assert worst <= bound, (voting_rule, graph, cell, targets, tables)
             with monkeypatch.context() as patch:
-                patch.setattr(type(proof), "_touches_needed", lambda self, counted, facts, budget: 0 * counted.label)
+                patch.setattr(
+                    type(proof.proof), "touches_needed", lambda self, counted, attack, facts: 0 * counted.label
+                )
                 second_better += proof.broken_at_most(budget_of(cell)) > bound
             tried, attained = tried + 1, attained + (worst == bound)
     assert attained > 0.5 * tried
@@ -217,8 +220,7 @@ def test_no_attack_breaks_more_targets_than_either_sum_allows(theorem, monkeypat
 def test_a_pair_touches_two_targets_so_touches_are_counted_twice(monkeypatch):
     """With half the touches the collective bound would be exceeded."""
     rng, exceeded = random.Random(52), 0
-    plain = theorems.touches_needed
-    monkeypatch.setattr(own_groups.evidence.__globals__["VoteEvidence"], "_touches_needed", _dearer(plain))
+    monkeypatch.setattr(OwnVotes, "touches_needed", _dearer(OwnVotes.touches_needed))
     for _ in range(80):
         graph = tiny.random_tiny(rng, 3, 1, directed=False, loops=False)
         tables = [random_votes(rng, "per-pair/node", graph, v, 0) for v in range(3)]
@@ -230,11 +232,7 @@ def test_a_pair_touches_two_targets_so_touches_are_counted_twice(monkeypatch):
 
 
 def _dearer(plain):
-    def prices(self, counted, facts, budget):
-        attack = theorems.PER_NEIGHBOUR[self.theorem](theorems.Amounts.of(budget), facts)
-        return 2 * plain(counted, attack, facts)
-
-    return prices
+    return lambda self, counted, attack, facts: 2 * plain(self, counted, attack, facts)
 
 
 @pytest.mark.parametrize(("edges", "broken"), [(1, 0), (2, 2), (3, 3), (4, 4)])

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.certificates.claim import FEATURES_FIXED, PREMISES
+from agnncert.certificates.claim import EDGES_GIVEN, FEATURES_FIXED, PREMISES, SPLIT_GIVEN
 from agnncert.certificates.file import read_contents, write_contents
 from agnncert.errors import CertificateError
 from agnncert.proving.certificate import load_certificate
 from agnncert.verdict import check_file, verify
-from agnncert.verifier.kinds import checker_of
+from agnncert.verifier.file_checker import FileChecker
+from agnncert.verifier.kinds import checked
+from tests.soundness.golden.examples import EXAMPLES
 from tests.support.forging import lay_open, seal
 from tests.support.toys import toy_certificate
 
@@ -41,7 +43,7 @@ def test_one_claim_is_about_edges_at_any_time_and_says_so_first():
 @trusting
 def test_every_claim_says_that_training_is_trusted_and_that_no_features_follow_the_edges(file):
     claim = read_contents(file).claim
-    assert claim.assumes[:2] == PREMISES
+    assert claim.assumes[:3] == PREMISES
     assert "training data are trusted" in claim.assumes[0]
     assert "No node's features are computed from the edges" in claim.assumes[1]
 
@@ -49,7 +51,7 @@ def test_every_claim_says_that_training_is_trusted_and_that_no_features_follow_t
 @trusting
 def test_both_are_among_the_first_lines_of_a_printed_claim(file):
     lines = str(read_contents(file).claim).splitlines()
-    assert lines[1:4] == ["Assumed:", *(f"  - {premise}" for premise in PREMISES)]
+    assert lines[1:5] == ["Assumed:", *(f"  - {premise}" for premise in PREMISES)]
 
 
 def test_a_claim_that_leaves_the_premise_out_makes_no_certificate():
@@ -59,23 +61,60 @@ def test_a_claim_that_leaves_the_premise_out_makes_no_certificate():
         replace(toy, claim=silent)
 
 
-class _Trusting:
+class _Trusting(FileChecker):
     """A checker of somebody else's kind, which does not look at the claim."""
 
-    @staticmethod
-    def check(contents):
+    shape = (0, 0)
+
+    def check(self):
         return []
+
+    def expected_claim(self):
+        return self.contents.claim
+
+    def wrong_values(self):
+        return {}
+
+    def possible(self, budget):
+        return np.zeros(self.shape, dtype=bool)
+
+    def not_checked(self):
+        return ()
 
 
 def test_a_file_of_any_kind_that_leaves_the_premise_out_is_refused(tmp_path, monkeypatch):
     file = tmp_path / "toy.cert"
     toy_certificate().save(file)
-    monkeypatch.setattr("agnncert.verdict.checker_of", lambda kind: _Trusting)
+    monkeypatch.setattr("agnncert.verdict.checked", _Trusting)
     assert check_file(file)[1] == []
     contents = read_contents(file)
-    kept = tuple(sentence for sentence in contents.claim.assumes if sentence != FEATURES_FIXED)
+    kept = tuple(sentence for sentence in contents.claim.assumes if sentence not in (FEATURES_FIXED, EDGES_GIVEN))
     write_contents(file, replace(contents, claim=replace(contents.claim, assumes=kept)))
-    assert check_file(file)[1] == ["the claim does not say that no node's features are computed from the edges"]
+    assert check_file(file)[1] == [
+        "the claim does not say that no node's features are computed from the edges",
+        "the claim does not say that no edges are computed from other edges or from features",
+    ]
+
+
+@every_kind
+def test_every_claim_says_that_no_edge_is_computed_from_others_or_from_features(file):
+    assert EDGES_GIVEN in EXAMPLES[file.stem].certify().claim.assumes
+
+
+@every_kind
+def test_a_file_from_before_claims_spoke_of_computed_edges_is_read_as_if_it_did(file, tmp_path):
+    draft = lay_open(file)
+    written = [sentence for sentence in draft.header["claim"]["assumes"] if sentence != EDGES_GIVEN]
+    draft.header["claim"]["assumes"] = written
+    old, again = tmp_path / "old.cert", tmp_path / "again.cert"
+    assert seal(draft, old)
+    claim = read_contents(old).claim
+    assert claim.assumes.index(EDGES_GIVEN) == claim.assumes.index(FEATURES_FIXED) + 1
+    read = [sentence for sentence in claim.assumes if sentence not in (EDGES_GIVEN, *SPLIT_GIVEN.values())]
+    assert read == [sentence for sentence in written if sentence not in SPLIT_GIVEN.values()]
+    assert verify(old).holds
+    load_certificate(old).save(again)
+    assert EDGES_GIVEN in lay_open(again).header["claim"]["assumes"]
 
 
 @every_kind
@@ -84,7 +123,7 @@ def test_injected_nodes_have_any_number_of_edges_for_prover_and_verifier_alike(f
     for size in (1, 3, 1_000_000):
         asked, explicit = ac.Budget(inject_nodes=size), ac.Budget(inject_nodes=size, edges_per_injected=math.inf)
         assert np.array_equal(certificate.holds_against(asked), certificate.holds_against(explicit))
-        possible = checker_of(contents.kind).possible(contents, asked)
+        possible = checked(contents).possible(asked)
         assert np.array_equal(possible.sum(axis=1) == 1, certificate.holds_against(explicit))
     most = certificate.max_certified("inject_nodes", edges_per_injected=math.inf)
     assert certificate.max_certified("inject_nodes").tolist() == most.tolist()

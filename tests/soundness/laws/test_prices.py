@@ -10,7 +10,6 @@ import pytest
 
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.proving.prices import _cheapest_mix, _Movable
 from agnncert.stacked.evidence import Leads, StackedEvidence, Touched
 from agnncert.stacked.record import STEPS
@@ -18,6 +17,7 @@ from agnncert.verifier import recount_prices
 from tests.soundness.laws.test_stacked_votes import attacks, draw, joined, scores, winner
 from tests.support.certificates import certificate_of, random_evidence, random_vote
 from tests.support.cheapest import check_prices, random_prices
+from tests.support.theorems import THEOREMS
 
 
 @pytest.mark.parametrize("theorem", THEOREMS)

@@ -10,7 +10,7 @@ import pytest
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.proving.evidence import VoteEvidence
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.verifier import recount
 from agnncert.verifier.limits import limits_under
 from agnncert.verifier.piles import sort_votes

@@ -50,7 +50,7 @@ QUICK = "the quick tests notice nothing"
 FEW_SECONDS = 3  # of processor time, in the first pass
 OF_FILES = ("tests/soundness/golden", "tests/soundness/corpus")
 OF_VOTES = (
-    "tests/unit/proving/test_theorems.py", "tests/unit/proving/test_evidence.py", "tests/unit/proving/test_certificate.py",
+    "tests/unit/proving/test_theorems.py", "tests/unit/divided/test_evidence.py", "tests/unit/proving/test_evidence.py", "tests/unit/proving/test_certificate.py",
     *OF_FILES, "tests/unit/verifier/test_recount.py", "tests/soundness/laws/test_votes.py", "tests/soundness/laws/test_own_groups.py",
     "tests/soundness/laws/test_collective.py", "tests/soundness/laws/test_exhaustive.py",
 )  # fmt: skip
@@ -60,7 +60,7 @@ OF_SAMPLES = (
     "packages/agnncert-peers/tests/test_smoothing.py", "packages/agnncert-peers/tests/test_interception.py",
 )  # fmt: skip
 OF_RECOUNT = (
-    *OF_FILES, "tests/unit/proving/test_evidence.py", "tests/unit/verifier/test_recount.py", "tests/soundness/forger/test_forgeries.py",
+    *OF_FILES, "tests/unit/divided/test_evidence.py", "tests/unit/verifier/test_recount.py", "tests/soundness/forger/test_forgeries.py",
 )  # fmt: skip
 OF_CHECKS = (
     *OF_RECOUNT, "tests/unit/verifier/test_check.py", "tests/unit/certificates", "tests/unit/test_verdict.py",
@@ -120,8 +120,14 @@ TESTS = {
     "proving/possible": OF_POSSIBLE,
     "proving/prices": OF_PRICES,
     "proving/evidence": OF_VOTES,
+    "divided/evidence": OF_VOTES,
+    **{
+        f"divided/theorems/{name}": OF_VOTES
+        for name in ("edge_centric", "node_centric", "gated", "custom", "per_neighbour", "per_pair")
+    },
+    "agnncert_peers/gnncert_theorems": OF_VOTES,
     "agnncert_peers/bounds": OF_SAMPLES,
-    "agnncert_peers/cheapest": OF_SAMPLES,
+    "proving/prices_by_budgets": OF_SAMPLES,
     "agnncert_peers/noise": OF_SAMPLES,
     "agnncert_peers/flip_noise": OF_SAMPLES,
     "agnncert_peers/deletion_noise": OF_SAMPLES,
@@ -134,6 +140,7 @@ TESTS = {
     "stacked/counting": OF_STACKED,
     **{f"pairs/{name}": OF_PAIRS for name in ("evidence", "model", "record", "targets", "voters")},
     "verifier/check_pairs": OF_PAIRS,
+    "verifier/recount_pairs": OF_PAIRS,
     **{
         f"labels/{name}": OF_LABELS
         for name in ("evidence", "joint_evidence", "joint_record", "model", "record", "vectors", "weights")
@@ -144,9 +151,18 @@ TESTS = {
     "verifier/recount_isolated": OF_ISOLATED,
     "certificates/votes": OF_CHECKS,
     "verifier/check": OF_CHECKS,
+    "verifier/file_checker": OF_CHECKS,
+    "verifier/blocks": OF_CHECKS,
+    "verifier/leaders": (*OF_STACKED, "tests/soundness/mutation/test_relation_broken_on_purpose.py"),
     "verifier/check_stacked": OF_STACKED,
     "verifier/check_votes": OF_CHECKS,
     "verifier/limits": OF_RECOUNT,
+    "verifier/effects": OF_RECOUNT,
+    **{
+        f"verifier/theorems/{name}": OF_RECOUNT
+        for name in ("edge_centric", "node_centric", "custom", "per_neighbour", "per_pair")
+    },
+    "agnncert_peers/gnncert_recount": OF_RECOUNT,
     "verifier/piles": OF_RECOUNT,
     "verifier/recount": OF_RECOUNT,
     "verifier/recount_per_neighbour": OF_RECOUNT,

@@ -27,7 +27,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from tests.support.blind_deceivers import MEMORY, STRUCTURE, VALUES, WEIGHTS, of_structure, of_values
 from tests.support.computed_columns import COMPUTED, left_by_a_transform
-from tests.support.deceivers import REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees, gcn_norm
+from tests.support.deceivers import ASLEEP, REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees, gcn_norm
 from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
 from tests.support.mutations import Planted
 from tests.support.unfit_zoo import UNFIT, leaking
@@ -215,6 +215,7 @@ SLY = {
     "a median that was shifted": leaking(lambda x, h, e: h * float(5 < x.median() <= 50)),
     **{f"count in {place}": make for place, make in (REMEMBERING | MEMORY).items()},
     "one node more": at_exactly(DATA.num_nodes + 1),
+    **ASLEEP,
 }
 
 MUTATIONS = [
@@ -259,11 +260,43 @@ MUTATIONS = [
 ]
 
 
+def no_bands(patch):
+    patch.setattr(Probes, "_reasons_of_bands", lambda probes, x, graph: iter(()))
+    patch.setattr(Probes, "_band_of_values_moves", lambda probes, probe, name, everyone: False)
+
+
+def not_many(patch):
+    patch.setattr(Probes, "_reasons_of_many", lambda probes: iter(()))
+
+
+def nothing_outside(patch):
+    patch.setattr(auditing, "inspect_outside_world", lambda model: iter(()))
+
+
+LATER = [
+    (no_bands, "a band of the largest feature"),
+    (no_bands, "a band far above the data"),
+    (not_many, "more than fifty times the nodes"),
+    (not_many, "a hub of five thousand"),
+    (nothing_outside, "the clock"),
+    (nothing_outside, "a file"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "name"), LATER, ids=lambda part: getattr(part, "__name__", part))
+def test_without_a_later_look_a_model_sleeps_on(monkeypatch, mistake, name):
+    assert is_refused(name, NodeCentric(5))
+    mistake(monkeypatch)
+    assert not is_refused(name, NodeCentric(5))
+
+
 @pytest.mark.parametrize(("mistake", "name"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part))
 def test_a_broken_probe_lets_a_model_slip_through(monkeypatch, mistake, name):
     # Arcs that leave nodes shift places and numbers too: they are not asked about in the edge-centric division.
     is_edge_centric = mistake is nothing_added or mistake.__name__ == "without chain"
     division = EdgeCentric(5) if is_edge_centric else NodeCentric(5)
+    for later in (no_bands, not_many, nothing_outside):  # which find some of the same models
+        later(monkeypatch)
     assert is_refused(name, division)
     with monkeypatch.context() as patch:
         planted = Planted(patch)

@@ -15,8 +15,8 @@ from agnncert.divisions import changes, edge, node
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.divisions.union import DisjointUnion
+from agnncert.engine import edges_by_group, naive, range_votes, union, votes
 from agnncert.engine import features as lazy_rows
-from agnncert.engine import naive, range_votes, union, votes
 from agnncert.engine import reach as coverage
 from agnncert.engine import rounding as guard
 from agnncert.engine.adapter import ModelAdapter
@@ -218,8 +218,8 @@ def tie_copies_of_a_node_together(patch):
 
 
 def prune_too_much(patch):
-    def near(subgraphs, targets):
-        keep = torch.isin(subgraphs.node, targets)
+    def near(subgraphs, rows):
+        keep = torch.isin(subgraphs.node, torch.from_numpy(rows))
         inside = keep[subgraphs.edge_index].all(0)
         position = torch.cumsum(keep, 0) - 1
         blank = None if subgraphs.blank is None else subgraphs.blank[keep]
@@ -228,7 +228,7 @@ def prune_too_much(patch):
             subgraphs.votes[keep], subgraphs.reached[keep], blank,
         )  # fmt: skip
 
-    patch.setattr(union, "_near", near)
+    patch.setattr(edges_by_group, "near", near)
 
 
 def lose_the_last_edge_of_a_chunk(patch):

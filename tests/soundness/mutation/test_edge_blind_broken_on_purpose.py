@@ -1,9 +1,12 @@
 """Leaks of edges into training that is said to read none, and guards that are left out: each must be noticed."""
 
 import agnncert as ac
+from agnncert import recipes
 from agnncert.auditing import edge_features
+from agnncert.errors import SettingsError
 from agnncert.stacked import claim, counting, defence, record, training
 from tests.soundness.laws import test_edge_blind as laws
+from tests.soundness.laws import test_what_blind_training_reads as reads
 from tests.support.mutations import each_mistake
 from tests.unit.stacked import test_edge_blind as blind
 
@@ -14,6 +17,26 @@ def same_training():
 
 def same_training_with_more_nodes():
     blind.test_training_is_the_same_to_the_bit(blind.injected_nodes, "inductive")
+
+
+def by_name():
+    reads.test_models_by_name_are_the_same_to_the_bit_whatever_the_rest_of_the_graph_is("mlp")
+
+
+def sized():
+    """Notices it in either of two ways: other models differ, or are refused."""
+    try:
+        by_name()
+    except SettingsError as error:
+        raise AssertionError from error
+
+
+def recipes_read():
+    reads.test_recipes_read_labelled_nodes_only(reads.WORLDS["so many nodes that other graphs get another recipe"])
+
+
+def counted_classes():
+    reads.test_a_model_whose_classes_an_unlabelled_node_may_have_decided_is_refused()
 
 
 def claim_says_it():
@@ -29,11 +52,15 @@ def a_trained_weight_is_refused():
 
 DEGREE = "torch.bincount(data.edge_index[1], minlength=data.num_nodes)"
 BROKEN = [
-    ("degrees scale the features", same_training, training, "seen = Data(x=data.x[rows],", f"seen = Data(x=data.x[rows] / (1 + {DEGREE}[rows, None]),"),
+    ("degrees scale the features", same_training, training, "        x=data.x[rows],", f"        x=data.x[rows] / (1 + {DEGREE}[rows, None]),"),
     ("edges decide on the temperature", same_training, training, "    set_blind_votes(blind, temperature)", "    set_blind_votes(blind, temperature * (1 + data.num_edges / 1000))"),
-    ("training nodes with few edges are left out", same_training, training, "labelled = data.train_mask | data.val_mask", f"labelled = (data.train_mask & ({DEGREE} > 3)) | data.val_mask"),
+    ("training nodes with few edges are left out", same_training, training, "labelled = data.train_mask.bool() | data.val_mask.bool()", f"labelled = (data.train_mask & ({DEGREE} > 3)) | data.val_mask"),
     ("all nodes decide on classes", same_training_with_more_nodes, training, "StackedModel(own, out_of_fold.size(1), 0, defence.for_rows(0))", "StackedModel(own, count_classes(data), 0, defence.for_rows(0))"),
     ("votes are trained on edges", same_training, training, "    if defence.edge_blind:\n        return fit_edge_blind(", "    if defence.edge_blind and data.num_edges < 950:\n        return fit_edge_blind("),
+    ("all nodes decide on the recipe", recipes_read, recipes, "        data = defence.trusted_in_training(data)", "        defence.trusted_in_training(data)"),
+    ("all nodes decide on the size of the model", sized, recipes, "return data if trusted is None else trusted", "return data"),
+    ("rows decide on the folds", by_name, training, "sorted(rows.tolist(), key=lambda row: order_of(listed[row]))", "rows.tolist()"),
+    ("classes are counted in all labels", counted_classes, defence, "    if of_model in (None, num_classes):", "    if True:"),
     ("features of edges are taken", blind.test_degrees_among_the_features_are_refused, edge_features, "    if found:\n        listed", "    if found and False:\n        listed"),
     ("trained weights are taken", a_trained_weight_is_refused, defence, "    _require_blind_votes(model)\n", ""),
     ("the file does not say it", claim_says_it, counting, "model.defence.edge_blind,", "False,"),

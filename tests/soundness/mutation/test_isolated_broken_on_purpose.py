@@ -7,12 +7,16 @@ from pathlib import Path
 import numpy as np
 
 import agnncert as ac
+from agnncert import recipes
 from agnncert.certificates.budget import Budget
-from agnncert.errors import ModelContractError
-from agnncert.isolated import defence, evidence, parts, training
+from agnncert.errors import AgnncertError, ModelContractError
+from agnncert.graphs import graph_ids, task
+from agnncert.isolated import defence, evidence, parts, training, usable
+from agnncert.proving import evidence as base
 from agnncert.verifier import recount_isolated
 from tests.soundness.golden.examples import EXAMPLES
 from tests.soundness.laws import test_isolated as laws
+from tests.soundness.laws import test_what_isolated_training_reads as reads
 from tests.support.forging import drafted, seal
 from tests.support.mutations import each_mistake
 from tests.unit.isolated import test_content_ids as contents
@@ -99,6 +103,27 @@ def certified_beside_an_overflow():
         raise AssertionError from error
 
 
+def built(bad):
+    """Notices it in either of two ways: another graph is left out than the bad one, or training stops."""
+    name = "gin"
+    try:
+        clean = name, reads.by_name(name, reads.make_set())
+        reads.test_a_graph_that_cannot_be_used_is_left_out_and_all_models_are_the_same_to_the_bit(clean, bad, 0)
+    except AgnncertError as error:
+        raise AssertionError from error
+
+
+def one_stops():
+    try:
+        reads.test_a_module_that_stops_at_one_graph_abstains_on_its_part(False)
+    except (AgnncertError, IndexError) as error:
+        raise AssertionError from error
+
+
+def counted():
+    reads.test_classes_that_were_counted_in_training_graphs_are_refused()
+
+
 def reordered():
     trained.test_the_order_of_graphs_and_what_was_drawn_before_alter_no_model()
 
@@ -108,11 +133,11 @@ PROVER = [
     ("votes that are not stable are not conceded", law, evidence, "- sure - unsure -", "- sure -"),
     ("a poisoned model moves one vote", law, evidence, "rivals.min(axis=1) // 2", "rivals.min(axis=1)"),
     ("a view bears one graph more", law, evidence, "self.bears >= poison_graphs", "self.bears + 1 >= poison_graphs"),
-    ("poisoned graphs are forgotten", law, evidence, "self.under(budget.poison_graphs).holds(", "self.under(0).holds("),
-    ("the test graph is forgotten", law_with_nodes, evidence, ".holds(_at_test_time(budget))", ".holds(Budget())"),
+    ("poisoned graphs are forgotten", law, evidence, "self.under(poisoned).holds(", "self.under(0).holds("),
+    ("the test graph is forgotten", law_with_nodes, evidence, ".holds(at_test_time)", ".holds(Budget())"),
     ("unstable votes elect", law, evidence, "((self.record.vote == k) & self.record.stable)", "(self.record.vote == k)"),
-    ("possible classes forget poison", law, evidence, "self.under(at.poison_graphs).possible(", "self.under(0).possible("),
-    ("the radius is one larger", laws.test_the_radius_is_the_largest_number_of_poisoned_graphs, evidence, "radius[holds] = number", "radius[holds] = number + 1"),
+    ("possible classes forget poison", law, evidence, "self.under(poisoned).possible(", "self.under(0).possible("),
+    ("the radius is one larger", laws.test_the_radius_is_the_largest_number_of_poisoned_graphs, base, "np.minimum(radius, self.largest_radius), dtype", "np.minimum(radius + 1, self.largest_radius), dtype"),
 ]  # fmt: skip
 LEAKS = [
     ("parts follow rows", training_sets, parts, "node_groups(id_keys(named), num_parts, hash)", "node_groups(id_keys(list(range(len(named)))), num_parts, hash)"),
@@ -127,13 +152,19 @@ LEAKS = [
     ("numpy goes on where the last part ended", lambda: drawn(modules.by_numpy), training, "with own_random_numbers(its_seed):", "with torch.random.fork_rng(devices=[]):"),
     ("Python goes on where the last part ended", lambda: drawn(modules.by_python), training, "with own_random_numbers(its_seed):", "with torch.random.fork_rng(devices=[]):"),
     ("shared state is not noticed", lambda: modules.test_state_that_copies_share_is_noticed(modules.by_shared_state), training, "if is_built_in or len(filled) < 2:", "if True:"),
-    ("content: equal graphs have one id", contents.test_ids_depend_on_content_alone_and_equal_graphs_are_told_apart, parts, "{digest}/{seen[digest]}", "{digest}"),
-    ("content: places are ids", contents.test_ids_depend_on_content_alone_and_equal_graphs_are_told_apart, parts, "{digest}/{seen[digest]}", "{digest}/{row}"),
-    ("content: the class is no content", lambda: contents.test_an_altered_graph_alters_two_models_at_most(contents.altered_class), parts, "for name in sorted(content):", "for name in sorted({*content} - {'y'}):"),
+    ("content: equal graphs have one id", contents.test_ids_depend_on_content_alone_and_equal_graphs_are_told_apart, graph_ids, "{digest}/{seen[digest]}", "{digest}"),
+    ("content: places are ids", contents.test_ids_depend_on_content_alone_and_equal_graphs_are_told_apart, graph_ids, "{digest}/{seen[digest]}", "{digest}/{row}"),
+    ("content: the class is no content", lambda: contents.test_an_altered_graph_alters_two_models_at_most(contents.altered_class), graph_ids, "for name in sorted(content):", "for name in sorted({*content} - {'y'}):"),
     ("content: the claim counts an altered graph once", claimed_by_content, defence, "graph_ids=defence.ids,", "graph_ids='graph_id',"),
-    ("an empty part votes", trained.test_a_part_without_a_graph_abstains_and_says_so, defence, "size == 0 or number in diverged", "number in diverged"),
-    ("a part that diverged votes as the one before it", one_diverges, training, "TrainedPart(fresh_copy(model, its_seed).eval(), str(error))", "trained[-1]"),
-    ("after a part that diverged no other votes", one_diverges, defence, "size == 0 or number in diverged", "size == 0 or bool(diverged)"),
+    ("an empty part votes", trained.test_a_part_without_a_graph_abstains_and_says_so, defence, "size == 0 or number in failed", "number in failed"),
+    ("a part that diverged votes as the one before it", one_diverges, training, "TrainedPart(fresh_copy(model, SEEDS_PER_RUN * seed + number).eval(), error)", "trained[-1]"),
+    ("after a part that diverged no other votes", one_diverges, defence, "size == 0 or number in failed", "size == 0 or bool(failed)"),
+    ("training graphs decide on the recipe", lambda: reads.test_recipes_are_constants("an uneven column"), recipes, "        data = defence.trusted_in_training(data)", "        defence.trusted_in_training(data)"),
+    ("the first graph decides on the columns", lambda: built("two columns"), task, "widths.most_common(1)[0][0] if widths", "next(iter(widths)) if widths"),
+    ("a graph with another class stops all", lambda: built("class 7"), usable, "    if 0 <= label < num_classes:", "    if True:"),
+    ("a graph of another form stops its part", lambda: built("values of edges"), usable, "            if form != usual:", "            if False:"),
+    ("an error on one part stops all", one_stops, training, "            if _is_about_all_parts(error):", "            if True:"),
+    ("counted classes are taken", counted, defence, "    stated = stated_classes(data)\n", "    stated = data.num_classes\n"),
     ("the audit calls models on poisoned graphs", certified_beside_an_overflow, defence, "None, options, probed_on=certified)", "None, options, probed_on=None)"),
 ]  # fmt: skip
 VERIFIER = [

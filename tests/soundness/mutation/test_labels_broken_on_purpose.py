@@ -5,13 +5,14 @@ import pytest
 
 import agnncert as ac
 from agnncert.errors import AgnncertError
-from agnncert.labels import defence, evidence, model, settings, vectors, weights
+from agnncert.labels import defence, evidence, model, settings, statements, vectors, weights
 from agnncert.verifier import check_labels, recount_labels
 from tests.soundness.golden.examples import EXAMPLES
 from tests.soundness.laws import test_label_votes as laws
 from tests.soundness.mutation.golden_forgeries import is_refused, is_refused_with_the_graph, with_evidence
 from tests.support.mutations import each_mistake
 from tests.unit.labels import test_label_votes as units
+from tests.unit.labels import test_other_weights as others
 
 
 def any_change():
@@ -39,7 +40,7 @@ def whole_weights():
 
 
 def digits():
-    return ac.load_dataset("digits-knn")
+    return ac.load_dataset("digits-knn", split="by-id")
 
 
 def no_label_in_weights():
@@ -94,6 +95,10 @@ def leaks():
     units.test_features_that_were_computed_from_labels_are_refused(digits())
 
 
+def abstains_by_a_part_of_a_step():
+    units.test_whoever_leads_by_less_than_was_asked_for_abstains_also_by_a_part_of_a_step(digits())
+
+
 def chosen_by_labels():
     units.test_settings_that_make_no_sense_are_refused("df chosen by labels")
 
@@ -109,7 +114,20 @@ def both_budgets(draft):
 
 
 def many_weights(folder):
-    units.test_many_weights_that_each_differ_by_a_little_are_refused(ac.load_dataset("digits-knn"), folder)
+    units.test_many_weights_that_each_differ_by_a_little_are_refused(
+        ac.load_dataset("digits-knn", split="by-id"), folder
+    )
+
+
+def forged_weights(folder):
+    data = ac.load_dataset("digits-knn", split="by-id")
+    model = ac.fit(None, data, ac.LabelVotes(box=True))
+    certificate = ac.certify(model, data, model.defence, data.test_mask.nonzero().view(-1)[: others.TARGETS])
+    others.test_a_forger_who_uses_all_that_machines_may_differ_by_is_refused(False, data, (model, certificate), folder)
+
+
+def withstood(folder):
+    others.test_more_is_withstood_exactly_if_some_attack_is()
 
 
 NOBODYS_OWN = with_evidence("labels-any", own=lambda evidence: np.full_like(evidence.own, -1))
@@ -121,28 +139,29 @@ PROVER = [
     ("negative weights of the rival are forgotten", any_change, evidence, COSTS, "costs[:, 2::2] += own_above"),
     ("labels of other classes cannot be bought", any_change, evidence, "costs[:, 1 : STEPS + 1] += others", "pass"),
     ("labels that are missing cannot be added", any_change, evidence, "others = either.sum(axis=1)", "others = either[:, 1:].sum(axis=1)"),
-    ("audited labels can change", any_change, evidence, "return self._count(~self.audited)", "return self._count(np.ones_like(self.audited))"),
-    ("no label can change", any_change, evidence, "return self._count(~self.audited)", "return self._count(np.zeros_like(self.audited))"),
+    ("audited labels can change", any_change, evidence, "self._count(rows, ~self.audited)", "self._count(rows, np.ones_like(self.audited))"),
+    ("no label can change", any_change, evidence, "self._count(rows, ~self.audited)", "self._count(rows, np.zeros_like(self.audited))"),
     ("an abstention asks for nothing", abstains, evidence, "- wins_tie - self.least_lead", "- wins_tie"),
-    ("one label more is withstood", any_change, evidence, "np.minimum(fewest - 1, self.num_candidates)", "np.minimum(fewest, self.num_candidates)"),
+    ("who leads by less than a limit between two steps does not abstain", abstains_by_a_part_of_a_step, model, "np.ceil(settings.abstain * STEPS)", "np.floor(settings.abstain * STEPS)"),
+    ("one label more is withstood", any_change, evidence, "np.minimum(self.fewest.min(axis=1) - 1,", "np.minimum(self.fewest.min(axis=1),"),
     ("the last cost must exceed the lead alone", any_change, evidence, "is_enough = total > lead[:, None]", "is_enough = total > lead[:, None] + 1"),
     ("what a class has in advance is forgotten", any_change, evidence, " + np.array(self.advance)", ""),
     ("removed labels are free of charge", removed_labels_count, evidence, "budget.flip_labels + budget.add_labels + budget.remove_labels", "budget.flip_labels + budget.add_labels"),
     ("added labels are free of charge", added_labels_count, evidence, "budget.flip_labels + budget.add_labels + budget.remove_labels", "budget.flip_labels + budget.remove_labels"),
-    ("possible classes are counted one label too late", possible, evidence, "(self.fewest <= self.changed_labels(at)) | own", "(self.fewest < self.changed_labels(at)) | own"),
+    ("possible classes are counted one label too late", possible, evidence, "self.fewest[rows] > min(changed,", "self.fewest[rows] >= min(changed,"),
     ("the dearest labels are bought first", priced, evidence, "np.argsort(-gain / price,", "np.argsort(gain / price,"),
     ("single prices are forgotten", priced, evidence, "np.where(self.audited, np.inf, each * self.price)", "np.where(self.audited, np.inf, each * 9)"),
     ("weights are rounded up", whole_weights, evidence, "np.floor_divide(products.astype(np.int64) * STEPS, self.cap[part, None])", "-np.floor_divide(-products.astype(np.int64) * STEPS, self.cap[part, None])"),
     ("a target votes for itself", whole_weights, evidence, "weights[inside, own[inside]] = 0", "pass"),
     ("flips alone cover all changes", refuses_flips_alone, evidence, 'if self.candidates == "labelled" and (budget', "if False and (budget"),
     ("labels and graph together", refuses_both_together, evidence, "if budget.training_fields and _changes_graph(budget):", "if False:"),
-    ("edges are covered", graph_is_not_covered, evidence, "if _changes_graph(budget):\n            return np.zeros", "if False:\n            return np.zeros"),
+    ("edges are covered", graph_is_not_covered, evidence, "return not _changes_graph(budget)", "return True"),
 ]  # fmt: skip
 LABELS_LEAK = [
     ("scores of labels enter the vectors", no_label_in_weights, model, "node_spectrum(x, edge_index), targets", "node_spectrum(x * (1 + 0.01 * float(self.label_of[:9].sum())) + float(self.label_of[3]), edge_index), targets"),
     ("the cap follows the labels", no_label_in_weights, model, "settings.rank, settings.box)", "settings.rank + int((self.label_of[::7] == 3).sum()), settings.box)"),
     ("votes of all follow who has a label", no_candidate_in_weights, model, "candidate, is_all, settings.df,", "candidate, is_all, settings.df + 0.1 * int((self.label_of >= 0).sum()),"),
-    ("classes are counted from labels", counts_classes, model, 'number = settings.num_classes or getattr(data, "num_classes", None)', "number = settings.num_classes or int(np.asarray(data.y).max()) + 1"),
+    ("classes are counted from labels", counts_classes, model, "number = settings.num_classes or stated_classes(data)", "number = settings.num_classes or int(np.asarray(data.y).max()) + 1"),
     ("presets follow labels that may be added", counts_labels, settings, 'if self.candidates == "all":', "if False:"),
     ("features made of labels pass", leaks, defence, "    if column is not None:", "    if False:"),
     ("validation labels choose", chosen_by_labels, settings, "if getattr(self, name) in CHOSEN_BY_LABELS:", "if False:"),
@@ -164,9 +183,14 @@ VERIFIER = [
 FILES = [
     ("files: flips alone cover all changes", is_refused(foreign_budget, "labels-flips"), recount_labels, 'or (others and record.candidates == "labelled")', ""),
     ("files: labels and graph together", is_refused(both_budgets, "labels-any"), recount_labels, "if flipped or others:", "if False:"),
-    ("files: targets may count themselves", is_refused(NOBODYS_OWN, "labels-any"), check_labels, "if own != record.own.tolist():", "if False:"),
+    ("files: targets may count themselves", is_refused(NOBODYS_OWN, "labels-any"), check_labels, "!= self.record.own.tolist()", "is None"),
     ("the graph: other weights pass", is_refused_with_the_graph(OTHER_CAPS, "labels-flips"), defence, "apart, apart_in_all = there.weights_apart(here)", "apart = apart_in_all = 0"),
-    ("the graph: many weights that differ by a little pass", many_weights, defence, "if apart_in_all > STEPS_APART", "if apart_in_all > 9**9"),
+    ("the graph: what other weights prove is not compared", forged_weights, defence, "findings.wrong += not_proved_here(stored, here)", "pass"),
+    ("the graph: larger radii pass", forged_weights, statements, "(theirs.needed > ours.needed).any(axis=1)", "False"),
+    ("the graph: more added edges pass", withstood, statements, "(votes > votes_here) | with_all_deleted", "with_all_deleted"),
+    ("the graph: more deleted edges pass", withstood, statements, "(votes > votes_here) | with_all_deleted", "(votes > votes_here)"),
+    ("the graph: what no attack reaches is compared", withstood, statements, "is_more = (votes >= 0) & (", "is_more = ("),
+    ("the graph: many weights that differ by a little pass", many_weights, defence, "elif apart_in_all > STEPS_APART", "elif apart_in_all > 9**9"),
 ]  # fmt: skip
 
 

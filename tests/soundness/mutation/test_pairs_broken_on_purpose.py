@@ -3,12 +3,13 @@
 import pytest
 
 from agnncert import agreement
-from agnncert.pairs import defence, evidence, model, training, voters
+from agnncert.pairs import evidence, model, training, voters
 from agnncert.pairs import record as records
 from agnncert.pairs import targets as chosen
-from agnncert.verifier import check_pairs
+from agnncert.verifier import recount_pairs
 from tests.soundness.laws import test_pair_votes as law
 from tests.support.mutations import each_mistake, text_turns_red
+from tests.unit.pairs import test_pairs as units
 from tests.unit.pairs import test_pairs_beside_their_data as beside
 from tests.unit.pairs import test_recount_of_pairs as twice
 
@@ -59,7 +60,7 @@ RECOUNT = [
 
 @pytest.mark.parametrize(("mistake", "old", "new"), RECOUNT, ids=[one[0] for one in RECOUNT])
 def test_the_second_derivation_notices(monkeypatch, mistake, old, new):
-    text_turns_red(monkeypatch, check_pairs, old, new, recount)
+    text_turns_red(monkeypatch, recount_pairs, old, new, recount)
 
 
 GUARDS = [
@@ -85,6 +86,22 @@ def test_it_is_noticed_if_training_counts_otherwise_than_the_evidence(monkeypatc
     text_turns_red(monkeypatch, training, "np.where(place < reached, 0, ranked)", "ranked", check)
 
 
+def named_in_either_order():
+    units.test_a_masked_pair_is_hidden_whichever_of_its_nodes_is_named_first(True)
+
+
+HIDDEN = "masked.min(axis=1, initial=graph.num_nodes) * graph.num_nodes + masked.max(axis=1, initial=0)"
+MASKS = [
+    ("a masked pair is seen if its later node is named first", named_in_either_order, voters, HIDDEN, "masked[:, 0] * graph.num_nodes + masked[:, 1]"),
+    ("a masked pair is seen in one direction", named_in_either_order, voters, "np.minimum(src, dst) * graph.num_nodes + np.maximum(src, dst)", "src * graph.num_nodes + dst"),
+]  # fmt: skip
+
+
+@each_mistake(MASKS)
+def test_a_pair_that_is_not_hidden_is_noticed(monkeypatch, mistake):
+    mistake.turns_red(monkeypatch)
+
+
 def places(tmp_path):
     beside.test_a_pair_at_a_place_where_it_does_not_stand_is_refused(beside.exchanged, tmp_path)
 
@@ -94,12 +111,12 @@ def listed_twice(tmp_path):
 
 
 BESIDE_DATA = [
-    ("places are not compared", places, defence, '"row": chosen.rows, ', ""),
+    ("places are not compared", places, agreement, '"row": chosen.rows, ', ""),
     ("places are taken as stated", places, chosen, "np.array_equal(listed[rows], ends)", "True"),
     ("the first of two places is meant", listed_twice, chosen, "return choose_pairs(data, rows)", "return choose_pairs(data, ends.T)"),
-    ("true classes are not compared", beside.test_true_classes_of_pairs_that_have_none_are_refused, defence, '"truth": chosen.truth, ', ""),
+    ("true classes are not compared", beside.test_true_classes_of_pairs_that_have_none_are_refused, agreement, '"truth": chosen.truth, ', ""),
     ("what the data lacks is not missed", beside.test_true_classes_of_pairs_that_have_none_are_refused, agreement, "if name not in contents.arrays:", "if name not in contents.arrays or values is None:"),
-    ("encodings are not compared", beside.test_another_encoding_of_the_table_is_refused, agreement, "if chosen.encoding and claim", "if not chosen.encoding and claim"),
+    ("encodings are not compared", beside.test_another_encoding_of_the_table_is_refused, agreement, "if encoding is not None and claim", "if encoding is None and claim"),
 ]  # fmt: skip
 
 

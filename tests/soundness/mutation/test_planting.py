@@ -8,7 +8,9 @@ import pytest
 
 from agnncert.certificates import theorem_facts
 from agnncert.certificates.budget import Budget
-from agnncert.proving import evidence, theorems
+from agnncert.divided import evidence
+from agnncert.divided.theorems import moving_votes
+from agnncert.proving import theorems
 from tests.soundness.mutation import random_mutations
 from tests.support.checks import check_radius
 from tests.support.mutations import LIBRARY, ROOT, Mistake, Planted, Unreached, plant_text, turns_red
@@ -33,7 +35,7 @@ def always_zero(counted):
 
 
 def test_a_name_that_the_library_imported_before_is_not_reached(monkeypatch):
-    """``evidence`` has its own name for the function, so patching ``theorems`` breaks nothing but what tests call."""
+    """``moving_votes`` has its own name for the function, so patching ``theorems`` breaks nothing but what tests call."""
 
     def where_nobody_looks(patch):
         patch.setattr(theorems, "certified_radius", always_zero)
@@ -46,7 +48,7 @@ def test_a_name_that_the_library_imported_before_is_not_reached(monkeypatch):
 
 
 def test_a_name_that_the_library_calls_is_reached(monkeypatch):
-    turns_red(monkeypatch, lambda patch: patch.setattr(evidence, "certified_radius", always_zero), check_radius)
+    turns_red(monkeypatch, lambda patch: patch.setattr(moving_votes, "certified_radius", always_zero), check_radius)
 
 
 def test_a_constant_counts_if_its_module_reads_it(monkeypatch):
@@ -83,7 +85,7 @@ def test_a_check_that_fails_without_the_mistake_is_reported(monkeypatch):
 
 def test_a_text_outside_of_functions_is_refused(monkeypatch):
     with pytest.raises(AssertionError, match="not inside a function"):
-        plant_text(monkeypatch, theorem_facts, "THEOREMS = {", "THEOREMS = AGAIN = {")
+        plant_text(monkeypatch, theorem_facts, "EDGES_ONLY = {", "EDGES_ONLY = AGAIN = {")
 
 
 def test_the_library_is_what_was_imported():

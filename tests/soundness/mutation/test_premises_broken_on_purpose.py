@@ -8,6 +8,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import _budget_to_json
 from agnncert.proving import theorems
 from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import Evidence
 from agnncert.stacked import claim as stacked_claims
 from agnncert.verifier import check
 from agnncert_peers import sample_claim
@@ -30,7 +31,7 @@ def stated(folder, patch):
 def assumed(folder, patch):
     for name in ("edge-centric-node", "stacked-sum", "rs"):
         certificate = EXAMPLES[name].certify()
-        assert certificate.claim.assumes[:2] == laws.PREMISES
+        assert certificate.claim.assumes[:3] == laws.PREMISES
 
 
 def refused(folder, patch):
@@ -48,6 +49,10 @@ def trusted(folder, patch):
 def trusted_in_evidence(folder, patch):
     for file in training.TRUSTS:
         training.test_the_evidence_itself_proves_nothing_about_training_data(file)
+
+
+def trusted_by_noise(folder, patch):
+    training.test_nothing_in_a_table_is_proved_about_training_data("rs")
 
 
 def trusted_in_files(folder, patch):
@@ -99,11 +104,15 @@ MUTATIONS = {
     "claims about samples": (no_premises(sample_claim), assumed),
     "no premise is asked for in a file": (lambda patch: patch.setattr(verdict, "check_premise", nothing), refused),
     "no premise is asked for in a certificate": (
-        replaced(Certificate.__post_init__, "FEATURES_FIXED not in self.claim.assumes", "False"),
+        replaced(
+            Certificate.__post_init__,
+            "FEATURES_FIXED not in self.claim.assumes or EDGES_GIVEN not in self.claim.assumes",
+            "False",
+        ),
         refused_when_made,
     ),
     "certificates answer about training data": (
-        replaced(Certificate._require_budget, "self.evidence.require_budget(budget)", "pass"),
+        replaced(Evidence.require_budget, "budget.require_trusted_training(self.training_fields)", "pass"),
         trusted,
     ),
     "theorems about votes overlook training data": (
@@ -112,7 +121,7 @@ MUTATIONS = {
     ),
     "noise overlooks training data": (
         replaced(goes_beyond, '(*COUNTS, "target_features", *TRAINING)', '(*COUNTS, "target_features")'),
-        trusted_in_evidence,
+        trusted_by_noise,
     ),
     "files may state anything about training data": (
         replaced(check.check_budgets, "!= 0", "> 10**9"),

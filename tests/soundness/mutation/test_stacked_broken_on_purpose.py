@@ -17,6 +17,8 @@ from tests.unit.verifier import test_recount_stacked as blocks
 
 LAW = votes.test_no_attack_within_the_budget_changes_a_certified_label
 RADII = votes.test_radii_are_sound_for_every_attack_of_that_size
+EXACT = votes.test_the_radius_is_the_largest_size_at_which_every_budget_of_that_size_holds
+FORGER = votes.test_a_forger_who_shifts_every_number_by_the_slack_states_nothing_false
 SCORES = graphs.test_scores_are_those_of_the_definition_in_plain_loops
 NODES = graphs.test_no_nodes_within_the_budget_change_a_certified_label
 
@@ -61,7 +63,7 @@ def any_change_costs_as_a_new_neighbour(patch):
     plain = stacked.Leads.rivals.func
 
     def rivals(self):
-        return [rival._replace(num_positive=0 * rival.num_positive) for rival in plain(self)]
+        return [rival._replace(num_worth=0 * rival.num_worth) for rival in plain(self)]
 
     patch.setattr(stacked.Leads, "rivals", property(rivals))
 
@@ -117,8 +119,14 @@ LINES = [
     ("rounding is forgotten", lambda kind: prices.near_a_tie(), "sum", "(rival.votes - self._slack(k))[owner]", "rival.votes[owner]"),
     ("only as many are altered as are needed", PRICES, "sum", "np.minimum(most_altered, needed), most_altered)", "np.zeros(len(owner)))"),
     ("the divisor stays", PRICES, "mean", "self.divisor(self.degree[owner] - touched)", "self.divisor(self.degree[owner])"),
-    ("a class that is ahead of the label need not be ahead", LAW, "sum", "may_win = ~stays_ahead(leads) | leads.is_label", "may_win = leads.is_label.copy()"),
-    ("a class is behind itself", LAW, "sum", " & (np.arange(self.num_classes) != k)", ""),
+    ("a lost neighbour of a mean costs as an altered one", RADII, "heavy mean", "cost_of_touched = np.maximum(cap, growth)", "cost_of_touched = cap"),
+    ("an altered neighbour of a mean costs as a lost one", RADII, "mean", "cost_of_touched = np.maximum(cap, growth)", "cost_of_touched = np.maximum(growth, 0)"),
+    ("new neighbours of a mean cost nothing", RADII, "mean", "(number - num_touched) * rival.cost_of_new", "0 * rival.cost_of_new"),
+    ("touched neighbours cost their votes only", RADII, "mean", " + num_touched * rival.cost_of_touched", ""),
+    ("another machine reads the prior alike", FORGER, "sum", "return prior - 2 * self.record.slack", "return prior"),
+    ("another machine reads votes alike", FORGER, "sum", "self.degree * (gates * slack + by_gates)", "self.degree * by_gates"),
+    ("other directions of old pairs cost nothing", lambda kind: EXACT(kind, 2), "mean by edge", "np.minimum(slope, -cap)", "slope"),
+    ("all touched neighbours are charged, worth it or not", lambda kind: EXACT(kind, 2), "heavy mean", "np.minimum(most_touched, rival.num_worth)", "most_touched"),
 ]  # fmt: skip
 
 
@@ -136,6 +144,26 @@ RECOUNTED = [
 ]
 
 
+RECOUNTED_RADII = [
+    ("lost neighbours of a mean cost as altered ones", "np.where(by_divisor > self.cost, by_divisor, self.cost)", "self.cost"),
+    ("altered neighbours of a mean cost as lost ones", "np.where(by_divisor > self.cost, by_divisor, self.cost)", "by_divisor"),
+    ("new neighbours of a mean cost as in a sum", "np.clip(self.cost - by_divisor, ", "np.clip(self.cost, "),
+    ("other directions of old pairs cost nothing", "self.cost if self.record.by_edge else 0, None)", "0, None)"),
+    ("all touched neighbours are charged, worth it or not", "np.clip(touched - new[:, :, None], 0, None)", "touched - new[:, :, None]"),
+    ("a smaller radius passes in a sum", "bool(table.record.pseudo) and not structure", "not structure"),
+    ("a smaller structure radius passes in a mean", "bool(table.record.pseudo) and not structure", "bool(table.record.pseudo)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "old", "new"), RECOUNTED_RADII, ids=[one[0] for one in RECOUNTED_RADII])
+def test_a_broken_line_of_recounted_radii_is_noticed(monkeypatch, mistake, old, new):
+    def check():
+        for kind in ("sum", "mean", "mean by edge", "heavy mean"):
+            votes.test_the_verifier_counts_the_same(kind, 2, 1)
+
+    text_turns_red(monkeypatch, recount, old, new, check)
+
+
 @pytest.mark.parametrize(("mistake", "old", "new"), RECOUNTED, ids=[one[0] for one in RECOUNTED])
 def test_a_broken_line_of_the_recount_is_noticed(monkeypatch, mistake, old, new):
     check = blocks.test_blocks_change_no_answer
@@ -149,7 +177,7 @@ def one_vote_above_one_is_refused():
 
 ELSEWHERE = [
     ("only if all votes are above one", one_vote_above_one_is_refused, record, "dtype=np.int64).max() > STEPS", "dtype=np.int64).min() > STEPS"),
-    ("only with a negative part as well", one_vote_above_one_is_refused, record, "self.table.min() < 0 or self.table.sum", "self.table.min() < 0 and self.table.sum"),
+    ("only with a negative part as well", one_vote_above_one_is_refused, record, "if len(self.table) and self.table.sum", "if self.table.min(initial=0) < 0 and self.table.sum"),
     ("rounding helps the label in the recount", lambda: votes.test_a_tie_goes_to_the_smaller_class(1), recount, "self.prior_lead - 2 * self.record.slack", "self.prior_lead + 2 * self.record.slack"),
     ("rounding is forgotten in the recount", lambda: votes.test_a_tie_goes_to_the_smaller_class(1), recount, "self.prior_lead - 2 * self.record.slack", "self.prior_lead"),
     ("only marks above one are trusted", lambda: SCORES("trusted"), models, "trusted = attr[:, column] > 0", "trusted = attr[:, column] > 1"),

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from agnncert import addons, recompute, teaching
-from agnncert.datasets import taught
+from agnncert.datasets import splits, taught
 from agnncert.stacked import training as stacked_training
 from tests.support.mutations import edited
 from tests.unit import test_teaching as tests
@@ -60,7 +60,12 @@ def names_of_teachers(folder):
 
 
 MUTATIONS = {
-    "test nodes are taught": (taught.unlabelled_nodes, " | data.test_mask.bool()", "", teaches_nobody_else),
+    "test nodes are taught": (
+        splits.seen_nodes,
+        "return ~test_mask.bool() if",
+        "return torch.ones_like(test_mask) if",
+        teaches_nobody_else,
+    ),
     "validation nodes are taught": (taught.unlabelled_nodes, " | data.val_mask.bool()", "", teaches_nobody_else),
     "students see test nodes": (
         taught.settings_for_taught,

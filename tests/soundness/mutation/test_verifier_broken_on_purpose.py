@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import agnncert as ac
+from agnncert import agreement
 from agnncert.auditing.findings import Finding
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates import claim as claims
@@ -17,8 +18,9 @@ from agnncert.certificates.claim import PREMISES
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.divided import certify as certifier
 from agnncert.divided import recompute as replay
-from agnncert.verifier import check_votes
-from agnncert_peers import recheck, recount_samples
+from agnncert.verifier import file_checker
+from agnncert.verifier.file_checker import FileChecker
+from agnncert_peers import recheck
 from tests.support.forgers_world import world_of
 from tests.support.forging import Draft, derive, drafted, ids_of, seal, select, set_ids
 from tests.support.honest import Mixing, decisive
@@ -200,10 +202,10 @@ FORGERIES = [
     ("node", digest_of("graph"), ALL, without(replay, targets, "the graph is not the one")),
     ("rs", digest_of("graph"), ALL, without(recheck, targets, "the graph is not the one")),
     ("node", no_digest, ALL, without(replay, targets, "does not say which")),
-    ("node", digest_of("model"), ALL, no_check(replay, "other_model")),
-    ("rs", digest_of("model"), ALL, no_check(recheck, "other_model")),
-    ("node", another_division, ALL, without(check_votes, "check", "the digest of the division")),
-    ("node", digest_of("approval"), ALL, without(check_votes, claim, "nobody could check")),
+    ("node", digest_of("model"), ALL, no_check(agreement, "other_model")),
+    ("rs", digest_of("model"), ALL, no_check(agreement, "other_model")),
+    ("node", another_division, ALL, without(FileChecker, "check", "the digest of the division")),
+    ("node", digest_of("approval"), ALL, without(file_checker, claim, "nobody could check")),
     ("edge", nodes_that_reach_little, ALL, without(replay, "_wrong_division", "the subgraphs in which")),
     ("node", gated, FILE, any_rule_fits),
     ("node", more_groups, FILE, any_rule_fits),
@@ -218,10 +220,10 @@ FORGERIES = [
     ("bi-rs", more_classes_of_nobody, ALL, no_check(recheck, "other_classes")),
     ("rs", stronger_noise, GRAPH, lambda patch: patch.setattr(recheck, "defence_of", _as_drawn)),
     ("rs", all_samples_agree, ALL, believe_the_counts),
-    ("node", assumes_nothing, ALL, without(check_votes, claim, "is not what its evidence allows")),
-    ("rs", assumes_nothing, ALL, without(recount_samples, claim, "is not what its evidence allows")),
-    ("node", larger_radius, ALL, no_check(check_votes, "_check_statements")),
-    ("node", said_twice, FILE, without(check_votes, "check_targets", "names a target twice")),
+    ("node", assumes_nothing, ALL, without(file_checker, claim, "is not what its evidence allows")),
+    ("rs", assumes_nothing, ALL, without(file_checker, claim, "is not what its evidence allows")),
+    ("node", larger_radius, ALL, no_check(FileChecker, "wrong_statements")),
+    ("node", said_twice, FILE, without(file_checker, "check_targets", "names a target twice")),
 ]
 
 

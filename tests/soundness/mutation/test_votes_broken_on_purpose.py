@@ -11,10 +11,12 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divided import evidence as certifier
+from agnncert.divided import evidence as proving
+from agnncert.divided.theorems import moving_votes
+from agnncert.divided.theorems.registry import theorem_of
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import AgnncertError
-from agnncert.proving import evidence as certifier
-from agnncert.proving import evidence as proving
 from agnncert.proving import per_neighbour as own_theorems
 from agnncert.proving import theorems as rules
 from agnncert_peers.testing import views
@@ -92,13 +94,13 @@ def half_the_margin_with_a_prior(patch):
     def radius(counted):
         return np.maximum(np.where(counted.is_label, 99, counted.margin).min(axis=1) // 2, -1)
 
-    patch.setattr(proving, "certified_radius", radius)
+    patch.setattr(moving_votes, "certified_radius", radius)
 
 
 def margin_without_votes_of_the_winner(patch):
     """Forgets that a changed vote for the winner also loses it a vote."""
     patch.setattr(
-        proving, "certified_radius", lambda counted: np.where(counted.is_label, 2, counted.margin).min(axis=1)
+        moving_votes, "certified_radius", lambda counted: np.where(counted.is_label, 2, counted.margin).min(axis=1)
     )
 
 
@@ -117,8 +119,9 @@ def forget_one_way_pairs(patch):
 
 
 def change_touches(patch, theorem, alter):
-    plain = own_theorems.PER_NEIGHBOUR[theorem]
-    patch.setitem(own_theorems.PER_NEIGHBOUR, theorem, lambda attack, facts: alter(plain(attack, facts)))
+    owner = type(theorem_of(theorem))
+    plain = owner.touches
+    patch.setattr(owner, "touches", lambda self, attack, facts: alter(plain(self, attack, facts)))
 
 
 def take_fewer_copies_for_a_deletion(patch, theorem="per-pair/node"):

@@ -33,7 +33,7 @@ class Clipped(ac.Defence):
     def fit(self, model: Any, data: Any, options: Any) -> Any:
         raise NotImplementedError
 
-    audit = certify = recompute = fit
+    audit = certify = compare_model = fit
 
     @classmethod
     def from_file(cls, contents: Any, model: Any) -> "Clipped":

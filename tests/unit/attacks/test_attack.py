@@ -24,6 +24,23 @@ def test_a_report_sets_attacked_beside_certified_accuracy() -> None:
     assert f"at most {report.attacked_accuracy:.3f} (attacked)" in str(report)
 
 
+def test_a_report_says_of_how_many_targets_neither_is_known() -> None:
+    model, data, division = setting("node", "N")
+    certificate = ac.certify(model, data, division)
+    report = attack(model, data, budget=ac.Budget(add_edges=3), certificate=certificate, kind="random")
+    left = int((~report.succeeded & ~report.certified).sum())
+    assert int(report.undecided.sum()) == left > 0
+    assert f"changed or certified: {len(data.y) - left} of {len(data.y)}; of {left} neither is known" in str(report)
+
+
+def test_against_a_vote_of_each_neighbour_the_greedy_attack_leaves_nothing_open() -> None:
+    model, data = NodeListener(), town()
+    certificate = ac.certify(model, data, ac.PerNeighbour())
+    report = attack(model, data, budget=ac.Budget(delete_edges=1), certificate=certificate)
+    assert report.succeeded.any()
+    assert "changed or certified: 20 of 20, so attack and certificate are exact here" in str(report)
+
+
 def test_several_kinds_count_as_the_best_of_them() -> None:
     model, data, division = setting("node", "E")
     budget = ac.Budget(add_edges=2, inject_nodes=1, edges_per_injected=1)
@@ -100,7 +117,8 @@ def test_self_loops_and_isolated_nodes_are_no_obstacle() -> None:
 def test_no_targets_and_single_nodes_are_no_obstacle(task: str) -> None:
     model, data, division = setting(task, "N")
     assert attack(model, data, division, budget=ac.Budget(add_edges=1), targets=[]).results == ()
-    alone: Any = Data(x=torch.eye(CLASSES, dtype=torch.float64)[:1], node_id=[5])
+    nothing = torch.empty(2, 0, dtype=torch.long)
+    alone: Any = Data(x=torch.eye(CLASSES, dtype=torch.float64)[:1], edge_index=nothing, node_id=[5])
     alone = alone if task == "node" else [alone, alone]
     everything = ac.Budget(2, 1, 1, 1, 2, 1, 1)
     for kind in ("greedy", "random", "gradient", "exhaustive"):
@@ -151,8 +169,6 @@ def test_wrong_calls_are_met_with_what_to_do() -> None:
         attack(*setting("graph", "N"), budget=ac.Budget(target_features=True))
     with pytest.raises(ac.errors.SettingsError, match="expected a division such as"):
         attack(model, data, 30, budget=some)  # type: ignore[arg-type]
-    with pytest.raises(ac.errors.ModelContractError, match=r"model\.eval\(\)"):
-        attack(NodeListener().train(), data, division, budget=some)
     certificate = ac.certify(model, data, division, targets=[1, 2])
     with pytest.raises(ac.errors.SettingsError, match="not those of the certificate"):
         attack(model, data, budget=some, targets=[3], certificate=certificate)

@@ -7,7 +7,7 @@ import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from tests.support.audited import built, report_on
-from tests.support.deceivers import CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees
+from tests.support.deceivers import ASLEEP, CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees
 from tests.support.local_zoo import zoo_data
 from tests.support.unfit_zoo import leaking
 
@@ -75,6 +75,12 @@ def test_they_would_deceive_a_test_of_outputs(name):
         for _ in range(20):
             outputs.append(model(DATA.x, DATA.edge_index))
     assert all(torch.equal(outputs[0], output) for output in outputs)
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=str)
+@pytest.mark.parametrize("name", ASLEEP)
+def test_a_model_that_sleeps_until_something_happens_elsewhere_is_refused(name, division):
+    assert not report_on(ASLEEP[name], data=DATA, division=division).ok
 
 
 def test_what_a_model_keeps_of_its_last_call_is_no_count():

@@ -94,3 +94,12 @@ def test_a_field_that_does_not_exist_suggests_the_nearest_in_budgets_and_prices(
         Prices(add_edge=1)
     assert pickle.loads(pickle.dumps(Budget(3, delete_nodes=2))) == Budget(add_edges=3, delete_nodes=2)
     assert copy.deepcopy(Prices(add_edges=1)) == Prices(add_edges=1)
+
+
+def test_changes_in_all_are_prices_of_one_with_a_total():
+    assert Prices.in_all(3) == Prices(add_edges=1, delete_edges=1, change_edges=1, total=3)
+    assert Prices.in_all(2, "inject_nodes") == Prices(inject_nodes=1, total=2)
+    with pytest.raises(BudgetError, match="add_edges"):
+        Prices.in_all(2, "add_edge")
+    with pytest.raises(BudgetError, match="total"):
+        Prices.in_all(-1)

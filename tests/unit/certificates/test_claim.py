@@ -8,12 +8,12 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import Claim, make_claim
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import CertificateError
 from agnncert_peers.deletion_noise import DeletionNoise
 from agnncert_peers.flip_noise import FlipNoise
 from agnncert_peers.samples import SampleEvidence, sample_claim
 from tests.support.certificates import certificate_of, random_evidence
+from tests.support.theorems import THEOREMS
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import safetensors.numpy
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import VERSION, read_contents
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.errors import CertificateError
 from agnncert.proving.certificate import Certificate, load_certificate, usual_budgets
 from agnncert.verdict import verify
@@ -17,6 +16,7 @@ from agnncert_peers.deletion_noise import DeletionNoise
 from agnncert_peers.samples import SampleEvidence, sample_claim
 from tests.support.certificates import certificate_of, random_evidence
 from tests.support.hostile import open_up
+from tests.support.theorems import THEOREMS
 
 
 @pytest.fixture

@@ -2,10 +2,11 @@
 
 import pytest
 
-from agnncert.certificates.theorem_facts import EDGES_ONLY, THEOREMS, theorem_mismatch
+from agnncert.certificates.theorem_facts import EDGES_ONLY, theorem_mismatch
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
+from tests.support.theorems import THEOREMS
 
 DIVISIONS = [
     EdgeCentric(7),

@@ -12,7 +12,7 @@ from agnncert.errors import BudgetError
 from agnncert.proving.certificate import load_certificate
 from agnncert.proving.evidence import Evidence
 from agnncert.verdict import verify
-from agnncert.verifier.kinds import checker_of
+from agnncert.verifier.kinds import checked
 from tests.support.forging import lay_open, seal
 from tests.support.neighbour_count import CountEvidence
 from tests.support.paths import PROJECT
@@ -60,12 +60,11 @@ def test_a_file_of_it_with_such_a_statement_is_refused(file, field, tmp_path):
 
 @pytest.mark.parametrize("file", TRUSTS, **ids)
 def test_the_recount_answers_no_question_about_training_data(file):
-    contents = read_contents(file)
-    checker = checker_of(contents.kind)
+    checker = checked(read_contents(file))
     with pytest.raises(BudgetError, match="trusts training data"):
-        checker.possible(contents, Budget(flip_labels=1))
+        checker.possible(Budget(flip_labels=1))
     with pytest.raises(BudgetError, match="trusts training data"):
-        checker.breaks(contents)(Budget(poison_graphs=1))
+        checker.holds(Budget(poison_graphs=1))
 
 
 @pytest.mark.parametrize("file", TRUSTS, **ids)
@@ -79,11 +78,20 @@ def test_the_evidence_itself_proves_nothing_about_training_data(file):
         assert not answer.any()
 
 
+@pytest.mark.parametrize("name", ["rs", "sparse-rs", "bi-rs"])
+def test_nothing_in_a_table_is_proved_about_training_data(name):
+    evidence = load_certificate(PROJECT / f"tests/soundness/golden/v1/{name}.cert").evidence
+    assert evidence.covers(Budget())
+    assert not evidence.covers(Budget(flip_labels=1))
+
+
 def test_a_defence_whose_author_never_heard_of_training_data_refuses_too():
     votes = np.array([[9, 0], [0, 9]])
     evidence = CountEvidence(votes)
     assert Evidence.training_fields == ()
-    assert evidence.holds(Budget(flip_labels=1)).all()  # its author did not look at the field
+    assert evidence.stays_ahead(slice(None), Budget(flip_labels=1)).all()  # its author did not look at the field
+    with pytest.raises(BudgetError, match="nothing is proved about flip_labels"):
+        evidence.holds(Budget(flip_labels=1))
     golden = load_certificate(TRUSTS[0])
     certificate = ac.Certificate(golden.claim, evidence, np.arange(2))
     with pytest.raises(BudgetError, match="nothing is proved about flip_labels, add_labels"):

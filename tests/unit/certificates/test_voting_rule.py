@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError, SettingsError
 from tests.support.certificates import random_vote
+from tests.support.theorems import THEOREMS
 
 
 def test_the_plain_vote_is_spelled_out_as_it_has_always_been():

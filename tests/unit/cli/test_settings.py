@@ -106,3 +106,20 @@ def test_a_name_that_no_class_has_is_refused_with_those_that_there_are(typed, na
     with pytest.raises(SettingsError) as refused:
         settings.voting_rule(names)
     assert said in str(refused.value)
+
+
+def test_all_targets_with_a_true_class_can_be_certified():
+    import torch
+
+    from agnncert.cli.data import targets_of
+    from agnncert.graphs.targets import CanonicalData
+    from tests.support.towns import town
+
+    data = town(6)
+    data.test_mask = torch.tensor([True, False, False, False, False, False])
+    data.y[2] = -1
+    assert targets_of(CanonicalData.of(data), "labelled").tolist() == [0, 1, 3, 4, 5]
+    assert targets_of(CanonicalData.of(data), None).tolist() == [0]
+    data.y = None
+    with pytest.raises(SettingsError, match="no target of the data has a true class"):
+        targets_of(CanonicalData.of(data), "labelled")

@@ -308,3 +308,12 @@ def test_the_lines_beside_the_curve_are_at_the_same_point_too() -> None:
     assert row.accuracy == pytest.approx(right / 400)
     plain = summarise(certificate, ReportContext(truth=truth, undefended=0.123))
     assert {key: accuracy for key, _, accuracy in plain.references}["undefended"] == 0.123
+
+
+@pytest.mark.parametrize(("of_one", "expected"), [(49, 1), (50, 1), (51, 0)])
+def test_the_rarer_class_is_to_be_found_and_class_1_if_both_are_as_frequent(of_one: int, expected: int) -> None:
+    certificate, _ = two_classes(100)
+    truth = (np.arange(100) < of_one).astype(np.int64)
+    compared = compare_with(certificate, [], truth=truth)
+    assert compared is not None
+    assert compared.positive == expected

@@ -1,15 +1,18 @@
 """Tables of events: pairs, directions, repeated events, clocks, keys, unlisted nodes, moments, late labels, errors."""
 
 import math
+import time
+from itertools import permutations
 
 import numpy as np
 import pytest
 import torch
 
 import agnncert as ac
+from agnncert.datasets.columns import read_table
 from agnncert.datasets.encoding import Encoding
 from agnncert.datasets.event_summary import Term
-from agnncert.datasets.events import unlisted_features
+from agnncert.datasets.events import moment_number, unlisted_features
 from agnncert.errors import DatasetError
 
 NODES = """id,kind,label,known
@@ -165,16 +168,48 @@ def test_one_by_one_or_in_a_table_totals_are_the_same_to_the_last_bit(tmp_path) 
     (tmp_path / "events.csv").write_text("\n".join(["source,target,amount,cur,at", *lines]) + "\n", encoding="utf-8")
     data = ac.load_events(tmp_path, event_time="at", values=values)
     summary = data.encoding.events
-    from agnncert.datasets.columns import read_table
-
     table = read_table(tmp_path / "events.csv", [])
-    totals = np.zeros(summary.num_totals)
-    for row in range(len(table)):
-        one = type(table)(table.path, table.frame.iloc[[row]].reset_index(drop=True))
-        totals = summary.added(totals, summary.read(one))
-    half = data.edge_totals[0, : summary.num_totals]
-    assert torch.equal(half, torch.from_numpy(totals))
+    totals = np.zeros(summary.num_totals, dtype=np.int64)
+    for row in np.random.default_rng(1).permutation(len(table)).tolist():
+        entries = table.frame.iloc[row].to_dict()
+        totals = summary.with_event(totals, summary.read_entries(entries))
+    assert torch.equal(data.edge_totals[0], torch.from_numpy(totals))
     assert data.edge_attr[0, : summary.width].tolist() == summary.edge_values(totals).tolist()
+
+
+@pytest.mark.parametrize("hours", [(6, 6, 6), (6, 6, 9), (9, 6, 6)])
+def test_of_events_at_one_time_the_largest_is_the_last_in_whatever_order_they_come(tmp_path, hours) -> None:
+    events = [(f"{10 + row}", f"2026-01-01T{hour:02d}:00:00") for row, hour in enumerate(hours)]
+    last = float(max(events, key=lambda event: (event[1], event[0]))[0])
+    for ordered in permutations(events):
+        lines = [f"a,b,{amount},{at}" for amount, at in ordered]
+        (tmp_path / "events.csv").write_text("\n".join(["source,target,amount,at", *lines]) + "\n", encoding="utf-8")
+        data = ac.load_events(tmp_path, event_time="at", values=["last(amount)", "count"])
+        summary = data.encoding.events
+        totals = np.zeros(summary.num_totals, dtype=np.int64)
+        for amount, at in ordered:
+            totals = summary.with_event(totals, summary.read_entries({"amount": float(amount), "at": at}))
+        assert data.edge_attr[0, : summary.width].tolist() == [last, 3]
+        assert summary.edge_values(totals).tolist() == [last, 3]
+
+
+@pytest.fixture(params=["UTC", "America/New_York", "Asia/Kolkata"])
+def zone(request, monkeypatch):
+    """The time zone of the machine."""
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield request.param
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_moment_without_a_zone_is_one_of_utc_wherever_the_machine_stands(zone, bank) -> None:
+    assert moment_number("as_of", "2026-01-03T18:00:00", True) * 86400 == 1767463200
+    assert moment_number("as_of", "2026-01-03T18:00:00+05:30", True) * 86400 == 1767463200 - 5.5 * 3600
+    data = ac.load_events(bank, **ROLES, values=["count"], as_of="2026-01-03T18:00:00")
+    assert rows_of(data)["ann", "bob"] == [1, 1]  # what came at this moment is not before it
+    data = ac.load_events(bank, **ROLES, values=["count"], as_of="2026-01-03T18:00:01")
+    assert rows_of(data)["ann", "bob"] == [2, 1]
 
 
 def test_a_late_event_is_not_the_last_one(bank) -> None:
@@ -230,7 +265,7 @@ def test_an_entry_that_is_no_number_is_named_by_its_row(bank) -> None:
 
 def test_an_encoding_of_edges_says_nothing_about_events(bank) -> None:
     encoding = Encoding(())
-    with pytest.raises(DatasetError, match="says nothing about events"):
+    with pytest.raises(DatasetError, match="does not say how to read events"):
         ac.load_events(bank, **ROLES, encode=encoding)
 
 

@@ -217,6 +217,17 @@ def test_generated_accounts_match_the_list_of_datasets() -> None:
     assert young[target[data.y[source] == 1]].float().mean() > 0.7
 
 
+def test_generated_circles_match_the_list_of_datasets() -> None:
+    info, data = DATASETS["circles-generated"], load_dataset("circles-generated")
+    shape = (data.num_nodes, data.num_edges / 2, data.num_classes, data.num_features)
+    assert shape == (info.size, info.edges, info.classes, info.features)
+    source, target = data.edge_index
+    within = (data.y[source] == data.y[target]).float().mean()
+    assert 0.8 < within < 0.9, "friends are mostly of one circle"
+    by_features = (data.x.argmax(dim=1) == data.y).float().mean()
+    assert 0.6 < by_features < 0.8, "features say something, and do not suffice"
+
+
 def test_the_digits_match_the_list_of_datasets(knn, grid) -> None:
     info = DATASETS["digits-knn"]
     assert (knn.num_nodes, knn.num_classes, knn.num_features) == (info.size, info.classes, info.features)

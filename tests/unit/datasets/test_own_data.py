@@ -29,8 +29,9 @@ def test_every_labelled_node_is_in_one_part_and_unlabelled_ones_are_in_none() ->
     assert parts.tolist() == [0] * 6 + [1] * 54
 
 
-def test_parts_have_the_given_shares_of_each_class() -> None:
-    data = ac.split(ring(), fractions=(0.5, 0.25, 0.25))
+def test_parts_drawn_by_class_have_exactly_the_given_shares_of_each() -> None:
+    data = ac.split(ring(), fractions=(0.5, 0.25, 0.25), by="class")
+    assert data.split_by == "class"
     for mask, share in zip(masks(data), (0.5, 0.25, 0.25), strict=True):
         assert torch.bincount(data.y[mask]).tolist() == [20 * share] * 3
 
@@ -50,7 +51,7 @@ def test_few_labels_per_class() -> None:
 
 def test_graphs_become_a_graph_set() -> None:
     graphs = [Data(x=torch.ones(2, 1), edge_index=torch.empty(2, 0).long(), y=torch.tensor([k % 2])) for k in range(20)]
-    split = ac.split(graphs, seed=3)
+    split = ac.split(graphs, seed=3, by="class")
     assert isinstance(split, ac.GraphSet)
     assert [len(part) for part in split.split] == [10, 4, 6]
 
@@ -65,6 +66,8 @@ def test_graphs_become_a_graph_set() -> None:
         ({}, {"fractions": (0.5, 0.4, 0.2)}, "sum to 1"),
         ({}, {"per_class": 0}, "whole number of at least 1"),
         ({}, {"per_class": 10}, "leave none to test"),
+        ({}, {"per_class": 2, "by": "id"}, "does not look at classes"),
+        ({}, {"by": "label"}, "drawn by 'label'"),
         ({}, {"per_class": 2, "fractions": (0.4, 0.3, 0.3)}, "leave one of the two out"),
     ],
 )
@@ -116,7 +119,7 @@ def test_sparse_matrices_in_parts_and_plain_arrays_are_the_same_graph(tmp_path) 
 def test_a_published_file_is_the_dataset_of_the_same_name(data_root) -> None:
     by_name = ac.load_dataset("cora-ml", root=data_root)
     file = next(Path(data_root).rglob("cora_ml.npz"))
-    from_file = ac.load_npz(file)
+    from_file = ac.load_npz(file, by="class")
     for name in ("edge_index", "y", "train_mask", "test_mask"):
         assert torch.equal(by_name[name], from_file[name]), name
     assert torch.equal(by_name.x != 0, from_file.x != 0)  # by name, only whether a word occurs is read
@@ -137,6 +140,12 @@ def test_a_published_file_is_the_dataset_of_the_same_name(data_root) -> None:
 def test_a_file_of_another_layout_is_refused_with_what_was_found(tmp_path, arrays, words) -> None:
     with pytest.raises(DatasetError, match=words):
         ac.load_npz(stored(tmp_path, **arrays))
+
+
+def test_a_pickled_array_that_nothing_needs_is_left_out(tmp_path) -> None:
+    arrays = {"y": np.zeros(3), "x": np.eye(3), "edges": np.array([[0], [1]])}
+    names = np.array(["a", None, 3], dtype=object)
+    assert ac.load_npz(stored(tmp_path, idx_to_node=names, **arrays)).num_nodes == 3
 
 
 def test_pickled_objects_damaged_and_missing_files_are_refused(tmp_path) -> None:

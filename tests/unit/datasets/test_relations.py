@@ -114,3 +114,56 @@ def test_another_target_can_be_chosen_and_other_objects_are_refused() -> None:
         ac.from_hetero(Data())
     with pytest.raises(GraphError, match="from_hetero"):
         ac.certify(torch.nn.Linear(1, 1), data, ac.PerEdge())
+
+
+MISFITS = {
+    "no edges in a relation": (
+        lambda data: data["user", "rates", "shop"].pop("edge_index"),
+        "edge_index of the relation user rates shop is missing",
+    ),
+    "edges to nodes of another kind": (
+        lambda data: data["user", "rates", "shop"].update({"edge_index": torch.tensor([[0, 2], [1, 2]])}),
+        "join rows 1 to 2 of kind shop, which has only 2 nodes",
+    ),
+    "labels in a list": (lambda data: data["user"].update({"y": [0, 1, 1]}), "y of nodes of kind user is a list"),
+    "a mask of another length": (
+        lambda data: data["user"].update({"train_mask": torch.tensor([True])}),
+        "train_mask of nodes of kind user is a tensor of shape",
+    ),
+    "features in a list": (
+        lambda data: data["shop"].update({"x": [[1.0], [2.0]]}),
+        "x of nodes of kind shop is a list",
+    ),
+    "features of one dimension": (
+        lambda data: data["shop"].update({"x": torch.ones(2)}),
+        r"x of nodes of kind shop is a tensor of shape \[2\]",
+    ),
+    "too few ids": (lambda data: data["shop"].update({"node_id": torch.tensor([7])}), "have 1 ids in node_id, but 2"),
+    "weights in a list": (
+        lambda data: data["user", "rates", "shop"].update({"edge_weight": [1.0, 2.0]}),
+        "edge_weight of the relation user rates shop is a list",
+    ),
+    "too many weights": (
+        lambda data: data["user", "rates", "shop"].update({"edge_weight": torch.ones(3)}),
+        "a row for each of its 2 edges",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), MISFITS.values(), ids=MISFITS)
+def test_what_does_not_fit_is_said_by_name(change, said) -> None:
+    data = shop()
+    change(data)
+    with pytest.raises(GraphError, match=said):
+        ac.from_hetero(data)
+    with pytest.raises(GraphError, match=said):
+        ac.HeteroModel(torch.nn.Identity(), data)
+
+
+def test_a_graph_of_several_kinds_needs_no_ids() -> None:
+    data = shop()
+    for kind in data.node_types:
+        del data[kind].node_id
+    joined = ac.from_hetero(data)
+    assert "node_id" not in joined
+    assert ac.certify(ac.build_model("rgcn", joined).eval(), joined, ac.NodeCentric(3)).claim.ids == "row"

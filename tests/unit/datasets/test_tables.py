@@ -262,3 +262,15 @@ def test_a_column_of_text_may_be_the_label(tmp_path) -> None:
     with pytest.raises(DatasetError, match=r'"cultivar" holds text such as "red".*\(--set column.label=cultivar\)'):
         load_tables(tmp_path)
     assert load_tables(tmp_path, label="cultivar").class_names == ["red", "white"]
+
+
+def test_what_is_missing_is_said_before_what_is_left_over(tmp_path):
+    (tmp_path / "nodes.csv").write_text("name,x\na,1\nb,2\n", encoding="utf-8")
+    (tmp_path / "edges.csv").write_text("from,to\na,b\n", encoding="utf-8")
+    with pytest.raises(DatasetError) as refused:
+        load_tables(tmp_path)
+    problems = str(refused.value).split("\n- ")[1:]
+    assert 'no column "source"' in problems[0]
+    assert 'no column "target"' in problems[1]
+    assert 'no column "id"' in problems[2]
+    assert "are not used" not in str(refused.value)

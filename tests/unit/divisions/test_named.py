@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.named import DIVISIONS, division_named, parse_division, title_of
+from agnncert.divisions.named import division_named, named_divisions, parse_division, title_of
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.errors import DivisionError, SettingsError
 from agnncert_peers.gnncert import GNNCertEN
@@ -35,10 +35,10 @@ def test_unknown_names_and_wrong_tasks_are_refused():
         division_named("per-neighbour", 5)
 
 
-@pytest.mark.parametrize("name", DIVISIONS)
+@pytest.mark.parametrize("name", named_divisions())
 def test_every_division_knows_its_title_and_is_read_back_as_printed(name):
-    division = division_named(name, 5 if DIVISIONS[name].counts else None, "sha256")
-    assert title_of(division) == DIVISIONS[name].title
+    division = division_named(name, 5 if named_divisions()[name].counts else None, "sha256")
+    assert title_of(division) == named_divisions()[name].title
     assert parse_division(str(division)) == division
 
 
@@ -75,5 +75,7 @@ def test_a_division_of_the_users_own_goes_by_its_class():
 
 
 def test_the_table_is_read_without_torch():
-    code = "import sys, agnncert.divisions.named as named; sys.exit('torch' in sys.modules or not named.DIVISIONS)"
+    code = (
+        "import sys, agnncert.divisions.named as named; sys.exit('torch' in sys.modules or not named.named_divisions())"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -70,9 +70,9 @@ def test_a_number_of_classes_that_changes_is_named():
         call(graph().x, graph().edge_index, {})
 
 
-def test_a_graph_model_needs_a_batch_argument():
-    joined = canonical_set([Data(x=torch.randn(2, 3))])
-    with pytest.raises(ModelContractError, match=r"forward\(x, edge_index\): a model of nodes, .* takes no batch"):
+def test_a_graph_model_without_a_batch_argument_returns_one_row_for_a_graph():
+    joined = canonical_set([Data(x=torch.randn(2, 3), edge_index=torch.empty(2, 0, dtype=torch.int64))])
+    with pytest.raises(ModelContractError, match=r"\(2, 3\) for one graph of 2 nodes.* a model of nodes.* no batch"):
         bind(Returns(lambda x: x), joined, "graph")
 
 

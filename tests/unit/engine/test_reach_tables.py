@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import reach as coverage
 from agnncert.engine.adapter import bind
 from agnncert.engine.structure import structure
 from agnncert.engine.votes import compute_votes
 from agnncert.graphs.canonical import canonical
-from agnncert.proving.evidence import VoteEvidence
 from tests.support.checks import check_reach_table
 from tests.support.graphs import make_data, random_data
 from tests.support.models import build

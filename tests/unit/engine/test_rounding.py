@@ -143,7 +143,10 @@ class Sums(nn.Module):
 
 def test_cancellation_within_a_row_is_seen_without_any_weight():
     rows = torch.tensor([[1e8, 1.0, -1e8, 0.5], [1.0, 2.0, 0.5, -0.25]])
-    assert looked(Sums(neighbours=False), Data(x=rows))[1].tolist() == [False, True]
+    assert looked(Sums(neighbours=False), Data(x=rows, edge_index=torch.empty(2, 0, dtype=torch.long)))[1].tolist() == [
+        False,
+        True,
+    ]
 
 
 def test_cancellation_between_rows_is_seen_without_any_weight():

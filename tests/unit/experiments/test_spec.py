@@ -4,7 +4,7 @@ import pytest
 
 from agnncert.datasets.catalog import DATASETS
 from agnncert.errors import SettingsError
-from agnncert.study import GRAPH_FREE, UNDEFENDED
+from agnncert.undefended import GRAPH_FREE, UNDEFENDED
 from experiments.paper import defences
 from experiments.paper.spec import EXPERIMENTS, GRAPH_SETS, NODE_SETS, SEEDS, SMALL, Setting, contests, settings_of
 

@@ -11,6 +11,7 @@ import torch
 from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
+import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import AgnncertError, GraphError, IdError
 from agnncert.graphs.canonical import canonical, canonical_set
@@ -22,6 +23,8 @@ from agnncert.graphs.task import infer_task
 from tests.support.graphs import twin_of
 
 KNOWN = "f705c382b1c7bb0ba4435f695e3b04607018c2a4f6e77da3178d2d83472686c5"  # recorded with datasets
+
+EDGELESS = torch.empty(2, 0, dtype=torch.long)
 
 
 def data(**changes):
@@ -147,12 +150,29 @@ def test_whole_features_become_floats_and_others_keep_their_type():
     assert canonical(data(x=torch.ones(4, 2, dtype=torch.float64))).x.dtype == torch.float64
 
 
-def test_a_graph_without_edge_index_has_no_edges():
-    assert canonical(data(edge_index=None)).edge_index.shape == (2, 0)
+def test_a_graph_that_does_not_say_which_nodes_are_joined_is_refused():
+    silent = Data(x=torch.eye(20), y=torch.arange(20) % 2)
+    silent.train_mask = silent.val_mask = silent.test_mask = torch.ones(20, dtype=torch.bool)
+    with pytest.raises(GraphError, match="the graph has no edge_index, so nothing says which nodes"):
+        canonical(silent)
+    with pytest.raises(GraphError, match=r"graph 1 has no edge_index.*torch.empty\(2, 0, dtype"):
+        canonical_set([data(), Data(x=torch.zeros(2, 2))])
+    model = ac.build_model("gcn", silent, out_channels=2).eval()
+    for defence in (ac.NodeCentric(3), ac.PerNeighbour(), ac.StackedVotes()):
+        with pytest.raises(GraphError, match="no edge_index"):
+            ac.fit(model, silent, defence)
+    with pytest.raises(GraphError, match="no edge_index"):
+        ac.fit(None, silent, ac.LabelVotes(num_classes=2))
+    with pytest.raises(GraphError, match="no edge_index"):
+        ac.certify(model, silent, ac.NodeCentric(3))
+
+
+def test_a_graph_that_says_that_it_has_no_edges_has_none():
+    assert canonical(data(edge_index=EDGELESS)).edge_index.shape == (2, 0)
 
 
 def test_keys_come_from_ids_or_else_from_rows():
-    named, anonymous = canonical(data()), canonical(Data(x=torch.zeros(3, 1)))
+    named, anonymous = canonical(data()), canonical(Data(x=torch.zeros(3, 1), edge_index=EDGELESS))
     assert (named.node_key.tolist(), named.stable_ids) == ([30, 10, 40, 20], True)
     assert (anonymous.node_key.tolist(), anonymous.stable_ids) == ([0, 1, 2], False)
     texts = canonical(data(node_id=["30", "ten", "40", "20"])).node_key.tolist()
@@ -191,7 +211,7 @@ def test_joined_graphs_come_apart_again_as_they_were():
 
 def test_ids_need_to_be_unique_within_a_graph_only_and_are_stable_if_all_are():
     assert canonical_set([data(), data()]).node_key.tolist() == 2 * [30, 10, 40, 20]
-    assert not canonical_set([data(), Data(x=torch.zeros(2, 2))]).stable_ids
+    assert not canonical_set([data(), Data(x=torch.zeros(2, 2), edge_index=EDGELESS)]).stable_ids
 
 
 # Digests

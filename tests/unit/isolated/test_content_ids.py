@@ -9,7 +9,8 @@ import torch
 import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
 from agnncert.errors import CertificateError, DatasetError, IdError, SettingsError
-from agnncert.isolated.parts import content_ids, sort_into_parts
+from agnncert.graphs.graph_ids import content_ids
+from agnncert.isolated.parts import sort_into_parts
 from agnncert.isolated.record import IsolatedRecord
 from agnncert.models.digest import model_digest
 from tests.unit.isolated.test_training import make_graph, make_set, train

@@ -8,6 +8,7 @@ import torch
 
 import agnncert as ac
 from agnncert.certificates.file import read_contents
+from agnncert.certificates.votes import ABSTAIN
 from agnncert.errors import BudgetError, CertificateError, ModelContractError, SettingsError
 from agnncert.isolated.evidence import IsolatedEvidence
 from agnncert.isolated.record import IsolatedRecord
@@ -80,7 +81,7 @@ def test_a_file_with_other_models_is_refuted(file, data, model):
     other = train(data, VIEWS, epochs=29)
     verdict = ac.verify(file, data=data, model=other)
     assert not verdict.holds
-    assert "the models are not the ones that were certified" in str(verdict)
+    assert "the model is not the one that was certified" in str(verdict)
 
 
 @pytest.mark.parametrize("name", ["vote", "stable"])
@@ -191,13 +192,15 @@ def test_it_has_a_report_and_is_attacked(certificate, data, model, tmp_path):
 
 
 DAMAGES = [
-    ("vote", lambda a: a.astype(np.int32), "not an array of int16"),
-    ("vote", lambda a: a[:, :-1].copy(), "a column for each model"),
+    ("vote", lambda a: a.astype(np.int32), "vote is of type int32, expected int16"),
+    ("vote", lambda a: a[:, :-1].copy(), "stable has the shape"),
     ("vote", lambda a: a + np.int16(9), "a class that is not there"),
-    ("stable", lambda a: a[:-1].copy(), "a row for each view"),
+    ("vote", lambda a: np.where(a == a.max(), a.max() + 1, a).astype(np.int16), "a class that is not there"),
+    ("vote", lambda a: np.where(a == a.min(), ABSTAIN - 1, a).astype(np.int16), "vote has an entry of -2"),
+    ("stable", lambda a: a[:-1].copy(), "stable has the shape"),
     ("group", lambda a: a[::-1].copy(), "."),
     ("indptr", lambda a: a[:-1].copy(), "."),
-    ("num_models", lambda n: n + 1, "a column for each model"),
+    ("num_models", lambda n: n + 1, "votes of 4 models, expected 5"),
     ("num_models", lambda n: True, "number of models"),
     ("num_classes", lambda n: "2", "number of classes"),
     ("num_groups", lambda n: 0, "."),
@@ -211,6 +214,7 @@ DAMAGES = [
 def test_votes_that_make_no_sense_are_refused(name, damage, said):
     record = random_record(np.random.default_rng(0))
     tensors, settings = record.tensors(), record.settings()
+    assert tensors["vote"].max() == settings["num_classes"] - 1
     here = tensors if name in tensors else settings
     here[name] = damage(here[name])
     with pytest.raises(CertificateError, match=said):

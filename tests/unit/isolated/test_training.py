@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.errors import DatasetError, IdError, ModelContractError, SettingsError
 from agnncert.isolated.parts import sort_into_parts
+from agnncert.isolated.training import _report
 
 DEFENCE = ac.IsolatedModels(num_models=4)
 NUM_GRAPHS = 18
@@ -185,13 +186,6 @@ def test_features_that_are_scaled_by_all_graphs_are_refused():
         ac.fit(model, data, DEFENCE, epochs=1)
 
 
-def test_a_class_that_the_model_does_not_have_is_refused():
-    graphs = [make_graph(number) for number in range(NUM_GRAPHS)]
-    graphs[2].y = torch.tensor([7])
-    with pytest.raises(DatasetError, match="label 7"):
-        train(make_set(graphs))
-
-
 def test_a_checkpoint_of_each_part_is_gone_on_from(tmp_path):
     plain = train(make_set())
     first = ac.fit(
@@ -204,3 +198,18 @@ def test_a_checkpoint_of_each_part_is_gone_on_from(tmp_path):
     )
     assert len(list(tmp_path.glob("state-part-*.pt"))) == sum(~plain.is_empty)
     assert differing(plain, first) == []
+
+
+def test_the_progress_of_each_part_is_told():
+    told = []
+    model = ac.build_model("gin", make_set(), hidden_channels=4, num_layers=2)
+    ac.fit(model, make_set(), DEFENCE, epochs=1, progress=told.append)
+    assert [(step.done, step.total) for step in told] == [(number, 4) for number in (1, 2, 3, 4)]
+    assert all(step.seconds_left > 0 for step in told[:-1])
+    assert told[-1].seconds_left == 0
+
+
+def test_the_time_left_is_that_of_the_parts_that_are_left():
+    told = []
+    _report(told.append, done=2, total=5, seconds=8.0)
+    assert told[0].seconds_left == 12.0

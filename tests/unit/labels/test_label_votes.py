@@ -12,17 +12,18 @@ from agnncert.certificates.budget import COUNTS
 from agnncert.defence import FitOptions
 from agnncert.errors import BudgetError, CertificateError, DatasetError, GraphError, ModelContractError, SettingsError
 from agnncert.labels.claim import make_label_claim
-from agnncert.labels.record import LabelRecord
+from agnncert.labels.record import STEPS, LabelRecord
 from agnncert.labels.vectors import node_spectrum
 from agnncert.labels.weights import Weighting, make_weights
 from agnncert.models.digest import model_digest
 from agnncert.models.io import load_model, save_model
 from agnncert.verdict import verify
+from tests.support.label_cases import Case, evidence_of
 
 
 @pytest.fixture(scope="module")
 def data():
-    return ac.load_dataset("digits-knn")
+    return ac.load_dataset("digits-knn", split="by-id")
 
 
 @pytest.fixture(scope="module")
@@ -233,6 +234,30 @@ def test_who_abstains_is_not_certified_and_others_do_not_abstain_under_attack(da
     assert (certificate.holds_against(ac.Budget()) == (certificate.radius >= 0)).all()
 
 
+def test_whoever_leads_by_less_than_was_asked_for_abstains_also_by_a_part_of_a_step(data):
+    """A lead is counted in steps of a vote. A limit between two steps is rounded up, never down."""
+    plain = ac.fit(None, data, ac.LabelVotes(df=30, rank=50))
+    counts = np.sort(ac.certify(plain, data, plain.defence, data.test_mask).counts, axis=1)
+    lead = counts[:, -1] - counts[:, -2]
+    step = int(np.median(lead))
+    model = ac.fit(None, data, ac.LabelVotes(df=30, rank=50, abstain=(step + 0.25) / STEPS))
+    assert model.counted_settings()["least_lead"] == step + 1
+    abstains = ac.certify(model, data, model.defence, data.test_mask).radius == -1
+    assert abstains[lead <= step].all()
+    assert not abstains[lead > step + 1].any()
+
+
+def test_a_price_is_never_more_than_the_cheapest_attack_costs():
+    """Two labels of different prices, one of which is exactly enough: the bound is attained."""
+    case = Case((2, 2), (1, 1), 2, (0, 0), (False, False), flips_only=True)
+    evidence = evidence_of([case], price=np.array([1, 2], dtype=np.int32))
+    assert case.plain_winner((0, 1)) == 0 != case.plain_winner(case.labels)
+    for each in (0.1, 1 / 3, 1.0, 7e9):
+        stated = float(evidence.cheapest(ac.Prices(flip_labels=each))[0])
+        assert stated <= each
+        assert stated == pytest.approx(each)
+
+
 def test_prices_of_single_labels_and_of_kinds(data):
     dear = torch.ones(data.num_nodes, dtype=torch.int64)
     plain = ac.fit(None, data, ac.LabelVotes(df=30, rank=50))
@@ -371,7 +396,7 @@ def test_what_it_cannot_do_it_says(data, made):
 def test_models_and_data_of_another_kind_are_refused(data, made):
     with pytest.raises(SettingsError, match="trains no WeightedNodeGNN"):
         ac.fit(ac.build_model("gcn", data), data, ac.LabelVotes())
-    with pytest.raises(ModelContractError, match="fit\\(None, data, LabelVotes"):
+    with pytest.raises(ModelContractError, match="fit\\(…, data, LabelVotes"):
         ac.certify(ac.build_model("gcn", data).eval(), data, ac.LabelVotes())
     with pytest.raises(ModelContractError, match=r"pass model\.defence"):
         ac.certify(made[0], data, ac.LabelVotes(df=3, rank=3))
@@ -439,7 +464,7 @@ def test_records_that_make_no_sense_are_refused(name):
 
 def test_a_record_with_a_field_too_many_too_few_or_of_another_form_is_refused():
     record = small_record()
-    with pytest.raises(CertificateError, match="lack"):
+    with pytest.raises(CertificateError, match="missing or was not expected"):
         LabelRecord.load({**record.tensors(), "more": record.cap}, record.settings())
-    with pytest.raises(CertificateError, match="no list"):
+    with pytest.raises(CertificateError, match="advance is 3, expected a list"):
         LabelRecord.load(record.tensors(), {**record.settings(), "advance": 3})

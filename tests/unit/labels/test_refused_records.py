@@ -25,9 +25,9 @@ def changed(array, place, value):
 
 ALTERED = {
     "a class beyond the last": ("label_of", lambda old, record: changed(old, 0, record.num_classes), "no class"),
-    "a class below unknown": ("label_of", lambda old, record: changed(old, 0, -2), "no class"),
-    "no whole vote": ("cap", lambda old, record: changed(old, 0, 0), "not positive, or too large"),
-    "a free label": ("price", lambda old, record: changed(old, 0, 0), "a price is not positive"),
+    "a class below unknown": ("label_of", lambda old, record: changed(old, 0, -2), "label_of has an entry of -2"),
+    "no whole vote": ("cap", lambda old, record: changed(old, 0, 0), "cap has an entry of 0"),
+    "a free label": ("price", lambda old, record: changed(old, 0, 0), "price has an entry of 0"),
     "other candidates": ("candidates", lambda old, record: "some", "called otherwise"),
     "other ids": ("ids", lambda old, record: "names", "called otherwise"),
     "one class": ("classes", lambda old, record: 1, "out of range"),

@@ -1,5 +1,7 @@
 """Files about pairs with votes drawn at random: true ones hold, and one step more or less is refused."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
@@ -20,7 +22,7 @@ BUDGETS = (ac.Budget(add_edges=2, delete_edges=1), ac.Budget(change_edges=1), ac
 
 def certificate_of(rng, rule) -> Certificate:
     record = random_pairs(rng, f"pairs/{rule}", 24)
-    evidence = PairEvidence(**{name: getattr(record, name) for name in record.__dataclass_fields__})
+    evidence = PairEvidence(**{each.name: getattr(record, each.name) for each in fields(record)})
     claim = make_pair_claim(record, locality="construction", digests={"graph": "0" * 64, "model": "1" * 64})
     return Certificate(claim, evidence, np.arange(24))
 
@@ -67,7 +69,7 @@ def test_a_column_beyond_the_last_is_refused_and_no_pair_is_no_error() -> None:
     with pytest.raises(SettingsError, match="1 columns to read"):
         ac.fit(None, ratings(), ac.PairVotes(epochs=1, trusted=1))
     record = random_pairs(np.random.default_rng(0), "pairs/common", 4)
-    none = {name: getattr(record, name) for name in record.__dataclass_fields__ if name != "pairs"}
+    none = {each.name: getattr(record, each.name) for each in fields(record) if each.name != "pairs"}
     none |= {"prior": record.prior[:0], "gate": record.gate[:0], "indptr": record.indptr[:1], "which": record.which[:0]}
     none |= {"table": record.table[:0], "targets_per_node": record.targets_per_node[:0]}
     assert PairRecord(**none).pairs.shape == (0, 2)

@@ -15,6 +15,7 @@ from agnncert.errors import BudgetError, DatasetError, GraphError, ModelContract
 from agnncert.graphs.targets import prepared
 from agnncert.pairs.model import PairModel, summary_of_own_edges
 from agnncert.pairs.targets import choose_pairs
+from agnncert.pairs.voters import unmasked
 from tests.support.pair_data import links, ratings
 
 DEFENCES = {
@@ -192,6 +193,30 @@ def test_the_own_edge_changes_nothing_and_masked_edges_are_seen_by_nobody(made):
     assert "masked" in str(certificate.claim)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_masked_pair_is_hidden_whichever_of_its_nodes_is_named_first(turned):
+    graph = prepared(links()).targets(None).graph
+    src, dst = graph.edge_index.numpy()
+    ends = np.stack([src, dst], axis=1)[src < dst][:9]
+    pairs = {frozenset(pair) for pair in ends.tolist()}
+    kept = unmasked(graph, ends[:, ::-1] if turned else ends)
+    hidden = [frozenset(pair) in pairs for pair in zip(src.tolist(), dst.tolist(), strict=True)]
+    assert kept.tolist() == [not each for each in hidden]
+    assert sum(hidden) == 18
+
+
+@pytest.mark.parametrize("name", ["common", "both", "masked"])
+def test_the_same_nodes_vote_on_a_pair_whichever_of_its_nodes_is_named_first(name, made):
+    """Also where the edges of all targets are masked, which hides a pair's own edge from its decision."""
+    data, model, _ = made[name]
+    chosen = choose_pairs(prepared(data), data.test_mask)
+    voters = [
+        model.voters(chosen.graph, ends, model.masked_pairs(ends)) for ends in (chosen.ends, chosen.ends[:, ::-1])
+    ]
+    votes = [sorted(zip(each.owner.tolist(), each.node.tolist(), strict=True)) for each in voters]
+    assert votes[0] == votes[1] != []
+
+
 def test_the_habit_of_a_node_leaves_out_its_rating_of_the_other():
     data = ratings()
     graph = prepared(data).targets(None).graph
@@ -326,7 +351,7 @@ def test_a_prior_of_ones_own_is_trained_and_one_that_mixes_pairs_is_refused():
 def test_altered_models_are_refused(made):
     data, model, _ = made["common"]
     with pytest.raises(ModelContractError, match="training mode"):
-        ac.certify(model.train(), data, model.defence, data.test_mask)
+        model.defence.require_model(model.train())
     model.eval()
     with pytest.raises(ModelContractError, match="was made for"):
         ac.certify(model, data, ac.PairVotes(mask="targets"), data.test_mask)
@@ -365,9 +390,9 @@ def test_data_without_pairs_classes_or_parts_is_refused():
 def test_a_settings_file_names_it():
     from agnncert.pairs.defence import PairVotes
 
-    assert PairVotes.from_settings("pairs", "node", {"size": 2, "over": "both"}) == ac.PairVotes(size=2, over="both")
+    assert PairVotes.from_settings("pairs", "pair", {"size": 2, "over": "both"}) == ac.PairVotes(size=2, over="both")
     with pytest.raises(SettingsError, match="over"):
-        PairVotes.from_settings("pairs", "node", {"overr": "both"})
+        PairVotes.from_settings("pairs", "pair", {"overr": "both"})
     with pytest.raises(SettingsError, match="graphs"):
         PairVotes.from_settings("pairs", "graph", {})
 

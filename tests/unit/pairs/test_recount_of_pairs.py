@@ -1,5 +1,7 @@
 """The recount of files about pairs agrees with the prover on votes drawn at random, and training with both."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from agnncert.pairs.evidence import PairEvidence
 from agnncert.pairs.record import PairRecord
 from agnncert.pairs.targets import choose_pairs
 from agnncert.pairs.training import _right_by_counts
-from agnncert.verifier import check_pairs, recount_stacked
+from agnncert.verifier import recount_pairs, recount_stacked
 from formal.compare import prove, random_budgets, random_pairs, recounted_pairs, small_budgets
 from tests.support.pair_data import links
 
@@ -29,12 +31,12 @@ def test_prover_and_recount_agree_on_random_votes(rule):
         assert not sum(again.wrong.values())
         assert not sum(again.wrong_budgets)
         assert again.broken == list(broken)
-        evidence = PairEvidence(**{name: getattr(record, name) for name in record.__dataclass_fields__})
+        evidence = PairEvidence(**{each.name: getattr(record, each.name) for each in fields(record)})
         tables = recount_stacked.tables_of(record)
         for budget in budgets:
-            possible = recount_stacked.possible(record, check_pairs.in_votes(record, budget))
+            possible = recount_stacked.possible(record, recount_pairs.in_votes(record, budget))
             assert np.array_equal(evidence.possible(budget), possible)
-            held = recount_stacked.holds(record, tables, check_pairs.in_votes(record, budget))
+            held = recount_stacked.holds(record, tables, recount_pairs.in_votes(record, budget))
             assert np.array_equal(held, possible.sum(axis=1) == 1)
 
 

@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.votes import Votes
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.proving.theorems import (
     Limits,
     certified_radius,
     count_votes,
     gain_of_changes,
-    largest_amount,
     neighbours_needed,
     times,
     withstands,
 )
 from tests.support.certificates import random_budget, random_evidence
+from tests.support.theorems import THEOREMS
 
 INF = math.inf
 NODE_RULES = ["edge-centric/node", "node-centric/node", "gated/node"]
@@ -79,7 +79,7 @@ def test_the_largest_amount_is_the_last_one_that_holds(theorem, rng):
         held = np.array([proof.holds(rest.but(**{field: amount})) for amount in [*range(20), INF]])
         expected = np.where(held[-1], np.inf, held[:-1].sum(axis=0) - 1)
         assert largest.tolist() == expected.tolist()
-        by_base_class = largest_amount(lambda a: super(type(proof), proof).holds_each(rest, field, a), 30)  # noqa: B023
+        by_base_class = super(type(proof), proof).max_certified(field, rest)
         assert by_base_class.tolist() == expected.tolist()
 
 
@@ -388,7 +388,7 @@ def test_new_neighbours_beside_unlimited_deletions_are_found_without_a_search(th
             rng, theorem, num_targets=40, num_groups=20, ids=ids, unstable=0.02, voting_rule=voting_rule
         )
         rest = Budget(delete_edges=INF, target_features=target_features).but(**more)
-        searched = largest_amount(lambda amounts: proof.holds_each(rest, "add_edges", amounts), 40)  # noqa: B023
+        searched = super(VoteEvidence, proof).max_certified("add_edges", rest)
         assert proof.max_certified("add_edges", rest).tolist() == searched.tolist(), (voting_rule, rest)
         found |= set(searched.tolist())
     assert len(found) > 4

@@ -52,7 +52,7 @@ def test_a_kind_that_nobody_knows_gets_a_whole_page(tmp_path: Path) -> None:
     assert f"At least {percent(kept, -1)} of 30".replace("\u00a0", " ") in page
     assert f"when an attacker reaches size {size} ({TOY_UNIT})" in page
     assert "Each label is decided by the defence toys." in page
-    assert "Without an attack the defence is right" in page
+    assert "certified defence" in page
     assert "labels and radii follow from the counts in it" in page
     assert "agnncert verify toy.cert --data DATA --model package.module:factory --weights FILE" in page
     assert "Counts: that of the label against that of the runner-up." in page

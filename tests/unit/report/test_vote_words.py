@@ -5,14 +5,14 @@ import html
 import numpy as np
 import pytest
 
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.proving.vote_words import empty_target_words
+from agnncert.divided.words import empty_target_words
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.text import facts, key_figures, structure_notes
 from tests.support.certificates import random_vote
 from tests.support.synthetic import made_up_certificate
+from tests.support.theorems import THEOREMS
 
 NAMES = ["fine", "broken", "unknown"]
 

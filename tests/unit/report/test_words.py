@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agnncert.certificates.threshold_record import ThresholdRecord
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import Certificate
+from agnncert.proving.groups import ranges
 from agnncert.proving.words import LOWER, UPPER, percent
 from agnncert.report.summary import AT_MOST, VOTES_REFERENCE, ReportContext, Summary, summarise
 from agnncert.report.text import (
@@ -14,10 +16,13 @@ from agnncert.report.text import (
     class_table,
     deed,
     few_sizes,
+    groups_tables,
     headline,
     headline_size,
     headline_times,
     key_figures,
+    models_table,
+    threshold_table,
     unjudged,
 )
 from tests.support.synthetic import made_up_certificate, sampled_certificate
@@ -119,7 +124,9 @@ def test_accuracies_are_shares_of_the_targets_whose_class_is_known() -> None:
     assert summary.certified.share[0] == ((truth == full.certificate.label) & (full.certificate.radius >= 0)).sum() / 30
     assert "of 30 decisions have the stated true class and keep it" in headline(summary)
     assert unjudged(summary).startswith("The class of 10 of 40 nodes is not known")
-    assert "Without an attack the vote is right for 66.6\u00a0% of the nodes" in beside(summary)[0]
+    titles, rows = models_table(summary)
+    assert titles == ["without an attack", "right", "proof"]
+    assert rows[0] == ["certified vote", "66.6\u00a0%", "certified"]
     assert unjudged(full) == ""
 
 
@@ -221,14 +228,50 @@ def test_a_headline_does_not_go_on_where_all_others_may_be_taken_for_the_rare_cl
 
 
 def test_what_needs_no_proof_and_what_is_not_covered_stand_with_the_headline() -> None:
-    text = "\n".join(beside(rare_summary(mlp=0.99, by_class={"mlp": [(1.0, 0.9), (0.125, 0.03)]})))
-    assert "MLP, no graph (needs no proof): 12.5\u00a0% detected, 3.0\u00a0% of the others taken" in text
-    assert "the most frequent class alone has 95.0\u00a0%, which needs no proof and is more than is certified." in text
+    summary = rare_summary(mlp=0.99, by_class={"mlp": [(1.0, 0.9), (0.125, 0.03)]})
+    titles, rows = models_table(summary)
+    assert titles == ["without an attack", "fraud detected", "others taken for fraud", "right", "proof"]
+    models = {row[0]: row[1:] for row in rows}
+    more = "needs none, and is right for more than is certified"
+    assert models["MLP, no graph"] == ["12.5\u00a0%", "3.0\u00a0%", "99.0\u00a0%", more]
+    assert models["majority class"] == ["–", "–", "95.0\u00a0%", more]
+    text = "\n".join(beside(summary))
     assert "Not covered, though often the cheapest attack: other features of the node itself. The gated" in text
     assert not any("Not covered" in line for line in beside(summary_of("gated/node")))
-    common = "\n".join(beside(summary_of("edge-centric/node", truth=[0, 1] * 20, mlp=0.99)))
-    assert "an MLP that sees no edges for 99.0\u00a0%, which needs no proof and is more than is certified" in common
-    assert "the most frequent class alone for 50.0\u00a0%" in common
+    common = {row[0]: row[1:] for row in models_table(summary_of("edge-centric/node", truth=[0, 1] * 20, mlp=0.99))[1]}
+    assert common["MLP, no graph"] == ["99.0\u00a0%", more]
+    assert common["majority class"][0] == "50.0\u00a0%"
+    assert models_table(summary_of("edge-centric/node", truth=[-1] * 40))[1] == []
+
+
+def test_an_undefended_model_is_one_about_which_nothing_is_proved() -> None:
+    rows = models_table(summary_of("edge-centric/node", truth=[0, 1] * 20, undefended=0.99))[1]
+    assert [row[-1] for row in rows if row[0] == "undefended GNN"] == ["nothing"]
+
+
+def test_what_was_requested_of_a_threshold_stands_beside_what_was_reached() -> None:
+    summary = rare_summary()
+    record = ThresholdRecord(1, 300, 9, 4, 0.05, 0.95, as_of="2026-03-01")
+    claim = summary.certificate.claim.with_threshold(record)
+    asked = summarise(replace(summary.certificate, claim=claim), summary.context)
+    titles, rows = threshold_table(asked)
+    assert titles == ["threshold of fraud", "requested", "reached here"]
+    clean = asked.measures(-1)
+    assert "at most 5 % false positives with 95 % confidence, by 300 kept targets, as of 2026-03-01" in rows[0]
+    assert rows[0][2].startswith(percent(clean.false_positive_rate[1], UPPER))
+    assert rows[1][2] == percent(clean.recall[1], LOWER)
+    assert threshold_table(summary)[1] == []
+
+
+def test_groups_are_by_degree_and_by_what_the_context_says() -> None:
+    summary = rare_summary()
+    n = summary.num_targets
+    context = replace(summary.context, degree=np.arange(n) % 70, groups={"days": ranges(np.arange(n))})
+    by_degree, by_days = groups_tables(summarise(summary.certificate, context))
+    assert by_degree["title"] == "Detection by edges"
+    assert [row[0] for row in by_degree["rows"]] == ["none", "1 to 5", "6 to 20", "21 to 50", "51 to 200"]
+    assert sum(int(row[1]) for row in by_degree["rows"]) == int(summary.support[1])
+    assert len(by_days["rows"]) == 4
 
 
 def test_the_table_of_classes_holds_the_measures_and_no_bound_is_rounded_up() -> None:

@@ -214,7 +214,7 @@ def test_taught_labels_thresholds_and_no_model_are_refused(trained, data):
     with pytest.raises(SettingsError, match="needs a model on features"):
         ac.fit(None, sample(edge_values=True), BLIND, epochs=2)
     with pytest.raises(SettingsError, match="a threshold would be chosen by the scores"):
-        BLIND.choose_threshold(trained, data, alerts=3)
+        ac.choose_threshold(trained, data, BLIND, alerts=3)
     partly = sample()
     partly.test_mask = partly.test_mask & (torch.arange(partly.num_nodes) % 2 == 0)
     taught = ac.teach(partly, "gcn", epochs=2)

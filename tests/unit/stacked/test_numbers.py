@@ -16,7 +16,6 @@ from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import StackedModel
 from agnncert.stacked.own_probes import probe_own
 from agnncert.stacked.record import STEPS
-from agnncert.stacked.training import with_threshold
 
 NODES, FEATURES = 60, 4
 
@@ -208,7 +207,7 @@ def test_a_threshold_is_the_same_in_forward_and_in_the_certificate(kappa, rate):
     model = model_of(**KINDS["mean of edge values"])
     with torch.no_grad():
         model.pseudo.fill_(math.log(kappa))
-    moved = with_threshold(model, data, false_positive_rate=rate)
+    moved = ac.choose_threshold(model, data, model.defence, false_positive_rate=rate).model
     label = moved(data.x, data.edge_index, edge_attr=data.edge_attr).argmax(dim=1).numpy()
     assert (label == ac.certify(moved, data, moved.defence).label).all()
     others = (data.val_mask & (data.y == 0)).numpy()

@@ -16,7 +16,7 @@ from agnncert.errors import CertificateError, DatasetError, ModelContractError, 
 from agnncert.stacked.evidence import moved_by_nodes
 from agnncert.stacked.model import StackedModel
 from agnncert.stacked.record import STEPS
-from agnncert.stacked.training import _certified, _Look, _stage, mark_trusted, with_threshold
+from agnncert.stacked.training import _certified, _Look, _stage, mark_trusted
 
 QUICK = {"epochs": 15, "patience": None}
 
@@ -273,7 +273,7 @@ def test_a_threshold_keeps_to_its_rate_and_is_certified(trained):
     others = data.val_mask & (data.y == 0)
     rates = []
     for rate in (0.0, 0.1, 0.4):
-        moved = with_threshold(model, data, false_positive_rate=rate)
+        moved = ac.choose_threshold(model, data, model.defence, false_positive_rate=rate).model
         label = ac.certify(moved, data, moved.defence).label
         rates.append(float((label == 1)[others.numpy()].mean()))
         assert rates[-1] <= rate
@@ -285,15 +285,14 @@ def test_a_threshold_keeps_to_its_rate_and_is_certified(trained):
 
 def test_a_threshold_needs_scores_that_differ(trained):
     data, model = trained
-    for bad in ({"false_positive_rate": 1.0}, {"false_positive_rate": 0.1, "positive": 2}):
-        with pytest.raises(SettingsError, match="two classes"):
-            with_threshold(model, data, **bad)
+    with pytest.raises(SettingsError, match="the classes 0 to 1"):
+        ac.choose_threshold(model, data, model.defence, false_positive_rate=0.1, positive=2)
     same = copy.deepcopy(model)
     with torch.no_grad():
         same.use_votes.zero_()
-        same.own_scale.fill_(-torch.inf)
+        same.own_scale.fill_(-60.0)
     with pytest.raises(SettingsError, match="the same score"):
-        with_threshold(same, data, false_positive_rate=0.1)
+        ac.choose_threshold(same, data, same.defence, false_positive_rate=0.1)
 
 
 def test_a_point_is_certified_and_verified_with_its_own_model_alone(trained, tmp_path):
@@ -316,7 +315,7 @@ def test_a_point_is_certified_and_verified_with_its_own_model_alone(trained, tmp
         ({"alerts": "3"}, "alerts='3': expected a whole number"),
         ({"alerts": 2.5}, "alerts=2.5: expected a whole number"),
         ({"alerts": True}, "alerts=True: expected a whole number"),
-        ({"alerts": 3, "positive": 1.0}, "positive=1.0: expected 0 or 1"),
+        ({"alerts": 3, "positive": 1.0}, "positive=1.0: expected the number of a class"),
         ({"alerts": 3, "epochs": 1}, 'no argument "epochs" here'),
     ],
 )
@@ -330,18 +329,18 @@ def test_senseless_limits_of_a_threshold_are_refused(trained, settings, said):
 def test_a_threshold_needs_classes_and_a_mask(trained, parts):
     data, model = trained
     other = data.clone().update(parts)
-    with pytest.raises(DatasetError, match="a threshold is chosen by the classes y"):
+    with pytest.raises(DatasetError, match="a threshold is chosen"):
         ac.choose_threshold(model, other, model.defence, alerts=3)
 
 
 def test_wrong_calls_say_what_to_do(trained):
     data, model = trained
-    with pytest.raises(ModelContractError, match="fit\\(model, data, StackedVotes"):
+    with pytest.raises(ModelContractError, match="StackedVotes certifies models that fit"):
         ac.certify(ac.build_model("gcn", data), data, ac.StackedVotes())
     with pytest.raises(ModelContractError, match="made for"):
         ac.certify(model, data, ac.StackedVotes(levels=2))
     with pytest.raises(ModelContractError, match="training mode"):
-        ac.certify(StackedModel([], 2, 1, model.defence).train(), data, model.defence)
+        model.defence.require_model(StackedModel([], 2, 1, model.defence).train())
     with pytest.raises(SettingsError, match="levels=2"):
         ac.StackedVotes(levels=2, gated=True)
     with pytest.raises(SettingsError, match="edge_weight"):

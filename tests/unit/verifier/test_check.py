@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.claim import PREMISES
-from agnncert.certificates.theorem_facts import THEOREMS
 from agnncert.verdict import verify
 from tests.support.certificates import certificate_of, random_budget, random_evidence
+from tests.support.theorems import THEOREMS
 
 
 @pytest.fixture

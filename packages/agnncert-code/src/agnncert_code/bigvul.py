@@ -23,6 +23,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.datasets.catalog import SOURCES
+from agnncert.datasets.drawn_splits import BY_CLASS
 from agnncert.datasets.splits import GraphSet, stratified_split
 from agnncert.errors import DatasetError
 from agnncert.storage import parse_json, read_sealed, write_sealed
@@ -84,9 +85,9 @@ def load_big_vul(
     vulnerable = np.flatnonzero(corpus.label == 1)
     others = partners(corpus, seed) if matched else drawn(corpus, seed)
     rows = np.concatenate([vulnerable, others])
-    train, val, test = _split(len(vulnerable), seed, matched)
     graphs = [_data(corpus, int(k), embed) for k in rows]
-    return GraphSet(graphs, train, val, test, num_classes=2, class_names=CLASS_NAMES, name=name)
+    graph_set = GraphSet(graphs, num_classes=2, class_names=CLASS_NAMES, name=name)
+    return graph_set.set_split(_split(len(vulnerable), seed, matched), BY_CLASS)
 
 
 def load_big_vul_matched(root: Path, seed: int = 0) -> GraphSet:

@@ -21,8 +21,8 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.models import load_weights
-from agnncert.cli.settings import DefenceSettings
-from agnncert.cli.studies import load_run_data, settings_of_folder, stored_settings
+from agnncert.cli.settings import DefenceSettings, stored_settings
+from agnncert.cli.studies import load_run_data, settings_of_folder
 from agnncert.cli.user_code import is_module_spec, user_model
 from agnncert.datasets.catalog import default_root
 from agnncert.datasets.splits import GraphSet
@@ -73,7 +73,7 @@ class Detector:
     accuracy: Accuracy | None = None
 
     def __post_init__(self) -> None:
-        if self.division.family != "node-centric":
+        if not self.division.divides_nodes:
             raise SettingsError(
                 f"{self.division} proves nothing about edited statements: an edit changes nodes. Use the node-centric "
                 "division (--division node, in Python ac.NodeCentric)."

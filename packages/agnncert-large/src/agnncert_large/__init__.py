@@ -7,9 +7,8 @@
 - ``clusters``: training on parts of a graph (Cluster-GCN)
 """
 
-from agnncert_large.cluster import Ray
-from agnncert_large.disk import open_graph, write_graph
-from agnncert_large.parquet import convert_parquet
+import lazy_loader
 
 __version__ = "0.1.0"
-__all__ = ["Ray", "convert_parquet", "open_graph", "write_graph"]
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

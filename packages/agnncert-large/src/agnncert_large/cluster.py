@@ -1,11 +1,14 @@
 """``ac.Ray``: lets a Ray cluster do the work of ``certify`` and of random sampling, with the same result."""
 
 import importlib
+import logging
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from agnncert.engine.workers import Part, Prepared, Result, Shared, versions
@@ -13,19 +16,26 @@ from agnncert.errors import WorkersError, missing
 
 RETRIES = 8  # how often a part is begun again whose worker died
 SECONDS_TO_ANSWER = 5.0
+SLOW = 3.0  # times the usual time after which a part is begun a second time, if there is room
+LEAST_SECONDS = 30.0  # that a part may take in any case
+SECONDS_BETWEEN_LOOKS = 5.0
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Ray:
     """Lets a Ray cluster do the work: ``ac.certify(model, data, division, workers=ac.Ray())``.
 
-    The certificate is the one that a single process makes. A worker that dies is replaced and its part done again;
-    with ``checkpoint=`` of ``certify``, a driver that was stopped goes on with the parts that are left. Every worker
+    The certificate is the one that a single process makes. A worker that dies is replaced and its part done again. A
+    part that takes three times as long as others is begun a second time where there is room, and the faster one counts.
+    With ``checkpoint=`` of ``certify``, a driver that was stopped goes on with the parts that are left. Every worker
     must have the same version of agnncert, torch and PyTorch Geometric as the driver, and the code of the model.
 
     Args:
         address: Of the cluster: ``"auto"``, ``"host:port"`` or ``"ray://host:port"``. When not given, the cluster that
-            this process is connected to, or one that is started on this machine for as long as it is needed.
+            this process is connected to, the one that ``RAY_ADDRESS`` names, the one that runs on this machine, or one
+            that is started here for as long as it is needed.
         cpus_per_part: Cores that one part may take.
         gpus_per_part: GPUs that one part takes; a fraction lets several share one.
         runtime_env: As in ``ray.init``: code and packages that the workers need.
@@ -57,14 +67,35 @@ class Ray:
             options = {"num_cpus": self.cpus_per_part, "num_gpus": self.gpus_per_part, "max_retries": RETRIES}
             remote = ray.remote(**options)(_part_in_worker)
             store = ray.put((shared, prepare, task))
-            waiting = list(reversed(parts))
-            running: dict[Any, Part] = {}
-            while waiting or running:
-                while waiting and len(running) < 2 * self._room(ray):  # one is done, the next is there already
-                    part = waiting.pop()
-                    running[remote.remote([store], versions(), part)] = part
-                done, _ = ray.wait(list(running), num_returns=1)
-                yield running.pop(done[0]), _result(ray, done[0])
+            yield from self._results(ray, lambda part: remote.remote([store], versions(), part), parts)
+
+    def _results(self, ray: Any, begin: Callable[[Part], Any], parts: Sequence[Part]) -> Iterator[tuple[Part, Any]]:
+        """Yields each part with its result. A part that takes much longer than others is begun a second time."""
+        waiting = list(reversed(range(len(parts))))
+        begun: dict[int, float] = {}  # when each part was begun that is not done
+        number_of: dict[Any, int] = {}  # part of each task that runs
+        seconds: list[float] = []  # that finished parts took
+        while begun or waiting:
+            while waiting and len(begun) < 2 * self._room(ray):  # one is done, the next is there already
+                number = waiting.pop()
+                begun[number] = time.monotonic()
+                number_of[begin(parts[number])] = number
+            done, _ = ray.wait(list(number_of), num_returns=1, timeout=None if waiting else SECONDS_BETWEEN_LOOKS)
+            if not done:
+                if len(number_of) < self._room(ray):
+                    for number in _stragglers(begun, seconds, list(number_of.values())):
+                        log.info("a part takes long, and is begun again elsewhere: %s", parts[number])
+                        number_of[begin(parts[number])] = number
+                continue
+            number = number_of.pop(done[0])
+            if number not in begun:  # the other one of two was faster
+                continue
+            result = _result(ray, done[0])
+            seconds.append(time.monotonic() - begun.pop(number))
+            for slower in [task for task, its in number_of.items() if its == number]:
+                ray.cancel(slower, force=True)
+                del number_of[slower]
+            yield parts[number], result
 
     def _room(self, ray: Any) -> int:
         """Returns how many parts fit into the cluster at once."""
@@ -94,6 +125,15 @@ class Ray:
             yield ray
         finally:
             ray.shutdown()
+
+
+def _stragglers(begun: dict[int, float], seconds: list[float], running: list[int]) -> list[int]:
+    """Returns the parts that take much longer than those that are done, and that run once only."""
+    if not seconds:
+        return []
+    too_long = max(LEAST_SECONDS, SLOW * median(seconds))
+    now = time.monotonic()
+    return [number for number, start in begun.items() if now - start > too_long and running.count(number) == 1]
 
 
 def _ray() -> Any:

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +35,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.divisions.base import Division
 from agnncert.errors import GraphError
 from agnncert.graphs.node_ids import exact_ids
 from agnncert.storage import flush_folder, parse_json, write_atomic
+
+if TYPE_CHECKING:
+    from agnncert_large.partitioned.graph import PartitionedGraph
 
 FORMAT = "agnncert-graph"
 VERSION = 1
@@ -76,14 +80,7 @@ class GraphWriter:
     def value(self, name: str, value: Any) -> None:
         """Stores a value that is not a tensor: text, a number, or a list of these."""
         self._require_new(name)
-        is_list = isinstance(value, list | tuple)
-        entries = list(value) if is_list else [value]
-        if not all(entry is None or isinstance(entry, str | bool | int | float) for entry in entries):
-            raise GraphError(
-                f"{name} is a {type(value).__name__}: a folder holds tensors, text, numbers and lists of these. "
-                f"Leave it out: del data.{name}."
-            )
-        self._values[name] = entries if is_list else value
+        self._values[name] = checked_value(name, value)
 
     def ids(self, ids: Any) -> None:
         """Stores ``node_id``, ids in canonical form: integers as a tensor, other ids as text."""
@@ -118,6 +115,18 @@ class GraphWriter:
             raise GraphError(f"{name} is written twice: a name stands for one array.")
 
 
+def checked_value(name: str, value: Any) -> Any:
+    """Returns a value that JSON holds, or raises GraphError if it is something else."""
+    is_list = isinstance(value, list | tuple)
+    entries = list(value) if is_list else [value]
+    if not all(entry is None or isinstance(entry, str | bool | int | float) for entry in entries):
+        raise GraphError(
+            f"{name} is a {type(value).__name__}: a folder holds tensors, text, numbers and lists of these. "
+            f"Leave it out: del data.{name}."
+        )
+    return entries if is_list else value
+
+
 @contextmanager
 def new_graph(folder: PathLike) -> Iterator[GraphWriter]:
     """Yields a writer for a new folder, which is created only if the block succeeds.
@@ -142,17 +151,25 @@ def new_graph(folder: PathLike) -> Iterator[GraphWriter]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def write_graph(data: Data, folder: PathLike) -> None:
+def write_graph(data: Data, folder: PathLike, *, partition: Division | None = None) -> None:
     """Writes a graph into a new folder, which :func:`open_graph` opens.
 
     All tensors of ``data`` are written, ``node_id`` as exact ids, and text, numbers and lists of these such as ``name``
     and ``class_names``. The layout is documented in ``agnncert_large.disk``.
 
+    With ``partition=``, the graph is written in parts, by the groups of this division. Workers then read the parts that
+    they need, and none of them holds the graph. Features, edges with ``edge_weight`` and ``edge_attr``, ids, ``y``, the
+    masks of the split, text and numbers are written. The layout is documented in ``agnncert_large.partitioned.graph``.
+
     Args:
         data: One graph, for node classification.
-        folder: The folder, which must be empty or not exist.
+        folder: The folder, which must be empty or not exist. With ``partition=`` also an address of object storage,
+            such as ``s3://bucket/folder``.
+        partition: ``NodeCentric``, ``GatedNodeCentric`` or ``EdgeCentric``, with which the graph is then certified.
+            Defaults to None: arrays that are mapped into memory.
 
     Raises:
+        DivisionError: Graphs cannot be stored by the groups of this division.
         GraphError: The data is not a single graph, has values of other types, or the folder is not empty.
         IdError: ``node_id`` does not give each node a unique id.
 
@@ -166,6 +183,12 @@ def write_graph(data: Data, folder: PathLike) -> None:
     """
     if not isinstance(data, Data):
         raise GraphError(f"a folder holds one graph, a torch_geometric Data; this is a {type(data).__name__}.")
+    if partition is not None:
+        from agnncert_large.partitioned.from_data import write_data
+        from agnncert_large.partitioned.places import Place
+
+        write_data(data, Place(str(folder)), partition)
+        return
     with new_graph(folder) as writer:
         for name, value in data:
             if name == _PLACE:
@@ -184,19 +207,26 @@ def _write_tensor(writer: GraphWriter, name: str, value: Tensor) -> None:
     writer.array(name, tuple(value.shape), value.dtype)[...] = value.detach().cpu().numpy()
 
 
-def open_graph(folder: PathLike, *, check: bool = True) -> Data:
-    """Opens a graph that :func:`write_graph` has written, with memory-mapped tensors.
+def open_graph(folder: PathLike, *, check: bool = True) -> "Data | PartitionedGraph":
+    """Opens a graph that :func:`write_graph` has written.
 
-    The result can be used like any other ``Data``. Its attribute ``graph_folder`` is the path of the folder.
+    A graph that was written as a whole has memory-mapped tensors, and can be used like any other ``Data``. Its
+    attribute ``graph_folder`` is the path of the folder. A graph in parts is a ``PartitionedGraph``, which ``certify``,
+    ``verify`` and ``fit`` take; ``load()`` reads all of it into memory.
 
     Args:
-        folder: The folder.
+        folder: The folder, or an address such as ``s3://bucket/folder``.
         check: Whether to compare every file with its digest, which reads all files once; otherwise only sizes are
-            compared. ``certify`` computes a digest of the graph in any case.
+            compared. ``certify`` computes a digest of the graph in any case. Parts are compared whenever they are read.
 
     Raises:
         GraphError: The folder does not exist, or a file is missing, damaged or of another version.
     """
+    if "://" in str(folder) or _holds_parts(Path(folder)):
+        from agnncert_large.partitioned.graph import open_partitioned
+        from agnncert_large.partitioned.places import Place
+
+        return open_partitioned(Place(str(folder)))
     place = Path(folder)
     manifest = _manifest(place)
     arrays = {name: _opened(place, name, stated, check) for name, stated in manifest["arrays"].items()}
@@ -207,6 +237,15 @@ def open_graph(folder: PathLike, *, check: bool = True) -> Data:
         data[name] = value
     data[_PLACE] = str(place.resolve())
     return data
+
+
+def _holds_parts(place: Path) -> bool:
+    """Tells whether a folder holds a graph in parts."""
+    try:
+        with (place / MANIFEST).open("rb") as file:
+            return b'"agnncert-parts"' in file.read(200)
+    except OSError:
+        return False
 
 
 def _manifest(place: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,14 +17,31 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import Table, shortlist
-from agnncert.datasets.encoding import Encode, Encoding, encoding_named
+from agnncert.datasets.drawn_splits import BY_CLASS, BY_ID, RECORD, checked_way
+from agnncert.datasets.encoding import FITTED, Encode, Encoding, encoding_named
 from agnncert.datasets.encoding_columns import encoded, fit_columns
 from agnncert.datasets.splits import MASKS, NODE_FRACTIONS
-from agnncert.datasets.table_roles import Columns, NodeRows, Rows, class_rows, feature_columns, has_labels, split_rows
+from agnncert.datasets.table_roles import (
+    Columns,
+    Names,
+    NodeRows,
+    Rows,
+    checked_classes,
+    class_rows,
+    feature_columns,
+    has_labels,
+    split_record,
+    split_rows,
+)
 from agnncert.datasets.tables import Problems
+from agnncert.divisions.base import Division
 from agnncert.errors import DatasetError, missing
+from agnncert.graphs.labels import CLASSES_COUNTED
 from agnncert_large.disk import GraphWriter, PathLike, new_graph, open_graph
 from agnncert_large.pair_files import PairFiles, write_edges
+
+if TYPE_CHECKING:
+    from agnncert_large.partitioned.graph import PartitionedGraph
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +66,10 @@ def convert_parquet(  # noqa: PLR0913 - every setting is a keyword
     seed: int = 0,
     name: str | None = None,
     encode: Encode = None,
-) -> Data:
+    split_by: str = BY_ID,
+    classes: Sequence[str] | None = None,
+    partition: Division | None = None,
+) -> "Data | PartitionedGraph":
     """Reads Parquet tables of nodes and edges, in pieces, into a folder on disk, and opens it.
 
     Columns, labels and splits are those of ``load_tables``, and so is the graph.
@@ -70,6 +90,11 @@ def convert_parquet(  # noqa: PLR0913 - every setting is a keyword
         name: Name of the dataset. Defaults to the name of the folder.
         encode: How categories, dates and missing entries of the table of nodes become features, see ``load_tables``.
             Defaults to no encoding: all features must be numbers.
+        split_by: How the split is drawn, ``"id"`` or ``"class"``, see ``load_tables``.
+        classes: Names of all classes, in order, see ``load_tables``.
+        partition: The graph is written in parts by the groups of this division, as with ``write_graph(partition=…)``.
+            DuckDB sorts the tables on disk, so that no column is held in memory. Tables and folder may be addresses of
+            object storage, such as ``s3://bucket/folder``. Defaults to None: arrays that are mapped into memory.
 
     Returns:
         What ``open_graph(folder)`` returns.
@@ -91,34 +116,69 @@ def convert_parquet(  # noqa: PLR0913 - every setting is a keyword
         directed=directed,
         seed=seed,
         encode=encode,
+        split_by=checked_way(split_by),
+        classes=checked_classes(classes),
     )
-    node_file = _Parquet.of(nodes)
-    edge_file = _Parquet.of(edges)
+    node_file = ParquetFiles.of(nodes)
+    edge_file = ParquetFiles.of(edges)
     labelled = has_labels(node_file.head, columns)
     wanted = feature_columns(node_file.head, columns, labelled=True)
     node_file.head.require(id)
+    if partition is not None:
+        _write_parts(node_file, edge_file, folder, partition, columns, labelled, wanted, name)
+        return open_graph(folder)
     rows = NodeRows(node_file.read([id]), id)
     with new_graph(folder) as writer, TemporaryDirectory(dir=writer.draft) as spare:
         write_edges(writer, _pairs(edge_file, columns, rows, Path(spare) / "pairs"))
         writer.ids(encode_ids(rows.names))
         training = np.zeros(0, np.int64)
         if labelled:
-            training = _write_labels(writer, node_file, columns)
+            training = _write_labels(writer, node_file, columns, rows.names)
         encoding = _encoding(node_file, columns, wanted, training)
+        if encoding is not None and not isinstance(encoding_named(encode), Encoding):
+            writer.value(FITTED, True)
         _write_features(writer, node_file, wanted, encoding, len(rows.names))
         writer.value("name", name or Path(folder).resolve().name)
     return open_graph(folder)
 
 
+def _write_parts(  # noqa: PLR0917 - as given
+    nodes: "ParquetFiles",
+    edges: "ParquetFiles",
+    folder: PathLike,
+    partition: Division,
+    columns: Columns,
+    labelled: bool,
+    features: Sequence[str],
+    name: str | None,
+) -> None:
+    """Writes tables in parts; the arguments are those of ``convert_parquet``, as it has read them."""
+    from agnncert_large.partitioned.from_tables import write_tables
+    from agnncert_large.partitioned.places import Place
+
+    if columns.split_by == BY_CLASS and columns.split not in nodes.head.columns and labelled:
+        raise DatasetError('a split by class needs all classes at once: with partition=, leave split_by at "id".')
+    known = encoding_named(columns.encode)
+    if known is not None and not isinstance(known, Encoding):
+        raise DatasetError(
+            "an encoding is fitted on whole columns, which partition= does not hold: fit it on a sample "
+            "(ac.load_tables(…, encode=…).encoding), and pass that."
+        )
+    place = Place(str(folder))
+    named = name or place.address.partition("?")[0].rstrip("/").rpartition("/")[2]
+    write_tables(nodes, edges, place, partition, columns, known, features, labelled, named)
+
+
 @dataclass(frozen=True)
-class _Parquet:
-    """A table on disk; ``head`` holds its first rows."""
+class ParquetFiles:
+    """A table on disk, or in object storage; ``head`` holds its first rows."""
 
     source: Any
     head: Table
 
     @classmethod
-    def of(cls, path: PathLike) -> "_Parquet":
+    def of(cls, path: PathLike) -> "ParquetFiles":
+        """Opens a file, or a folder of files."""
         try:
             import pyarrow as pa
             from pyarrow import dataset
@@ -138,16 +198,17 @@ class _Parquet:
         found = self.source.to_table(columns=list(columns))
         return Table(self.head.path, found.to_pandas(integer_object_nulls=exact))
 
-    def pieces(self, columns: Sequence[str], rows: int, exact: bool = False) -> Iterator[Table]:
-        """Yields some columns, a number of rows at a time."""
+    def pieces(self, columns: Sequence[str], rows: int | None = None, exact: bool = False) -> Iterator[Table]:
+        """Yields some columns, a number of rows at a time; ``NODE_ROWS`` by default."""
         start = 0
+        rows = NODE_ROWS if rows is None else rows
         for batch in self.source.to_batches(columns=list(columns), batch_size=rows, batch_readahead=1):
             if batch.num_rows:
                 yield Table(self.head.path, batch.to_pandas(integer_object_nulls=exact), start)
             start += batch.num_rows
 
 
-def _pairs(file: _Parquet, columns: Columns, rows: NodeRows, spare: Path) -> PairFiles:
+def _pairs(file: ParquetFiles, columns: Columns, rows: NodeRows, spare: Path) -> PairFiles:
     """Reads all edges, by the rows of their nodes."""
     for column in (columns.source, columns.target):
         file.head.require(column)
@@ -169,7 +230,7 @@ def _pairs(file: _Parquet, columns: Columns, rows: NodeRows, spare: Path) -> Pai
     return pairs
 
 
-def _encoding(file: _Parquet, columns: Columns, wanted: Sequence[str], training: Rows) -> Encoding | None:
+def _encoding(file: ParquetFiles, columns: Columns, wanted: Sequence[str], training: Rows) -> Encoding | None:
     """Returns the encoding that was given, or one fitted on the training rows, a column at a time; None: none."""
     known = encoding_named(columns.encode)
     if isinstance(known, Encoding) and known.edges:
@@ -188,7 +249,7 @@ def _encoding(file: _Parquet, columns: Columns, wanted: Sequence[str], training:
 
 
 def _write_features(
-    writer: GraphWriter, file: _Parquet, names: Sequence[str], encoding: Encoding | None, nodes: int
+    writer: GraphWriter, file: ParquetFiles, names: Sequence[str], encoding: Encoding | None, nodes: int
 ) -> None:
     x = None
     start = 0
@@ -207,18 +268,24 @@ def _write_features(
         start += len(rows)
 
 
-def _write_labels(writer: GraphWriter, file: _Parquet, columns: Columns) -> Rows:
+def _write_labels(writer: GraphWriter, file: ParquetFiles, columns: Columns, names_of_rows: Names) -> Rows:
     """Writes classes, their names, and the three parts; returns the rows of the training part."""
     label = str(columns.label)
     wanted = [label]
     if columns.split in file.head.columns:
         wanted.append(columns.split)
     table = file.read(wanted)
-    y, names = class_rows(table, label)
+    labels = class_rows(table, label, columns.classes)
+    y = labels.y
     writer.array("y", tuple(y.shape), torch.int64)[:] = y.numpy()
-    writer.value("num_classes", len(names))
-    writer.value("class_names", names)
-    parts = split_rows(table, columns, y, NODE_FRACTIONS)
+    writer.value("num_classes", len(labels.names))
+    writer.value("class_names", labels.names)
+    if labels.are_counted:
+        writer.value(CLASSES_COUNTED, True)
+    parts = split_rows(table, columns, y, NODE_FRACTIONS, [names_of_rows])
+    record = split_record(table, columns)
+    if record is not None:
+        writer.value(RECORD, record)
     for mask, rows in zip(MASKS, parts, strict=True):
         writer.array(mask, tuple(y.shape), torch.bool)[rows.numpy()] = True
     return parts[0].numpy()

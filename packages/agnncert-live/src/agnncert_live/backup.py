@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agnncert.cli.folder import find_run
+from agnncert.storage import flush_folder
 from agnncert_live.journal import NOW, Journal, JournalError
 
 JOURNAL = "live.journal"
@@ -100,17 +101,20 @@ def restore_journal(copy: Path, path: Path, replace: bool = False) -> JournalSum
     """
     check_journal(copy)
     beside = path.with_name(path.name + "-journal")
+    before = path.with_name(path.name + ".before")
     if path.exists():
         if not replace:
-            raise JournalError(f"{path} exists: it is replaced with --replace alone, and kept as {path.name}.before.")
+            raise JournalError(f"{path} exists: it is replaced with --replace alone, and kept as {before.name}.")
         _require_unused(path)
-        os.replace(path, path.with_name(path.name + ".before"))
-    beside.unlink(missing_ok=True)
     draft = path.with_name(path.name + ".draft")
     shutil.copyfile(copy, draft)
     with draft.open("rb+") as file:
         os.fsync(file.fileno())
+    if path.exists():
+        os.replace(path, before)
+    beside.unlink(missing_ok=True)
     os.replace(draft, path)
+    flush_folder(path.parent)  # else a crash may leave the journal that was there before
     return check_journal(path)
 
 

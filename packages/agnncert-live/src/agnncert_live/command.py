@@ -42,6 +42,13 @@ def serve(
             help="Address to which alerts are posted: labels that flip, radii that fall below 3.", metavar="URL",
         ),
     ] = None,
+    webhook_secret: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with a secret that alerts are signed with (HMAC-SHA256).", metavar="FILE",
+            show_default="the environment's AGNNCERT_WEBHOOK_SECRET",
+        ),
+    ] = None,
     kafka: Annotated[
         str | None,
         typer.Option(
@@ -52,6 +59,13 @@ def serve(
     kafka_settings: Annotated[
         Path | None,
         typer.Option(help="Settings of Kafka's client, NAME=VALUE on each line.", metavar="FILE"),
+    ] = None,
+    known_only: Annotated[
+        bool, typer.Option("--known-only", help="Refuse events that name a node that is not there.")
+    ] = False,
+    ids: Annotated[
+        str | None,
+        typer.Option(help="Regular expression that ids of new nodes must match.", metavar="PATTERN"),
     ] = None,
     log_format: Annotated[
         str, typer.Option(help="text, or json: one JSON object per line on standard error.", metavar="FORMAT")
@@ -71,6 +85,7 @@ def serve(
     try:
         from agnncert_live.guard import Limits
         from agnncert_live.logs import log_as_json
+        from agnncert_live.nodes import NewNodes
         from agnncert_live.run import ServedRun, serve_run, token_from
         from agnncert_live.topic import Topic
     except ModuleNotFoundError as error:
@@ -83,12 +98,13 @@ def serve(
         typer.echo(f"{address} answers: a page for people, {address}/api for programs. Ctrl-C ends it.")
 
     serve_run(
-        ServedRun(run, journal, root, model),
+        ServedRun(run, journal, root, model, NewNodes(ids, known_only)),
         host,
         port,
         token=token_from(token_file),
         limits=Limits(rate=rate, body=body * 1_000_000),
         webhook=webhook,
+        webhook_secret=token_from(webhook_secret, "AGNNCERT_WEBHOOK_SECRET"),
         topic=None if kafka is None else Topic.parse(kafka, kafka_settings),
         on_ready=on_ready,
     )

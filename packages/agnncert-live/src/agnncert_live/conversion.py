@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.certificates.ids import INT64, Id
+from agnncert.datasets.event_keys import CountedEvents
 from agnncert.defence import TargetChoice
 from agnncert.errors import GraphError
 from agnncert.graphs.graph import CanonicalGraph, Task
@@ -24,6 +25,7 @@ Array = npt.NDArray[Any]
 Arrays: TypeAlias = dict[str, Array]
 GraphData: TypeAlias = Data | list[Data]
 
+EVENT_KEYS = "event_keys"  # of the data: which events have counted
 _VALUE = "value/"  # before the names of edge values among arrays
 
 
@@ -33,7 +35,8 @@ class WrittenGraph:
 
     Attributes:
         header: ``names`` of all nodes, ``sizes`` of the graphs, ``with_ids``, and ``kinds`` of numbers by name.
-        arrays: ``x``, ``ends`` of all arcs as rows, ``value/NAME`` for each edge value, and ``y`` if there is one.
+        arrays: ``x``, ``ends`` of all arcs as rows, ``value/NAME`` for each edge value, and, if there are any, ``y``
+            and ``event_keys``.
     """
 
     header: dict[str, Any]
@@ -65,9 +68,19 @@ def store_of(canonical_data: CanonicalData, chosen: Targets, targets: TargetChoi
         layout.subgraph_index, layout.node, layout.ends, values, num_nodes=nodes.count, num_subgraphs=num_subgraphs
     )
     store = Store(subgraphs, nodes, union, _dtypes(parts, graph, list(values)))
+    event_keys = getattr(parts[0], EVENT_KEYS, None)
+    if event_keys is not None:
+        store.counted = CountedEvents(_read_keys(event_keys))
     if not subgraphs.keeps_loops:
         _add_loops(store, canonical_data.targets(targets, True).graph)
     return store
+
+
+def _read_keys(event_keys: Any) -> Array:
+    keys: Array = torch.as_tensor(event_keys).detach().cpu().numpy()
+    if keys.ndim != 2 or keys.shape[1] != 3 or keys.dtype != np.int64:
+        raise GraphError("data.event_keys needs three whole numbers for each event, as load_events makes them.")
+    return keys
 
 
 def _add_loops(store: Store, graph: CanonicalGraph) -> None:
@@ -137,6 +150,8 @@ def write_graph(store: Store, y: Array | None) -> WrittenGraph:
         arrays[_VALUE + name] = value
     if y is not None:
         arrays["y"] = y[order]
+    if len(store.counted):
+        arrays[EVENT_KEYS] = store.counted.rows()
     header = {
         "names": [nodes.name(slot) for slot in order.tolist()],
         "sizes": [len(slots) for slots in nodes.slot_of],
@@ -156,6 +171,8 @@ def read_node_data(written: WrittenGraph) -> Data:
     data = _read_one(written, 0)
     if "y" in written.arrays:
         data.y = torch.from_numpy(written.arrays["y"].copy())
+    if EVENT_KEYS in written.arrays:
+        data[EVENT_KEYS] = torch.from_numpy(written.arrays[EVENT_KEYS].copy())
     return data
 
 

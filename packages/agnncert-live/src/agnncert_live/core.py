@@ -22,7 +22,7 @@ from agnncert.graphs.targets import CanonicalData, Targets
 from agnncert.proving.certificate import Certificate, Decision
 from agnncert.proving.evidence import Evidence
 from agnncert_live.conversion import GraphData, data_of
-from agnncert_live.events import Event, Moved, Refused
+from agnncert_live.events import AlreadyCounted, Event, Moved, Refused
 from agnncert_live.rows import grown
 from agnncert_live.spent import Reference, Spent
 from agnncert_live.store import Store
@@ -42,9 +42,16 @@ class AddressedEvent(NamedTuple):
 
 
 class Prepared(NamedTuple, Generic[Computed]):
-    """A batch that does not count yet: the events that were refused, and what was computed for the others."""
+    """A batch that does not count yet.
+
+    Attributes:
+        refused: The events that were refused.
+        known: Places of the events that had counted before.
+        computed: What was computed for the others.
+    """
 
     refused: list[Refused]
+    known: list[int]
     computed: Computed
 
 
@@ -250,25 +257,30 @@ class Core(ABC, Generic[Computed]):
             AgnncertError: An event cannot be applied, or the model fails. Nothing has changed.
         """
         try:
-            refused = self._change(events, skip_bad)
+            refused, known = self._change(events, skip_bad)
             self._note_new_targets()
-            return Prepared(refused, self._compute_affected())
+            return Prepared(refused, known, self._compute_affected())
         except BaseException:
             self.roll_back()
             raise
 
-    def _change(self, events: list[AddressedEvent], skip_bad: bool) -> list[Refused]:
+    def _change(self, events: list[AddressedEvent], skip_bad: bool) -> tuple[list[Refused], list[int]]:
+        """Changes the graph. Returns the events that were refused, and the places of those that had counted before."""
         refused: list[Refused] = []
+        known: list[int] = []
         for index, (event, graph) in enumerate(events):
             mark = len(self.store.batch.undo)
             try:
                 self.store.apply(event, graph)
+            except AlreadyCounted:
+                self.store.rollback(mark)
+                known.append(index)
             except AgnncertError as error:
                 self.store.rollback(mark)
                 if not skip_bad:
                     raise type(error)(f"event {index} ({event.kind}): {error}") from error
                 refused.append(Refused(index, event, str(error)))
-        return refused
+        return refused, known
 
     def _note_new_targets(self) -> None:
         """Makes targets of new nodes if all nodes are targets."""

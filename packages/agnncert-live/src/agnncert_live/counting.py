@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.certificates.theorem_facts import facts_of
 from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Votes
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divided.evidence import VoteEvidence
+from agnncert.divided.theorems.registry import theorem_of
 from agnncert.engine.reach import ReachTable, sums_of_largest
-from agnncert.proving.evidence import VoteEvidence, radius_of
 from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Prior, weighed
 from agnncert_live.reach import Reach
 from agnncert_live.rows import grown
@@ -70,7 +71,7 @@ class RunningCounts:
         self.counter = counter
         self.store = counter.store
         slots = len(self.store.nodes.alive)
-        self._one_way = THEOREMS[counter.theorem].one_way
+        self._one_way = facts_of(counter.theorem).one_way
         names = [REACHED]
         if self.store.subgraphs.gated:
             names.append(UNREACHED)
@@ -168,7 +169,7 @@ class RunningCounts:
         size_by_tier[UNLISTED] = np.where(empty.stable, unlisted, 0)
         counts = weighed(counter.num_groups, everything, votes_by_tier, size_by_tier, self._prior(no_edge))
         facts = self._facts(targets, size_by_tier[REACHED])
-        return LabelsAndRadii(counts.label, radius_of(counter.theorem, counts, facts))
+        return LabelsAndRadii(counts.label, theorem_of(counter.theorem).radius(counts, facts))
 
     def _prior(self, no_edge: NoEdgePredictions) -> Prior:
         counter = self.counter
@@ -333,7 +334,7 @@ class VoteCounter:
                 If not, a crude table says that one node reaches all.
         """
         votes, copies = self.votes(targets)
-        facts = THEOREMS[self.theorem]
+        facts = facts_of(self.theorem)
         if with_reach and facts.uses_reach:
             reach = self._exact_reach(targets, copies, votes.owner)
         else:

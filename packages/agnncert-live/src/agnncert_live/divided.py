@@ -22,10 +22,10 @@ from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.models.digest import model_digest
+from agnncert.models.message_hops import hops_of
 from agnncert.proving.certificate import Certificate, Decision
 from agnncert_live.core import Beginning, Core, Subject, as_array
 from agnncert_live.counting import RunningCounts, VoteCounter
-from agnncert_live.reach import hops_of
 from agnncert_live.spent import Node, Reference, Spent, dense_votes, spent_by
 from agnncert_live.store import Store
 from agnncert_live.subgraphs import Subgraphs, pair_of_subgraph
@@ -59,7 +59,9 @@ class DividedCore(Core[NodeVotes]):
         theorem = self.division.theorem(self.task)
         voting_rule = defence.voting_rule or VotingRule()
         self.voting_rule = voting_rule.under(theorem, bound_model.num_classes)
-        self.engine = VoteEngine(self.store, bound_model, self.tolerance, hops_of(self.model, report.locality))
+        is_known = report.locality == "construction" and self.task == "node"
+        hops = hops_of(self.model) if is_known else None
+        self.engine = VoteEngine(self.store, bound_model, self.tolerance, hops)
         id_kind = beginning.chosen.id_kind
         self.counter = VoteCounter(self.store, theorem, self.voting_rule, bound_model.num_classes, id_kind)
         self.counts = None if self.task == "graph" else RunningCounts(self.counter)

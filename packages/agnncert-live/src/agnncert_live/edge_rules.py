@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from agnncert.datasets.columns import Table
 from agnncert.datasets.encoding import Encoding, encoding_of
 from agnncert.datasets.encoding_columns import encoded
+from agnncert.datasets.event_keys import key_text
 from agnncert.datasets.event_summary import Events, EventSummary
 from agnncert.datasets.events import unlisted_features
 from agnncert.defence import Defence
@@ -125,13 +127,28 @@ class EdgeRules:
             GraphError: A column is missing or unknown, or an entry makes no sense.
         """
         assert self.events is not None
-        names = [column.name for column in self.events.columns]
-        if self.events.time is not None:
-            names.append(self.events.time)
-        return _read(self.events.read, names, columns)
+        _require_columns(self.events.column_names, columns)
+        try:
+            return self.events.read_entries(columns)
+        except DatasetError as error:
+            raise _not_encoded(error) from error
 
+    def key_of(self, columns: Mapping[str, Any]) -> str | None:
+        """Returns the key of an event; None if events have no keys.
+
+        Raises:
+            GraphError: It is no key.
+        """
+        if self.events is None or self.events.key is None:
+            return None
+        try:
+            return key_text(columns[self.events.key])
+        except DatasetError as error:
+            raise GraphError(str(error)) from error
+
+    @cached_property
     def unlisted_row(self) -> list[float] | None:
-        """Returns the features of a node that only events name; None if edges are no events."""
+        """The features of a node that only events name; None if edges are no events."""
         if self.encoding is None or self.encoding.events is None:
             return None
         row: list[float] = unlisted_features(self.encoding)[0].tolist()
@@ -251,14 +268,23 @@ def _read(read: Callable[[Table], Result], names: list[str], columns: Mapping[st
     """
     import pandas as pd
 
+    _require_columns(names, columns)
+    frame = pd.DataFrame({name: pd.Series([columns[name]]) for name in names}, index=[0])
+    try:
+        return read(Table(Path("event"), frame))
+    except (DatasetError, TypeError, ValueError, OverflowError) as error:
+        raise _not_encoded(error) from error
+
+
+def _require_columns(names: list[str], columns: Mapping[str, Any]) -> None:
+    """Raises GraphError if an event lacks a column, or has an unknown one."""
     for name in columns:
         if name not in names:
             raise GraphError(f"the encoding has no column {name!r:.60}: {did_you_mean(str(name)[:40], names)}")
     lacking = [name for name in names if name not in columns]
     if lacking:
         raise GraphError(f"the event lacks the column {lacking[0]!r}: null stands for a missing entry.")
-    frame = pd.DataFrame({name: pd.Series([columns[name]]) for name in names}, index=[0])
-    try:
-        return read(Table(Path("event"), frame))
-    except (DatasetError, TypeError, ValueError, OverflowError) as error:
-        raise GraphError(f"the columns of the event cannot be encoded: {error!s:.200}") from error
+
+
+def _not_encoded(error: Exception) -> GraphError:
+    return GraphError(f"the columns of the event cannot be encoded: {error!s:.200}")

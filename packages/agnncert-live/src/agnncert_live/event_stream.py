@@ -49,6 +49,7 @@ class _Answer:
     """What is answered to a stream: the sums over its batches."""
 
     applied: int = 0
+    known: int = 0
     repeated: int = 0
     refused_in_all: int = 0
     batches: int = 0
@@ -58,6 +59,7 @@ class _Answer:
 
     def add(self, part: dict[str, Any]) -> None:
         self.applied += part["applied"]
+        self.known += part["known"]
         self.repeated += part["repeated"]
         self.refused_in_all += part["refused_in_all"]
         self.refused = [*self.refused, *part["refused"]][:MOST_LISTED]

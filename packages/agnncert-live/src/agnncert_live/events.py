@@ -3,13 +3,13 @@
 A :class:`~agnncert.graphs.perturbation.Perturbation` stands for several events, in the order in which it applies them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 from agnncert.certificates.ids import Id, encode_id
-from agnncert.errors import GraphError, did_you_mean
+from agnncert.errors import AgnncertError, GraphError, did_you_mean
 from agnncert.graphs.perturbation import Perturbation, as_numbers
 
 KINDS = ("add_edge", "delete_edge", "change_edge", "record_edge", "add_node", "delete_node", "change_features")
@@ -38,7 +38,8 @@ class Event:
             direction has none.
         graph: Row of the graph in a set of graphs; None for the one graph of a node task.
         columns: Instead of ``value``: entries by the names of the table's columns, which the encoding of the training
-            table turns into values.
+            table turns into values. Where edges stand for events with keys, the key is one of them, and an event
+            whose key has counted changes nothing.
 
     Example:
         >>> Event("add_edge", 7, "alice").to_json()
@@ -172,6 +173,10 @@ def _is_columns(columns: Any) -> bool:
     return are_names and all(entry is None or isinstance(entry, str | int | float) for entry in columns.values())
 
 
+class AlreadyCounted(AgnncertError):  # noqa: N818 - reads as a statement where it is raised
+    """An event that has counted already, by its key: it changes nothing, and is no mistake."""
+
+
 @dataclass(frozen=True)
 class Refused:
     """An event that was refused: its place in the batch, and why."""
@@ -201,6 +206,11 @@ class Moved:
         before, after = self.label
         return before is not None and before != after
 
+    def to_json(self, class_names: Sequence[str] | None) -> dict[str, Any]:
+        """Returns what moved as JSON values, with names of classes if there are any."""
+        labels = [None if label is None else class_name(label, class_names) for label in self.label]
+        return {"target": self.target, "label": labels, "radius": list(self.radius), "flipped": self.flipped}
+
     def fell_below(self, threshold: float) -> bool:
         """Whether the radius was at or above a threshold (or the target was not there) and is now below it."""
         before, after = self.radius
@@ -219,6 +229,7 @@ class Applied:
         moved: Targets whose label or radius changed, new ones included.
         gone: Ids of targets that were deleted.
         refused: Events that were left out, and why.
+        known: How many events had counted before, by their keys. They changed nothing.
     """
 
     number: int
@@ -227,6 +238,7 @@ class Applied:
     moved: tuple[Moved, ...] = ()
     gone: tuple[Id, ...] = ()
     refused: tuple[Refused, ...] = ()
+    known: int = 0
 
     @property
     def flipped(self) -> tuple[Moved, ...]:
@@ -241,3 +253,29 @@ class Applied:
         """Targets whose label flipped or whose radius fell below a threshold, each once."""
         by_target = {moved.target: moved for moved in (*self.fell_below(threshold), *self.flipped)}
         return tuple(by_target.values())
+
+
+def class_name(label: int, class_names: Sequence[str] | None) -> str | int:
+    """Returns the name of a class, or its number if it has no name."""
+    return class_names[label] if class_names and label < len(class_names) else label
+
+
+def joined(parts: Sequence[Applied]) -> Applied:
+    """Returns what became of a batch that was applied in parts."""
+    if len(parts) == 1:
+        return parts[0]
+    moved: dict[Id, Moved] = {}
+    for each in (each for part in parts for each in part.moved):
+        first = moved.get(each.target, each)
+        moved[each.target] = Moved(each.target, (first.label[0], each.label[1]), (first.radius[0], each.radius[1]))
+    gone = tuple(name for part in parts for name in part.gone)
+    return Applied(
+        number=parts[-1].number,
+        events=sum(part.events for part in parts),
+        moved=tuple(
+            each for each in moved.values() if each.label[0] != each.label[1] or each.radius[0] != each.radius[1]
+        ),
+        gone=gone,
+        refused=tuple(refused for part in parts for refused in part.refused),
+        known=sum(part.known for part in parts),
+    )

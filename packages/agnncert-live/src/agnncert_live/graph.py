@@ -1,12 +1,15 @@
 """``LiveGraph``: labels, radii and the certificate of a graph that changes, current after every event."""
 
 import hashlib
+import json
 import logging
 import threading
-from collections import OrderedDict
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,7 +19,7 @@ import torch
 
 from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certifier import with_teaching_note
+from agnncert.certifier import threshold_of, with_teaching_note, with_threshold
 from agnncert.datasets.encoding import Encoding
 from agnncert.defence import Defence, Model, TargetChoice, as_defence
 from agnncert.defence import GraphData as GivenData
@@ -24,6 +27,7 @@ from agnncert.divided.defence import Divided
 from agnncert.divisions.base import Division
 from agnncert.engine.arguments import require_order
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
+from agnncert.evaluation_mode import require_evaluating_layers
 from agnncert.graphs.graph import Task
 from agnncert.graphs.labels import class_numbers
 from agnncert.graphs.perturbation import Perturbation
@@ -43,8 +47,17 @@ from agnncert_live.conversion import (
 from agnncert_live.core import NO_TARGET, AddressedEvent, Answers, Beginning, Core, Outcome, Prepared, Subject
 from agnncert_live.divided import DividedCore
 from agnncert_live.edge_rules import EdgeRules
-from agnncert_live.events import Applied, Event, events_of
-from agnncert_live.journal import NOW, REMEMBERED, UNREADABLE, Journal, JournalContents, JournalError
+from agnncert_live.events import Applied, Event, events_of, joined
+from agnncert_live.journal import (
+    NOW,
+    REMEMBERED,
+    UNREADABLE,
+    Acknowledged,
+    Journal,
+    JournalContents,
+    JournalError,
+)
+from agnncert_live.nodes import NewNodes
 from agnncert_live.spent import Reference, Spent
 from agnncert_live.stacked import StackedCore
 
@@ -53,6 +66,8 @@ log = logging.getLogger(__name__)
 Changes: TypeAlias = Perturbation | Event | Iterable[Perturbation | Event]
 
 SNAPSHOT_EVERY = 20_000  # events
+AT_ONCE = 250  # events of a batch, after which others get their turn
+_PAUSE = 0.001  # seconds
 _EVENTS_AT_ONCE = 2_000  # that are applied together when a journal is read
 OUTCOMES = 100  # batches of which it is remembered what they did
 _LONGEST_ID = 250
@@ -91,10 +106,12 @@ class LiveGraph:
         journal: A file in which every batch is written before it counts. If it exists, the live graph goes on where it
             stopped: with all batches that were acknowledged, however the process ended.
         snapshot_every: After how many events the journal is replaced by a snapshot of the graph.
+        new_nodes: Which nodes events may add; any when not given.
 
     Attributes:
         model: The model.
         defence: The defence.
+        threshold: How its threshold was chosen; ``None`` if nothing says so.
         task: ``"node"`` or ``"graph"``.
         number: How many events have been applied.
 
@@ -109,7 +126,7 @@ class LiveGraph:
         JournalError: The journal is damaged, in use, or belongs to another graph, model, division or voting rule.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every setting is a keyword
         self,
         model: Model,
         data: GivenData | None,
@@ -120,17 +137,20 @@ class LiveGraph:
         tolerance: float | None = None,
         journal: str | Path | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
+        new_nodes: NewNodes | None = None,
     ) -> None:
         require_order(model, data, defence)
         self.model = model
         self.defence = as_defence(defence).with_voting_rule(voting_rule)
+        self.threshold = threshold_of(model, defence, voting_rule)
+        self.defence.require_model(model)
         self._core_class = _core_class(self.defence)
         self._tolerance = tolerance
         self._model_digest = model_digest(model)
         self._lock = threading.RLock()
         self._listeners: list[Callable[[Applied], None]] = []
         self._references: dict[str, Reference] = {}  # by digest of the graph
-        self._acknowledged: dict[str, int] = {}  # events of each batch, by its id
+        self._acknowledged: dict[str, Acknowledged] = {}  # by the id of the batch
         self._outcomes: OrderedDict[str, Applied] = OrderedDict()  # of the last batches, by their ids
         self._snapshot_every = snapshot_every
         self._journal: Journal | None = None
@@ -140,6 +160,7 @@ class LiveGraph:
             raise GraphError("there is no graph to begin with: pass data, or a journal that exists.")
         try:
             self._begin(data, targets, journal)
+            self._core.store.new_nodes = new_nodes or NewNodes()
         except BaseException:
             self.close()
             raise
@@ -311,6 +332,8 @@ class LiveGraph:
             prepared_batch = self._core.prepare(self._addressed(events), skip_bad=False)
         except AgnncertError as error:
             raise JournalError(f"the journal holds an event that cannot be applied: {error}") from error
+        if prepared_batch.known:
+            raise JournalError("the journal holds an event twice, by its key.")
         self.number += len(events)
         return self._commit(prepared_batch)
 
@@ -437,6 +460,7 @@ class LiveGraph:
             if model_digest(self.model) != self._model_digest:
                 raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
             certificate = with_teaching_note(self._core.certificate(), self.model)
+            certificate = with_threshold(certificate, self.threshold)
             names = self._core.store.rules.class_names
             if len(names) == certificate.num_classes:
                 return certificate.with_class_names(names)
@@ -528,7 +552,13 @@ class LiveGraph:
     # What happens.
 
     def apply(
-        self, changes: Changes, *, id: str | None = None, graph: int | None = None, skip_bad: bool = False
+        self,
+        changes: Changes,
+        *,
+        id: str | None = None,
+        graph: int | None = None,
+        skip_bad: bool = False,
+        is_whole: bool = True,
     ) -> Applied:
         """Applies events, all of them or, if one cannot be applied, none.
 
@@ -536,10 +566,13 @@ class LiveGraph:
 
         Args:
             changes: A ``Perturbation``, an ``Event``, or several of them, applied in order.
-            id: Names this batch, so that it can be sent again: if it was acknowledged before, nothing is done. The last
-                200,000 are remembered, by the journal if there is one.
+            id: Names this batch, so that it can be sent again: events of it that were applied before are not applied
+                again. Refused ones are tried again, so a batch may come again with a correction. The last 200,000 ids
+                are remembered, by the journal if there is one; not those of batches in which nothing was applied.
             graph: Graph task: row of the graph that a ``Perturbation`` is about.
-            skip_bad: Leave out events that cannot be applied, and say so, in place of refusing all.
+            skip_bad: Leave out events that cannot be applied, and say so, in place of refusing all. A long batch is
+                then applied in parts of 250 events, each of which counts by itself, so that others need not wait.
+            is_whole: Whether these are all events of the batch. If not, others may still come under the same id.
 
         Returns:
             What became of them, such as labels that flipped and radii that fell.
@@ -550,10 +583,30 @@ class LiveGraph:
             JournalError: The batch cannot be written. Nothing has changed.
         """
         _require_batch_id(id)
+        batch = _Batch(list(events_of(changes, graph)), id, is_whole)
+        parts: list[Applied] = []
+        while not parts or batch.has_more:
+            if parts:
+                time.sleep(_PAUSE)  # others get their turn
+            try:
+                parts.append(self._apply_part(batch, skip_bad))
+            except JournalError as error:
+                if not parts:
+                    raise
+                number = sum(part.events for part in parts)
+                raise JournalError(f"{number:,} events of the batch were applied before this: {error}") from error
+        return joined(parts)
+
+    def _apply_part(self, batch: "_Batch", skip_bad: bool) -> Applied:
+        """Applies the next events of a batch: all of them or, if bad ones are left out, at most ``AT_ONCE``."""
         with self._lock:
-            if id is not None and id in self._acknowledged:
-                return self._repeated(id)
-            applied = self._apply_new(list(events_of(changes, graph)), id, skip_bad)
+            before = None if batch.id is None else self._acknowledged.get(batch.id)
+            waiting = batch.waiting(before)
+            batch.has_more = skip_bad and len(waiting) > AT_ONCE
+            if batch.id is not None and before is not None and not waiting:
+                return self._repeated(batch.id)
+            require_evaluating_layers(self.model)
+            applied = self._apply_new(batch, waiting[:AT_ONCE] if skip_bad else waiting, skip_bad)
         self._tell(applied)
         return applied
 
@@ -562,7 +615,7 @@ class LiveGraph:
         outcome = self._outcomes.get(batch_id)
         if outcome is not None:
             return replace(outcome, repeated=True)
-        return Applied(self.number, self._acknowledged[batch_id], repeated=True)
+        return Applied(self.number, self._acknowledged[batch_id].events, repeated=True)
 
     def _tell(self, applied: Applied) -> None:
         """Tells all listeners. The batch counts already, so what they raise is logged and does not come back."""
@@ -572,25 +625,46 @@ class LiveGraph:
             except Exception:
                 log.exception("a listener failed after event %d; the events count all the same", applied.number)
 
-    def _apply_new(self, events: list[Event], batch_id: str | None, skip_bad: bool) -> Applied:
+    def _apply_new(self, batch: "_Batch", places: list[int], skip_bad: bool) -> Applied:
+        """Applies the events of a batch at some places."""
         self._snapshot_if_due()  # before the batch, so that a journal always says what the last batches did
+        events = [batch.events[place] for place in places]
         try:
+            self._core.store.batch.arcs_made = batch.arcs_made
             prepared_batch = self._core.prepare(self._addressed(events), skip_bad)
-            refused = tuple(prepared_batch.refused)
-            refused_places = {each.index for each in refused}
-            accepted = [event for place, event in enumerate(events) if place not in refused_places]
-            if self._journal is not None and (accepted or batch_id is not None):
-                self._journal.write(self.number + len(accepted), accepted, batch_id)
+            batch.arcs_made = self._core.store.batch.arcs_made
+            refused = tuple(replace(each, index=places[each.index]) for each in prepared_batch.refused)
+            left_out = {each.index for each in prepared_batch.refused}.union(prepared_batch.known)
+            accepted = [event for place, event in enumerate(events) if place not in left_out]
+            batch.refused.update(each.index for each in refused)
+            acknowledged = self._acknowledgement(batch, places, len(accepted))
+            if self._journal is not None and (accepted or acknowledged is not None):
+                self._journal.write(self.number + len(accepted), accepted, batch.id, acknowledged)
         except BaseException:
             self._core.roll_back()
             self._end_batch_of_references()
             raise
         outcome = self._commit(prepared_batch)
         self.number += len(accepted)
-        applied = Applied(self.number, len(accepted), False, outcome.moved, outcome.gone, refused)
-        self._remember(batch_id, len(accepted))
-        self._remember_outcome(batch_id, applied)
+        batch.tried.update(places)
+        known = len(prepared_batch.known)
+        applied = Applied(self.number, len(accepted), False, outcome.moved, outcome.gone, refused, known)
+        if acknowledged is not None:
+            self._remember(str(batch.id), acknowledged)
+            self._remember_outcome(batch.id, applied)
         return applied
+
+    def _acknowledgement(self, batch: "_Batch", places: list[int], accepted: int) -> Acknowledged | None:
+        """Returns what has been applied of a batch, these places included; None if that is not remembered."""
+        if batch.id is None:
+            return None
+        before = self._acknowledged.get(batch.id, Acknowledged(0, ()))
+        number = before.events + accepted
+        if batch.is_whole and not batch.refused and len(batch.tried) + len(places) == len(batch.events):
+            return Acknowledged(number)
+        applied = tuple(batch.digests[place] for place in places if place not in batch.refused)
+        everything = (before.applied or ()) + applied
+        return Acknowledged(number, everything) if everything else None
 
     def _commit(self, prepared_batch: Prepared[Any]) -> Outcome:
         outcome = self._core.commit(prepared_batch)
@@ -609,10 +683,9 @@ class LiveGraph:
         except JournalError as error:  # batches are written all the same; the next one tries again
             log.warning("no snapshot was written: %s", error)
 
-    def _remember(self, batch_id: str | None, events: int) -> None:
-        if batch_id is None:
-            return
-        self._acknowledged[batch_id] = events
+    def _remember(self, batch_id: str, acknowledged: Acknowledged) -> None:
+        self._acknowledged.pop(batch_id, None)
+        self._acknowledged[batch_id] = acknowledged
         if len(self._acknowledged) > REMEMBERED:
             del self._acknowledged[next(iter(self._acknowledged))]
 
@@ -680,6 +753,56 @@ class LiveGraph:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@dataclass
+class _Batch:
+    """A batch that is being applied.
+
+    Attributes:
+        events: Its events.
+        id: Its id, if it has one.
+        is_whole: Whether these are all of its events.
+        tried: Places of the events that were tried.
+        refused: Places of those that were refused.
+        has_more: Whether others wait after the present part.
+        arcs_made: How many arcs its parts have made, which is limited for all of them together.
+    """
+
+    events: list[Event]
+    id: str | None
+    is_whole: bool
+    tried: set[int] = field(default_factory=set)
+    refused: set[int] = field(default_factory=set)
+    has_more: bool = False
+    arcs_made: int = 0
+
+    @cached_property
+    def digests(self) -> list[str]:
+        """A digest of each event."""
+        return [_digest(event) for event in self.events]
+
+    def waiting(self, before: Acknowledged | None) -> list[int]:
+        """Returns the places of the events that were neither tried nor applied under this id before."""
+        places = [place for place in range(len(self.events)) if place not in self.tried]
+        if before is None:
+            return places
+        if before.applied is None:
+            return []
+        applied = Counter(before.applied)
+        applied.subtract(self.digests[place] for place in self.tried - self.refused)
+        waiting = []
+        for place in places:
+            if applied[self.digests[place]] > 0:
+                applied[self.digests[place]] -= 1
+            else:
+                waiting.append(place)
+        return waiting
+
+
+def _digest(event: Event) -> str:
+    text = json.dumps(event.to_json(), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _core_class(defence: Defence) -> type[Core[Any]]:

@@ -139,7 +139,7 @@ class Guard:
     def _check_who(self, path: str, headers: dict[str, str]) -> None:
         if self.token is None:
             if _LOCAL_HOST.fullmatch(headers.get("host", "")) is None:
-                raise Refusal(403, "this service answers to its own machine alone.")
+                raise Refusal(403, "this service only answers requests from its own machine.")
             return
         if path in OPEN_PATHS:
             return

@@ -92,6 +92,7 @@ def make_app(service: Service, token: str | None = None, limits: Limits | None =
     app.include_router(_events_router(service, limits))
     app.include_router(_decisions_router(service))
     app.include_router(_operations_router(service))
+    app.include_router(_rates_router(service))
     app.include_router(_pages_router(app, asks_token=token is not None))
     service.requests.paths = frozenset(app.openapi()["paths"])
     _describe(app, asks_token=token is not None)
@@ -210,6 +211,12 @@ def _operations_router(service: Service) -> APIRouter:
         """Whether events are accepted, as /health says. It needs no token."""
         return service.health()
 
+    @router.get("/dead-letters", responses=_NOT_READY)
+    def dead_letters() -> JSONResponse:
+        """How many messages of the topic could not be applied. Status 503 until somebody takes their file away."""
+        waiting = service.waiting_letters()
+        return PlainJSON({"waiting": waiting, "file": str(service.dead_letters or "")}, 503 if waiting else 200)
+
     @router.get("/live")
     async def live() -> dict[str, Any]:
         """Whether the process answers at all, also while it cannot take events; needs no token."""
@@ -230,6 +237,30 @@ def _operations_router(service: Service) -> APIRouter:
     def metrics() -> PlainTextResponse:
         """For Prometheus."""
         return PlainTextResponse(service.metrics(), media_type="text/plain; version=0.0.4")
+
+    return router
+
+
+def _rates_router(service: Service) -> APIRouter:
+    router = APIRouter()
+
+    @router.post("/confirmed", responses=_ERRORS)
+    async def confirmed(request: Request) -> dict[str, Any]:
+        """What has become known of targets: ``{"confirmed": [{"target": "alice", "class": "genuine"}]}``.
+
+        Each target counts once, with the label that it has now. The answer says whether the rates of the threshold
+        still hold.
+        """
+        stated = parse_json(await request.body())
+        if not isinstance(stated, dict) or stated.keys() != {"confirmed"}:
+            raise Refusal(400, 'expected {"confirmed": [...]}.')
+        return await run_in_threadpool(service.confirm, stated["confirmed"])
+
+    @router.get("/rates", responses=_NOT_READY)
+    def rates() -> JSONResponse:
+        """Whether the rates of the threshold still hold, by confirmed cases. Status 503 once one does not."""
+        watched = service.watched()
+        return PlainJSON(watched, 503 if watched.get("alarms") else 200)
 
     return router
 

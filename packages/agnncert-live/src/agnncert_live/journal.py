@@ -32,7 +32,7 @@ from agnncert.errors import AgnncertError
 from agnncert.storage import parse_json
 from agnncert_live.events import Event
 
-FORMAT = 3
+FORMAT = 4
 REMEMBERED = 200_000  # ids of this many batches are kept, so that a client can send one again
 PART = 2**25  # bytes of a graph in one row: SQLite's rows have a limit
 PROBE = 2**16  # bytes that are written to find out whether there is space
@@ -41,7 +41,8 @@ NOW = "now"  # the name of the snapshot; other graphs are named by their digest
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE batch (number INTEGER PRIMARY KEY, id TEXT, events TEXT NOT NULL)",
-    "CREATE TABLE acknowledged (place INTEGER PRIMARY KEY, id TEXT NOT NULL, events INTEGER NOT NULL)",
+    "CREATE TABLE acknowledged (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, events INTEGER NOT NULL, "
+    "applied TEXT NOT NULL)",
     "CREATE TABLE graph (place INTEGER PRIMARY KEY, name TEXT NOT NULL, content BLOB NOT NULL)",
 )
 
@@ -72,6 +73,19 @@ class JournalError(AgnncertError):
     """The journal of a live graph is damaged, in use, or belongs to another graph, model or division."""
 
 
+class Acknowledged(NamedTuple):
+    """What was applied of a batch.
+
+    Attributes:
+        events: How many events.
+        applied: Digests of these events, if others of the batch were refused: sent again, the batch is then applied as
+            far as it has not been. None if the whole batch was applied.
+    """
+
+    events: int
+    applied: tuple[str, ...] | None = None
+
+
 class StoredBatch(NamedTuple):
     """A batch of events, the number of all events up to its last one, and the id that it was sent with, if any."""
 
@@ -81,11 +95,19 @@ class StoredBatch(NamedTuple):
 
 
 class AcknowledgedRow(NamedTuple):
-    """A row of the table of acknowledged batches: its key, the id of the batch, and the number of its events."""
+    """A row of the table of acknowledged batches.
+
+    Attributes:
+        place: Its key.
+        batch_id: The id of the batch.
+        events: How many of its events were applied.
+        applied: Digests of these, if others of the batch were refused; else empty.
+    """
 
     place: int
     batch_id: str
     events: int
+    applied: str
 
 
 @dataclass(frozen=True)
@@ -95,12 +117,12 @@ class JournalContents:
     Attributes:
         graphs: The snapshot under ``NOW``, and the graphs of references under their digests.
         batches: The batches since the snapshot, in order.
-        acknowledged: How many events each acknowledged batch had, by its id. The oldest comes first.
+        acknowledged: What was applied of each acknowledged batch, by its id. The oldest comes first.
     """
 
     graphs: dict[str, Graph]
     batches: list[StoredBatch]
-    acknowledged: dict[str, int]
+    acknowledged: dict[str, Acknowledged]
 
 
 class Journal:
@@ -118,6 +140,7 @@ class Journal:
         self.path = Path(path)
         self.since_snapshot = 0  # events
         self.write_error: str | None = None  # why the last write failed; None if it did not
+        self._next_place = 1  # in the table of acknowledged batches
         self._process = os.getpid()
         self._state: dict[str, Any] = {"number": 0, "chain": "", "acknowledged": 0, "graphs": {}}
         exists = self._exists()
@@ -265,13 +288,16 @@ class Journal:
             with self._committed():
                 self._database.execute("INSERT OR REPLACE INTO about VALUES ('space', ?)", [space])
 
-    def write(self, number: int, events: list[Event], batch_id: str | None) -> None:
+    def write(
+        self, number: int, events: list[Event], batch_id: str | None, acknowledged: Acknowledged | None = None
+    ) -> None:
         """Writes a batch to disk; it is flushed when this method returns.
 
         Args:
             number: How many events there have been, these included.
             events: The events.
             batch_id: Under which the client may send the batch again.
+            acknowledged: What was applied of the batch, this time and before. None for one that is not remembered.
         """
         text = json.dumps([event.to_json() for event in events], separators=(",", ":"))
         with self._committed() as state:
@@ -279,22 +305,28 @@ class Journal:
                 self._database.execute("INSERT INTO batch VALUES (?, ?, ?)", [number, batch_id, text])
                 state["number"] = number
                 state["chain"] = _linked(state["chain"], number, batch_id, text)
-            if batch_id is not None:
-                self._acknowledge(state, batch_id, len(events))
+            if batch_id is not None and acknowledged is not None:
+                self._acknowledge(state, batch_id, acknowledged)
         self.since_snapshot += len(events)
 
-    def _acknowledge(self, state: dict[str, Any], batch_id: str, events: int) -> None:
+    def _acknowledge(self, state: dict[str, Any], batch_id: str, acknowledged: Acknowledged) -> None:
         """Writes the id of a batch, and now and then deletes the oldest ids."""
-        insert = "INSERT INTO acknowledged (id, events) VALUES (?, ?)"
-        place = self._database.execute(insert, [batch_id, events]).lastrowid or 0
-        state["acknowledged"] = _summed(state["acknowledged"], 1, [AcknowledgedRow(place, batch_id, events)])
-        if place % 1000:
-            return
-        oldest = [place - REMEMBERED]
-        select = "SELECT place, id, events FROM acknowledged WHERE place <= ?"
-        deleted = [AcknowledgedRow(*row) for row in self._database.execute(select, oldest)]
-        state["acknowledged"] = _summed(state["acknowledged"], -1, deleted)
-        self._database.execute("DELETE FROM acknowledged WHERE place <= ?", oldest)
+        self._forget(state, "id = ?", batch_id)
+        applied = "" if acknowledged.applied is None else " ".join(acknowledged.applied)
+        insert = "INSERT INTO acknowledged (place, id, events, applied) VALUES (?, ?, ?, ?)"
+        row = AcknowledgedRow(self._next_place, batch_id, acknowledged.events, applied)
+        self._database.execute(insert, row)
+        self._next_place += 1
+        state["acknowledged"] = _summed(state["acknowledged"], 1, [row])
+        if row.place % 1000 == 0:
+            self._forget(state, "place <= ?", row.place - REMEMBERED)
+
+    def _forget(self, state: dict[str, Any], which: str, value: str | int) -> None:
+        """Deletes rows of acknowledged batches."""
+        select = f"SELECT place, id, events, applied FROM acknowledged WHERE {which}"
+        rows = [AcknowledgedRow(*row) for row in self._database.execute(select, [value])]
+        state["acknowledged"] = _summed(state["acknowledged"], -1, rows)
+        self._database.execute(f"DELETE FROM acknowledged WHERE {which}", [value])
 
     def save(self, header: dict[str, Any], arrays: Arrays, name: str = NOW) -> None:
         """Writes a graph. The snapshot replaces the one before it, and the batches that are in it."""
@@ -330,12 +362,14 @@ class Journal:
             for name, content in self._database.execute("SELECT name, content FROM graph ORDER BY place"):
                 parts.setdefault(name, []).append(content)
             batch_rows = self._database.execute("SELECT number, id, events FROM batch ORDER BY number").fetchall()
-            id_rows = self._database.execute("SELECT place, id, events FROM acknowledged ORDER BY place").fetchall()
+            select = "SELECT place, id, events, applied FROM acknowledged ORDER BY place"
+            id_rows = self._database.execute(select).fetchall()
         try:
             blobs = {name: b"".join(parts_of_graph) for name, parts_of_graph in parts.items()}
             acknowledged = [AcknowledgedRow(*row) for row in id_rows]
             digests = {name: hashlib.sha256(blob).hexdigest() for name, blob in blobs.items()}
             self._compare_digests(digests, acknowledged)
+            self._next_place = 1 + max((row.place for row in acknowledged), default=0)
             if not blobs:
                 return None
             graphs = {name: _parsed(blob) for name, blob in blobs.items()}
@@ -343,7 +377,7 @@ class Journal:
             return JournalContents(
                 graphs=graphs,
                 batches=self._batches(batch_rows, number, digests[NOW]),
-                acknowledged={str(row.batch_id): int(row.events) for row in acknowledged},
+                acknowledged={str(row.batch_id): _read_acknowledged(row) for row in acknowledged},
             )
         except JournalError:
             raise
@@ -430,9 +464,14 @@ def _linked(chain: str, number: int, batch_id: str | None, text: str) -> str:
     return hashlib.sha256(json.dumps([chain, number, batch_id, text]).encode()).hexdigest()
 
 
+def _read_acknowledged(row: AcknowledgedRow) -> Acknowledged:
+    applied = tuple(str(row.applied).split())
+    return Acknowledged(int(row.events), applied or None)
+
+
 def _summed(total: int, sign: int, rows: list[AcknowledgedRow]) -> int:
     """Returns a digest of rows, with some rows added (or removed, if ``sign`` is -1) without reading the others."""
     for row in rows:
-        text = f"{row.place}:{row.events}:{row.batch_id}"
+        text = f"{row.place}:{row.events}:{row.applied}:{row.batch_id}"
         total += sign * int.from_bytes(hashlib.sha256(text.encode()).digest(), "little")
     return total % 2**256

@@ -1,17 +1,57 @@
 """The nodes of a live graph: their ids, keys, features and order, in numbered slots that are used again."""
 
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.ids import INT64, Id, order_of
+from agnncert.certificates.ids import INT64, LONGEST_NEW_ID, Id, is_odd, order_of
+from agnncert.errors import IdError, SettingsError
 from agnncert.graphs.perturbation import keys_of
 from agnncert_live.rows import grown
 
 Array = npt.NDArray[Any]
 
 COLUMNS = {"born": np.int64, "key": np.int64, "tie": np.int64, "home": np.int64, "graph": np.int32, "alive": np.bool_}
+
+
+@dataclass(frozen=True)
+class NewNodes:
+    """Which nodes events may add.
+
+    Attributes:
+        pattern: A regular expression that the whole id must match, such as ``"acc-[0-9]{6}"``; None for any id.
+        known_only: Whether events may add no node at all.
+
+    Raises:
+        SettingsError: The pattern is no regular expression.
+    """
+
+    pattern: str | None = None
+    known_only: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.pattern or "")
+        except re.error as error:
+            raise SettingsError(
+                f"the pattern of ids, {self.pattern!r:.60}, is no regular expression: {error}."
+            ) from None
+
+    def require(self, name: Id) -> None:
+        """Raises IdError if events may not add a node of this id."""
+        text = str(name)
+        if is_odd(text):
+            raise IdError(
+                f"{text!r:.60} is no id for a new node: an id has at most {LONGEST_NEW_ID:,} characters that can be "
+                "printed, and no blanks around it."
+            )
+        if self.known_only:
+            raise IdError(f"there is no node {text!r:.60}, and this live graph takes no new ones.")
+        if self.pattern is not None and re.fullmatch(self.pattern, text) is None:
+            raise IdError(f"{text!r:.60} is no id for a new node: expected {self.pattern}.")
 
 
 class Nodes:

@@ -4,41 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from torch import nn
-from torch_geometric import nn as pyg
-from torch_geometric.nn import MessagePassing
 
-from agnncert.auditing.model_audit import Locality
-from agnncert.models import gnn
 from agnncert_live.rows import Rows
 from agnncert_live.union import Union
 
 Array = npt.NDArray[Any]
-
-_STACKS_OF_LAYERS = (gnn.NodeGNN, gnn.WeightedNodeGNN, pyg.GCN, pyg.GraphSAGE, pyg.GIN, pyg.GAT)
-_LAYERS_OF_K_HOPS = (pyg.SGConv, pyg.TAGConv, pyg.APPNP)
-
-
-def hops_of(model: Any, locality: Locality) -> int | None:
-    """Returns the number of edges over which a message can travel before the vote, or None if it is unknown.
-
-    Args:
-        model: The module.
-        locality: What the audit says: ``"construction"`` if every layer of it was read.
-    """
-    if locality != "construction":
-        return None
-    if isinstance(model, MessagePassing):
-        return _hops_of_layer(model)
-    if type(model) not in _STACKS_OF_LAYERS:
-        return None
-    return sum(_hops_of_layer(layer) for layer in model.convs if isinstance(layer, MessagePassing))
-
-
-def _hops_of_layer(layer: nn.Module) -> int:
-    if isinstance(layer, _LAYERS_OF_K_HOPS):
-        return int(layer.K)
-    return 1
 
 
 class Way(NamedTuple):

@@ -15,16 +15,19 @@ import uvicorn
 from agnncert.certificates.file import read_contents
 from agnncert.certifier import certify
 from agnncert.cli.folder import RunFolder, find_run
-from agnncert.cli.settings import CertifySettings
-from agnncert.cli.studies import certified_model, stored_settings, study_of_run
+from agnncert.cli.settings import CertifySettings, stored_settings
+from agnncert.cli.studies import certified_model, study_of_run
 from agnncert.errors import SettingsError
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, load_certificate
+from agnncert.proving.guaranteed_rate import largest_rate
 from agnncert.recompute import defence_of_file
+from agnncert_live.confirmed import Confirmed
 from agnncert_live.connections import IdleLimit
 from agnncert_live.graph import LiveGraph
 from agnncert_live.guard import LOCAL, Guard, Limits
 from agnncert_live.http import make_app
+from agnncert_live.nodes import NewNodes
 from agnncert_live.service import ALERT_BELOW, Service
 from agnncert_live.streams import EventReader, TableRows, plain_events
 from agnncert_live.topic import Topic, consuming
@@ -45,45 +48,63 @@ class ServedRun:
         journal: The journal; ``live.journal`` in the folder when not given.
         root: Folder that holds the datasets.
         model: The run's model; required if it is code.
+        new_nodes: Which nodes events may add; any when not given.
     """
 
     folder: str | Path
     journal: str | Path | None = None
     root: str | None = None
     model: str | None = None
+    new_nodes: NewNodes | None = None
 
 
-def service_of_run(
-    source: str | Path, journal: str | Path | None = None, root: str | None = None, model: str | None = None
-) -> Service:
+def service_of_run(run: ServedRun) -> Service:
     """Returns the live graph of a certified run, resumed from its journal if there is one.
 
     All nodes (or graphs) are kept certified, and new ones too. The reference is the graph with which the journal began.
 
-    Args:
-        source: The folder of a certified run.
-        journal: The journal; ``live.journal`` in the folder when not given.
-        root: Folder that holds the datasets.
-        model: The run's model; required if it is code.
-
     Raises:
         SettingsError: The folder holds no certified run, or another model than the certified one.
     """
-    folder = find_run(source)
+    folder = find_run(run.folder)
     if folder is None or not folder.certificate.is_file():
-        raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
-    _, study = study_of_run(folder, CertifySettings(root=root, model=model))
+        raise SettingsError(f"{run.folder} is not the folder of a certified run: agnncert certify makes one.")
+    _, study = study_of_run(folder, CertifySettings(root=run.root, model=run.model))
     certificate = load_certificate(folder.certificate)
     trained = certified_model(folder, study.new_model()).eval()
     if model_digest(trained) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
     defence = defence_of_file(read_contents(folder.certificate), trained)
     _note_repeated(folder, study.data)
-    place = folder.path / JOURNAL if journal is None else Path(journal)
-    live = defence.live(trained, study.data, journal=place)
+    place = folder.path / JOURNAL if run.journal is None else Path(run.journal)
+    live = defence.live(trained, study.data, journal=place, new_nodes=run.new_nodes)
+    live.threshold = certificate.claim.threshold
     reference = _reference(live, study.data)
     about = folder.data
-    return Service(live, reference, str(about.get("name") or "graph"), about.get("class_names"))
+    return Service(
+        live,
+        reference,
+        str(about.get("name") or "graph"),
+        about.get("class_names"),
+        confirmed=_confirmed(certificate, place),
+        measured=None if live.task == "graph" else frozenset(certificate.target.tolist()),
+    )
+
+
+def _confirmed(certificate: Certificate, journal: Path) -> Confirmed | None:
+    """Returns what watches the rates of the run's threshold; None if it has none.
+
+    The recall that is to hold is the one that the certified targets prove with 95 % confidence: no more is known.
+    """
+    threshold = certificate.claim.threshold
+    if threshold is None:
+        return None
+    recall = None
+    if certificate.truth is not None:
+        is_positive = certificate.truth == threshold.positive
+        missed = int((certificate.label[is_positive] != threshold.positive).sum())
+        recall = 1 - largest_rate(missed, int(is_positive.sum()), 0.95)
+    return Confirmed(threshold, recall, journal.with_name(journal.name + ".confirmed"))
 
 
 def _note_repeated(folder: RunFolder, data: Any) -> None:
@@ -108,7 +129,7 @@ def _reference(live: LiveGraph, data: Any) -> Certificate:
     return live.reference()
 
 
-def serve_run(
+def serve_run(  # noqa: PLR0913 - every setting is a keyword
     run: ServedRun,
     host: str = "127.0.0.1",
     port: int = 8470,
@@ -116,6 +137,7 @@ def serve_run(
     token: str | None = None,
     limits: Limits | None = None,
     webhook: str | None = None,
+    webhook_secret: str | None = None,
     topic: Topic | None = None,
     on_ready: Callable[[str, Service], None] | None = None,
 ) -> None:
@@ -128,6 +150,7 @@ def serve_run(
         token: What clients must send.
         limits: What one client may do.
         webhook: Address to which alerts are posted, see ``Webhook``; None for nowhere.
+        webhook_secret: What alerts are signed with; None for no signature.
         topic: A Kafka topic whose messages are applied too; None for none.
         on_ready: Called with the address once requests are answered.
 
@@ -137,7 +160,7 @@ def serve_run(
     _require_token(token, host)
     listening = listen(host, port)
     try:
-        service = service_of_run(run.folder, run.journal, run.root, run.model)
+        service = service_of_run(run)
         named_host = f"[{host}]" if ":" in host else host
         address = f"http://{named_host}:{listening.getsockname()[1]}"
 
@@ -146,7 +169,8 @@ def serve_run(
                 on_ready(address, service)
 
         stop = threading.Event()
-        with service.live, _alerts(service, webhook), consuming(service, topic, rows_reader(run.folder, service), stop):
+        alerts = _alerts(service, webhook, webhook_secret)
+        with service.live, alerts, consuming(service, topic, rows_reader(run.folder, service), stop):
             run_until(make_app(service, token, limits), listening, ready, stop)
     finally:
         listening.close()
@@ -163,9 +187,7 @@ def rows_reader(source: str | Path, service: Service) -> EventReader:
     encoding = service.live.encoding
     if folder is None or encoding is None or not encoding.edges:
         return plain_events
-    names = [column.name for column in encoding.edges]
-    if encoding.events is not None and encoding.events.time is not None:
-        names.append(encoding.events.time)
+    names = [column.name for column in encoding.edges] if encoding.events is None else encoding.events.column_names
     columns = stored_settings(folder).column
     return TableRows(columns.get("source", "source"), columns.get("target", "target"), names)
 
@@ -180,10 +202,10 @@ def _require_token(token: str | None, host: str) -> None:
         )
 
 
-def _alerts(service: Service, webhook: str | None) -> AbstractContextManager[object]:
+def _alerts(service: Service, webhook: str | None, secret: str | None) -> AbstractContextManager[object]:
     if webhook is None:
         return nullcontext()
-    return Webhook(service.live, webhook, below=ALERT_BELOW)
+    return Webhook(service.live, webhook, below=ALERT_BELOW, class_names=service.class_names, secret=secret)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -249,8 +271,8 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter) or is_stopped
 
 
-def token_from(file: str | Path | None) -> str | None:
-    """Returns the token in a file, or in the environment (``AGNNCERT_TOKEN``), or None.
+def token_from(file: str | Path | None, variable: str = "AGNNCERT_TOKEN") -> str | None:
+    """Returns the token in a file, or in a variable of the environment, or None.
 
     It is not an option of the command, because others can read the command line.
 
@@ -258,7 +280,7 @@ def token_from(file: str | Path | None) -> str | None:
         SettingsError: The file cannot be read.
     """
     if file is None:
-        return os.environ.get("AGNNCERT_TOKEN") or None
+        return os.environ.get(variable) or None
     try:
         return Path(file).read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError) as error:

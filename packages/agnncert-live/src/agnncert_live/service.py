@@ -19,7 +19,8 @@ from agnncert.certificates.ids import Id
 from agnncert.certificates.votes import IntArray
 from agnncert.errors import AgnncertError, GraphError, IdError, SettingsError
 from agnncert.proving.certificate import Certificate
-from agnncert_live.events import Applied, Event, Moved
+from agnncert_live.confirmed import Case, Confirmed
+from agnncert_live.events import Applied, Event, Moved, class_name
 from agnncert_live.graph import LiveGraph
 from agnncert_live.metrics import Metric, RequestMetrics, Sample, as_text, counter, gauge
 
@@ -65,6 +66,7 @@ class Counts:
     refused: int = 0
     flipped: int = 0
     questions: int = 0
+    dead_letters: int = 0
     seconds: float = 0.0
 
 
@@ -80,6 +82,11 @@ class Service:
         counts: What has happened since the service began.
         began: When it began, by the monotonic clock.
         requests: Requests that were answered, by address and status, and how long they took.
+        dead_letters: The file of messages that could not be applied; None if no topic is read.
+        confirmed: What has become known of targets, and whether the rates of the threshold still hold; None if the
+            decisions are not about a threshold.
+        measured: Targets among which recall is measured, such as the test part of a run. None for all with a class,
+            which may be those that the model was trained on.
     """
 
     live: LiveGraph
@@ -89,6 +96,9 @@ class Service:
     counts: Counts = field(default_factory=Counts)
     began: float = field(default_factory=time.monotonic)
     requests: RequestMetrics = field(default_factory=RequestMetrics)
+    dead_letters: Path | None = None
+    confirmed: Confirmed | None = None
+    measured: frozenset[Id] | None = None
 
     def __post_init__(self) -> None:
         self._changes: deque[dict[str, Any]] = deque(maxlen=REMEMBERED_CHANGES)
@@ -99,6 +109,9 @@ class Service:
         self, stated: Sequence[Any], id: str | None = None, first: int = 0, part: int | None = None
     ) -> dict[str, Any]:
         """Applies events. Those that make no sense are refused, one by one, and change nothing.
+
+        A batch may come again under its id, with corrections of what was refused. What was applied is not applied
+        again.
 
         Args:
             stated: Events as JSON objects, which are not trusted.
@@ -114,7 +127,8 @@ class Service:
             raise SettingsError(f"{len(stated):,} events in one batch: send at most {MOST_EVENTS:,} at a time.")
         begin = time.perf_counter()
         read = _read_events(stated, first)
-        applied = self.live.apply(read.events, id=_batch_name(id, part), skip_bad=True)
+        name = _batch_name(id, part)
+        applied = self.live.apply(read.events, id=name, skip_bad=True, is_whole=not read.refused)
         not_applied = [
             {"event": first + read.places[refused.index], "reason": refused.reason} for refused in applied.refused
         ]
@@ -125,6 +139,7 @@ class Service:
         return {
             "number": applied.number,
             "applied": applied.events,
+            "known": applied.known,
             "repeated": applied.repeated,
             "refused": refused[:MOST_LISTED],
             "refused_in_all": len(refused),
@@ -168,14 +183,10 @@ class Service:
         return [self._moved(each) for each in moved][:MOST_LISTED]
 
     def _moved(self, moved: Moved) -> dict[str, Any]:
-        before, after = moved.label
-        labels = [None if before is None else self._label(before), self._label(after)]
-        return {"target": moved.target, "label": labels, "radius": list(moved.radius), "flipped": moved.flipped}
+        return moved.to_json(self.class_names)
 
     def _label(self, label: int) -> str | int:
-        if self.class_names and label < len(self.class_names):
-            return self.class_names[label]
-        return label
+        return class_name(label, self.class_names)
 
     def decision(self, target: str, budget: dict[str, str]) -> dict[str, Any]:
         """Returns what is proved about a target now, and what it has been through since the reference.
@@ -261,6 +272,13 @@ class Service:
         self.live.check_writable()
         return {"ok": True, "events": self.live.number}
 
+    def waiting_letters(self) -> int:
+        """Returns how many dead letters wait in their file for somebody to look at them."""
+        if self.dead_letters is None or not self.dead_letters.is_file():
+            return 0
+        with self.dead_letters.open("rb") as file:
+            return sum(1 for _ in file)
+
     def summary(self) -> dict[str, Any]:
         """Returns what it is about, and how large it is now."""
         live = self.live
@@ -279,7 +297,7 @@ class Service:
         with self.live.frozen():
             radius = self.live.radius
             label = self.live.label
-            truth = self.live.truth
+            truth = np.where(self._is_measured(), self.live.truth, -1)
         live = self.live
         counts = self.counts
         median = float(np.median(radius)) if len(radius) else math.nan
@@ -300,11 +318,51 @@ class Service:
             counter("repeated_total", "Batches that had been acknowledged before.", counts.repeated),
             counter("applied_total", "Events applied since the service began.", counts.applied),
             counter("refused_total", "Events refused since the service began.", counts.refused),
+            counter("dead_letters_total", "Messages that became dead letters since it began.", counts.dead_letters),
+            gauge("dead_letters_waiting", "Messages in the file of dead letters.", self.waiting_letters()),
             counter("flipped_total", "Labels that flipped since the service began.", counts.flipped),
             counter("questions_total", "Questions since the service began.", counts.questions),
             counter("seconds_total", "Seconds spent with applying events.", round(counts.seconds, 6)),
         ]
-        return as_text([*metrics, *self.requests.metrics()])
+        watched = [] if self.confirmed is None else self.confirmed.metrics()
+        return as_text([*metrics, *watched, *self.requests.metrics()])
+
+    def confirm(self, stated: Any) -> dict[str, Any]:
+        """Notes what has become known of some targets. Each target counts once, with the label that it has now.
+
+        Args:
+            stated: Objects with a ``target`` and its ``class``, which are not trusted.
+
+        Raises:
+            SettingsError: The decisions are not about a threshold, or an object makes no sense; nothing is noted then.
+            IdError: There is no such target; nothing is noted then.
+        """
+        if self.confirmed is None:
+            raise SettingsError("these decisions are not about a threshold of choose_threshold: nothing is watched.")
+        if not isinstance(stated, list) or len(stated) > MOST_EVENTS:
+            raise SettingsError(f'expected {{"confirmed": [...]}}, a list of at most {MOST_EVENTS:,} objects.')
+        cases = [self._case(each) for each in stated]
+        return self.confirmed.note(cases)
+
+    def _case(self, stated: Any) -> Case:
+        """Returns one confirmed case, with the label that its target has now."""
+        if not isinstance(stated, dict) or stated.keys() != {"target", "class"}:
+            raise SettingsError(f'expected {{"target": ..., "class": ...}}, found {stated!r:.60}.')
+        decision = self.live[stated["target"]]
+        names = [self._label(k) for k in range(len(decision.votes))]
+        if stated["class"] not in names:
+            raise SettingsError(f"a target is confirmed as {stated['class']!r:.60}: the classes are {names}.")
+        return Case(str(decision.target), names.index(stated["class"]), decision.label)
+
+    def watched(self) -> dict[str, Any]:
+        """Returns what has been confirmed, and whether the rates of the threshold still hold."""
+        return {} if self.confirmed is None else self.confirmed.summary()
+
+    def _is_measured(self) -> Any:
+        """Returns which targets recall is measured among, in their order; True for all."""
+        if self.measured is None:
+            return True
+        return np.fromiter((name in self.measured for name in self._names()), dtype=bool)
 
     def _certified_recall(self, radius: IntArray, label: IntArray, truth: IntArray) -> Metric:
         """Returns which share of each class is found, whatever attack of a size happens."""
@@ -315,7 +373,8 @@ class Service:
                 is_found = (label == k) & (radius >= size)
                 share = float(is_found[is_class].mean())
                 samples.append(Sample(round(share, 6), {"class": str(self._label(k)), "size": str(size)}))
-        text = "Share of the targets of a class that keep this label under attacks of a size, in units of the radius."
+        which = "targets" if self.measured is None else "certified targets of the run"
+        text = f"Share of the {which} of a class that keep this label under attacks of a size, in units of the radius."
         return Metric("certified_recall", "gauge", text, tuple(samples))
 
     def journal(self) -> bytes:

@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, order_of
-from agnncert.certificates.theorem_facts import THEOREMS
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.errors import SettingsError
 from agnncert.graphs.perturbation import least_load
 from agnncert.proving.certificate import Certificate, everything_but_additions
-from agnncert.proving.evidence import VoteEvidence
 from agnncert_live.edge_rules import KEPT_BESIDE
 from agnncert_live.store import DirectedValues, Store, plain
 
@@ -385,7 +384,7 @@ def _budget_near_target(
     evidence: VoteEvidence, additions_alone: Budget, around: Around, features_changed: bool
 ) -> Budget | None:
     """Returns a budget that allows what happened at a target's neighbours, if the theorem counts by neighbours."""
-    facts = THEOREMS[evidence.theorem]
+    facts = evidence.facts
     if not facts.by_neighbours:
         return None
     near = additions_alone.but(add_edges=len(around.new), target_features=features_changed)

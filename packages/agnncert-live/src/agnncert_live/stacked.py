@@ -23,7 +23,7 @@ from agnncert.graphs.targets import prepared
 from agnncert.proving.certificate import Certificate, Decision, everything_but_additions
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.counting import stacked_counts
-from agnncert.stacked.defence import StackedVotes, audit_own, require_stacked
+from agnncert.stacked.defence import StackedVotes, audit_own
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import StackedModel
 from agnncert_live.core import Beginning, Core, Subject, as_array
@@ -99,11 +99,7 @@ class StackedCore(Core[StackedAnswers]):
             ModelContractError: The model is of another kind, or breaks an assumption of the proof.
         """
         model = _stacked_model(beginning.model)
-        require_stacked(model, model.defence)
-        if str(beginning.defence) != str(model.defence):
-            raise ModelContractError(
-                f"the model was made for {model.defence}, got {beginning.defence}: pass model.defence."
-            )
+        beginning.defence.require_own_model(model)
         return cls(subject, beginning, audit_own(model, beginning.canonical_data.data))
 
     # A batch.

@@ -9,14 +9,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from agnncert.certificates.ids import Id, order_of
+from agnncert.certificates.ids import Id, encode_ids, order_of
 from agnncert.certificates.votes import ABSTAIN
-from agnncert.errors import GraphError, IdError
+from agnncert.datasets.event_keys import CountedEvents
+from agnncert.datasets.event_summary import Events
+from agnncert.errors import DatasetError, GraphError, IdError
 from agnncert.graphs.checks import WIDE
+from agnncert.graphs.hashing import keys_of_encoded
 from agnncert.graphs.perturbation import as_numbers
 from agnncert_live.edge_rules import COUNT, KEPT_BESIDE, TOTALS, EdgeRules, swap_halves
-from agnncert_live.events import Event
-from agnncert_live.nodes import Nodes
+from agnncert_live.events import AlreadyCounted, Event
+from agnncert_live.nodes import NewNodes, Nodes
 from agnncert_live.rows import grown
 from agnncert_live.subgraphs import Subgraphs, pair_of_subgraph
 from agnncert_live.union import Union
@@ -87,6 +90,8 @@ class Store:
         rules: How the values of edges were made.
         dtypes: Types of numbers in the user's data, for "x" and for the names of edge values.
         loops: Values of self-loops that the division drops, by node. They belong to the data all the same.
+        new_nodes: Which nodes events may add.
+        counted: Events with a key that have counted.
         has_vote: Whether each copy has a vote (graph task: that of its subgraph).
         vote: The vote of each copy.
         stable: Whether it is beyond numerical doubt.
@@ -107,6 +112,8 @@ class Store:
         self.union = union
         self.dtypes = dtypes
         self.loops: dict[int, list[EdgeValues]] = {}
+        self.new_nodes = NewNodes()
+        self.counted = CountedEvents(np.empty((0, 3), dtype=np.int64))
         copies = len(union.subgraph_index)
         self.has_vote = np.zeros(copies, dtype=bool)
         self.vote = np.full(copies, ABSTAIN, dtype=np.int16)
@@ -130,10 +137,14 @@ class Store:
 
         Raises:
             GraphError: It cannot be done. The message says why.
+            AlreadyCounted: It has counted before, by its key.
         """
         if graph < 0:
             raise GraphError(self._wrong_graph(event))
-        if event.columns is not None and not self._is_event_of_edge(event):
+        if self.rules.events is not None and event.kind in _EVENTS_OF_EDGES:
+            self._apply_event(event, graph)
+            return
+        if event.columns is not None:
             event = replace(event, columns=None, value=self.rules.encode(event.kind, event.columns))
         _ACTIONS[event.kind](self, event, graph)
 
@@ -257,17 +268,8 @@ class Store:
             return bool(self.loops.get(source))
         return len(self.arcs(source, head)) > 0
 
-    def _is_event_of_edge(self, event: Event) -> bool:
-        """Whether an event is about an edge of a graph whose edges stand for events."""
-        return self.rules.events is not None and event.other is not None
-
     def _add_edge(self, event: Event, graph: int) -> None:
         u, v = self._find_pair(event, graph)
-        if self.rules.events is not None:
-            if not self._is_half_empty(self._row_between(u, v)):
-                raise GraphError(f"cannot add the edge ({event.node!r:.60}, {event.other!r:.60}): it is there already.")
-            self._put_event(event, u, v, keeps_earlier=True)
-            return
         if self.rules.halves and u != v:
             self._add_half(event, u, v)
             return
@@ -335,17 +337,15 @@ class Store:
         """Returns an edge without the values of its own direction."""
         values = {name: value.copy() for name, value in arc.values.items()}
         values["edge_attr"][: self.rules.halves] = 0
-        for name in KEPT_BESIDE:
-            if name in values:
-                values[name][: len(values[name]) // 2] = 0
+        if COUNT in values:
+            values[COUNT][: len(values[COUNT]) // 2] = 0
+        if TOTALS in values:
+            values[TOTALS][:] = 0
         return arc._replace(values=values)
 
     def _change_edge(self, event: Event, graph: int) -> None:
         u, v = self._find_pair(event, graph)
         self._require_edge(event, u, v, "change")
-        if self.rules.events is not None:
-            self._put_event(event, u, v, keeps_earlier=False)
-            return
         first = self._first_value
         if first is None:
             self._set_copies_of_edge(event, u, v)
@@ -421,49 +421,104 @@ class Store:
 
     def _put_both(self, arc: Arc) -> None:
         """Writes an edge and the edge of the other direction, whose halves are swapped."""
+        back = self._swapped(arc)
         self._remove_told(arc.source, arc.head)
         self._add_arc(arc)
-        self._add_arc(self._swapped(arc))
+        self._add_arc(back)
 
     def _swapped(self, arc: Arc) -> Arc:
-        """Returns the edge of the other direction: the same values, with the halves of rows exchanged."""
+        """Returns the edge of the other direction: the same values, with the halves of rows exchanged.
+
+        What events add up to is kept of each direction by itself, and stays as it is.
+        """
         values = dict(arc.values)
         if self.rules.halves:
             values["edge_attr"] = swap_halves(arc.values["edge_attr"], self.rules.halves)
-            for name in KEPT_BESIDE:
-                if name in values:
-                    values[name] = swap_halves(values[name], len(values[name]) // 2)
+            if COUNT in values:
+                values[COUNT] = swap_halves(values[COUNT], len(values[COUNT]) // 2)
+            if TOTALS in values:
+                values[TOTALS] = self._row_between(arc.head, arc.source).values[TOTALS]
         return Arc(arc.head, arc.source, values)
 
     # Edges that stand for events: their values are computed from what the events add up to.
 
-    def _put_event(self, event: Event, u: int, v: int, *, keeps_earlier: bool) -> None:
-        """Adds an event to an edge, or has it take the place of all earlier ones of its direction."""
+    def _apply_event(self, event: Event, graph: int) -> None:
+        """Adds an event to an edge, or has it take the place of all earlier ones of its direction (change_edge)."""
         summary = self.rules.events
         assert summary is not None
         if event.columns is None:
-            names = [column.name for column in summary.columns]
+            names = summary.column_names
             raise GraphError(
-                f"edges of this graph stand for events: send the columns of the event ({', '.join(names[:5])}"
-                f"{'' if summary.time is None else ', ' + summary.time}) instead of a value."
+                f"edges of this graph stand for events: send the columns of the event ({', '.join(names[:5])}) instead "
+                "of a value."
             )
-        if u == v:
+        if event.node == event.other:
             raise GraphError(f"cannot join the node {event.node!r:.60} with itself: such events are left out.")
         read = self.rules.read_event(event.columns)
+        self._count_once(event, read)
+        u, v = self._find_or_add_pair(event, graph) if event.kind == "record_edge" else self._find_pair(event, graph)
+        self._require_room(event, u, v)
+        self._put_event(read, u, v, keeps_earlier=event.kind != "change_edge")
+
+    def _count_once(self, event: Event, read: Events) -> None:
+        """Notes the key of an event.
+
+        Raises:
+            AlreadyCounted: It has counted.
+            GraphError: Another event has this key.
+        """
+        summary = self.rules.events
+        assert summary is not None
+        assert event.columns is not None
+        key = self.rules.key_of(event.columns)
+        if key is None:
+            return
+        names = [name for name in (event.node, event.other) if name is not None]
+        ends = keys_of_encoded(encode_ids(names)).view(np.int64).reshape(2, 1)
+        digest = int(summary.digests(read, ends)[0])
+        before = self.counted.find(key)
+        if before == digest:
+            raise AlreadyCounted(f"the event {key!r:.60} has counted already.")
+        if before is not None:
+            raise GraphError(
+                f"the event {key!r:.60} has counted already, and said something else: a key stands for one event. Send "
+                "a correction under a key of its own."
+            )
+        self.counted.add(key, digest)
+        self.batch.undone_by(self.counted.remove, key)
+
+    def _require_room(self, event: Event, u: int, v: int) -> None:
+        """Refuses an event of a trusted pair, an edge that is to be added and is there, or to be changed and is not."""
+        if event.kind == "change_edge":
+            self._require_edge(event, u, v, "change")
+            return
+        if event.kind == "add_edge" and not self._is_half_empty(self._row_between(u, v)):
+            raise GraphError(f"cannot add the edge ({event.node!r:.60}, {event.other!r:.60}): it is there already.")
+        if event.kind == "record_edge":
+            self._refuse_trusted(u, v)
+
+    def _refuse_trusted(self, u: int, v: int) -> None:
+        if self._is_trusted(u, v) or self._is_trusted(v, u):
+            raise GraphError("the pair is trusted: rows that join it again are left out, as in training.")
+
+    def _put_event(self, read: Events, u: int, v: int, *, keeps_earlier: bool) -> None:
+        summary = self.rules.events
+        assert summary is not None
         old = self._row_between(u, v)
-        totals = old.values[TOTALS].copy()
-        width = summary.num_totals
-        before = totals[:width] if keeps_earlier else np.zeros(width)
-        totals[:width] = summary.added(before, read)
+        before = old.values[TOTALS] if keeps_earlier else np.zeros_like(old.values[TOTALS])
+        try:
+            totals = summary.with_event(before, read)
+        except DatasetError as error:
+            raise GraphError(str(error)) from error
         attributes = old.values["edge_attr"].copy()
         attributes[: summary.width] = _finite(
-            torch.from_numpy(summary.edge_values(totals[:width])), attributes.dtype, "edge_attr of an edge"
+            torch.from_numpy(summary.edge_values(totals)), attributes.dtype, "edge_attr of an edge"
         )
         self._put_both(old._replace(values={**old.values, TOTALS: totals, "edge_attr": attributes}))
 
     def _find_or_add_pair(self, event: Event, graph: int) -> tuple[int, int]:
         """Returns the nodes of an event. Nodes that nobody has named before are added, as in training."""
-        row = self.rules.unlisted_row()
+        row = self.rules.unlisted_row
         if row is not None:
             for name in (event.node, event.other):
                 if name is not None and self.nodes.find(graph, name) is None:
@@ -476,11 +531,7 @@ class Store:
         if event.node == event.other:
             raise GraphError(f"cannot record an edge of the node {event.node!r:.60} with itself.")
         u, v = self._find_or_add_pair(event, graph)
-        if self._is_trusted(u, v) or self._is_trusted(v, u):
-            raise GraphError("the pair is trusted: rows that join it again are left out, as in training.")
-        if self.rules.events is not None:
-            self._put_event(event, u, v, keeps_earlier=True)
-            return
+        self._refuse_trusted(u, v)
         if self._first_value is not None and event.value is None:
             raise GraphError("an event record_edge needs a value, or columns: edges of this graph have values.")
         if self.rules.halves:
@@ -572,6 +623,7 @@ class Store:
         self.batch.features[slot] = None
 
     def _require_new_id(self, event: Event, graph: int) -> None:
+        self.new_nodes.require(event.node)
         if self.nodes.find(graph, event.node) is not None:
             raise IdError(f"cannot add a node under the id {event.node!r:.60}: a living node has it.")
         living = len(self.nodes.slot_of[graph])
@@ -730,6 +782,7 @@ class Store:
         self.union.values[name] = grown(column, len(self.union.source))
 
 
+_EVENTS_OF_EDGES = ("add_edge", "change_edge", "record_edge")
 _ACTIONS: dict[str, Callable[[Store, Event, int], None]] = {
     "add_edge": Store._add_edge,
     "delete_edge": Store._delete_edge,

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from agnncert.certificates.ids import Id
 from agnncert.errors import AgnncertError, GraphError
-from agnncert.storage import parse_json
+from agnncert.storage import flush_folder, parse_json
 from agnncert_live.events import Applied, Event
 from agnncert_live.graph import LiveGraph
 from agnncert_live.journal import JournalError
@@ -265,11 +265,14 @@ class DeadLetterFile:
     def __call__(self, letter: DeadLetter) -> None:
         """Writes one record."""
         line = json.dumps(letter.to_json()) + "\n"
+        is_new = not self.path.exists()
         try:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
+            if is_new:
+                flush_folder(self.path.parent)
         except OSError as error:
             raise JournalError(f"a dead letter cannot be written to {self.path}: {error.strerror or error}.") from error
 
@@ -345,5 +348,10 @@ def _keeper(
     if dead_letters is not None:
         return DeadLetterFile(dead_letters)
     if live.journal_path is not None:
-        return DeadLetterFile(live.journal_path.with_name(live.journal_path.name + ".dead-letters"))
+        return DeadLetterFile(dead_letters_beside(live.journal_path))
     return None
+
+
+def dead_letters_beside(journal: Path) -> Path:
+    """Returns the file of dead letters that belongs to a journal."""
+    return journal.with_name(journal.name + ".dead-letters")

@@ -77,7 +77,7 @@ class Subgraphs:
     @property
     def by_pair(self) -> bool:
         """Whether edges are divided by their pair of nodes."""
-        return bool(self.division.family == "edge-centric")
+        return bool(self.division.divides_edges)
 
     @property
     def is_per_neighbour(self) -> bool:

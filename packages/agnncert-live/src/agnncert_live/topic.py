@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 from agnncert.errors import SettingsError, missing
 from agnncert_live.events import Applied
 from agnncert_live.service import Service
-from agnncert_live.streams import EventReader, consume
+from agnncert_live.streams import DeadLetter, DeadLetterFile, EventReader, consume, dead_letters_beside
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +96,20 @@ def _read_settings(file: Path) -> dict[str, str]:
     return settings
 
 
+def _keeper(service: Service) -> Callable[[DeadLetter], None] | None:
+    """Returns what keeps dead letters beside the journal, and counts them; None without a journal."""
+    if service.live.journal_path is None:
+        return None
+    service.dead_letters = dead_letters_beside(service.live.journal_path)
+    file = DeadLetterFile(service.dead_letters)
+
+    def keep(letter: DeadLetter) -> None:
+        file(letter)
+        service.counts.dead_letters += 1
+
+    return keep
+
+
 @contextmanager
 def consuming(service: Service, topic: Topic | None, read: EventReader, stop: threading.Event) -> Iterator[None]:
     """Applies the messages of a topic for as long as the block runs.
@@ -113,6 +127,7 @@ def consuming(service: Service, topic: Topic | None, read: EventReader, stop: th
         yield
         return
     consumer = topic.consumer()
+    keep_letter = _keeper(service)
     ended = threading.Event()
     errors: list[BaseException] = []
 
@@ -122,7 +137,13 @@ def consuming(service: Service, topic: Topic | None, read: EventReader, stop: th
     def work() -> None:
         try:
             consume(
-                consumer, service.live, read=read, on_applied=note, running=lambda: not ended.is_set(), timeout=POLL
+                consumer,
+                service.live,
+                read=read,
+                on_applied=note,
+                dead_letters=keep_letter,
+                running=lambda: not ended.is_set(),
+                timeout=POLL,
             )
         except BaseException as error:  # whatever it is, events would be missed from now on
             log.error("the topic %s is not read any more: %s", topic.name, error)

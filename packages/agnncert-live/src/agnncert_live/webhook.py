@@ -1,12 +1,17 @@
 """``Webhook``: sends alerts of a live graph to one address, so that nobody has to ask for them."""
 
+import hashlib
+import hmac
 import http.client
 import json
 import logging
 import queue
+import random
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,13 +23,16 @@ log = logging.getLogger(__name__)
 
 MOST_WAITING = 1_000  # batches; the oldest is given up when one more comes
 MOST_TARGETS = 1_000  # that one alert lists
+LONGEST_WAIT = 120.0  # seconds that a receiver may ask for
+SIGNATURE = "x-agnncert-signature"
 
 
 class Failure(NamedTuple):
-    """Why an alert was not delivered, and whether another try may help."""
+    """Why an alert was not delivered, whether another try may help, and how many seconds it should wait."""
 
     reason: str
     may_pass: bool
+    wait: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,11 @@ class Webhook:
         token: Sent as ``Authorization: Bearer …``; None for none.
         tries: How often an alert is tried.
         timeout: Seconds that the receiver has to answer.
-        pause: Seconds before the second try, doubled before each further one.
+        pause: Seconds before the second try, doubled before each further one, and drawn from half to one and a half of
+            that. A receiver that answers with ``Retry-After`` gets the time that it asks for, up to two minutes.
+        class_names: Names of the classes, which alerts then say instead of numbers.
+        secret: A text that the receiver shares. Alerts are then signed: the header ``x-agnncert-signature`` is
+            ``t=SECONDS,v1=HEX``, where ``HEX`` is the HMAC-SHA256 of ``SECONDS.BODY``.
 
     Example:
         ``with Webhook(live, "https://soc.example/alerts", below=3): …``, and the receiver gets
@@ -98,7 +110,7 @@ class Webhook:
         SettingsError: The address is not one of HTTP.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every setting is a keyword
         self,
         live: LiveGraph,
         url: str,
@@ -108,6 +120,8 @@ class Webhook:
         tries: int = 4,
         timeout: float = 5.0,
         pause: float = 0.5,
+        class_names: Sequence[str] | None = None,
+        secret: str | None = None,
     ) -> None:
         self._receiver = Receiver.at(url)
         self._timeout = timeout
@@ -115,6 +129,8 @@ class Webhook:
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
         self._below = below
+        self._class_names = class_names
+        self._secret = None if secret is None else secret.encode()
         self._tries = tries
         self._pause = pause
         self._waiting: queue.Queue[bytes | None] = queue.Queue(MOST_WAITING)
@@ -127,10 +143,7 @@ class Webhook:
 
     def _enqueue(self, applied: Applied) -> None:
         alerts = applied.alerts(self._below)
-        targets = [
-            {"target": moved.target, "label": list(moved.label), "radius": list(moved.radius), "flipped": moved.flipped}
-            for moved in alerts[:MOST_TARGETS]
-        ]
+        targets = [moved.to_json(self._class_names) for moved in alerts[:MOST_TARGETS]]
         alert = {"number": applied.number, "time": round(time.time(), 3), "in_all": len(alerts), "targets": targets}
         body = json.dumps(alert).encode()
         while True:
@@ -165,7 +178,8 @@ class Webhook:
         for attempt in range(1, self._tries):
             if failure is None or not failure.may_pass:
                 break
-            if self._closing.wait(self._pause * 2 ** (attempt - 1)):
+            pause = self._pause * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+            if self._closing.wait(max(pause, failure.wait)):
                 break
             failure = self._post(body)
         return failure
@@ -174,8 +188,10 @@ class Webhook:
         """Posts an alert once. Returns why it was not delivered, or None if it was."""
         connection = self._receiver.connect(self._timeout)
         try:
-            connection.request("POST", self._receiver.path, body, self._headers)
-            status = connection.getresponse().status
+            connection.request("POST", self._receiver.path, body, {**self._headers, **self._signature(body)})
+            answer = connection.getresponse()
+            status = answer.status
+            wait = _seconds_of(answer.getheader("retry-after"))
         except (OSError, http.client.HTTPException) as error:
             return Failure(f"the receiver cannot be reached ({type(error).__name__})", may_pass=True)
         finally:
@@ -183,7 +199,14 @@ class Webhook:
         if 200 <= status < 300:
             return None
         may_pass = status >= 500 or status in (408, 429)
-        return Failure(f"the receiver answered {status}", may_pass)
+        return Failure(f"the receiver answered {status}", may_pass, wait)
+
+    def _signature(self, body: bytes) -> dict[str, str]:
+        if self._secret is None:
+            return {}
+        now = str(int(time.time()))
+        code = hmac.new(self._secret, now.encode() + b"." + body, hashlib.sha256).hexdigest()
+        return {SIGNATURE: f"t={now},v1={code}"}
 
     def close(self, patience: float = 10.0) -> None:
         """Ends it. Alerts that wait are still sent, each with one try at most, for this many seconds."""
@@ -200,3 +223,17 @@ class Webhook:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _seconds_of(retry_after: str | None) -> float:
+    """Returns how many seconds a ``Retry-After`` asks for, at most ``LONGEST_WAIT``; 0 if it says nothing."""
+    if not retry_after:
+        return 0.0
+    if retry_after.strip().isdigit():
+        seconds = float(retry_after)
+    else:
+        try:
+            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return min(max(0.0, seconds), LONGEST_WAIT)

@@ -25,12 +25,21 @@ from agnncert.graphs.task import infer_task
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.measures import MEASURES
 from agnncert.stacked.settings import StackedSettings
-from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Study, fit_model, part_rows
+from agnncert.study import BaseModel, Study, fit_model, part_rows
+from agnncert.undefended import GRAPH_FREE, MAJORITY, REFERENCES, UNDEFENDED, Reference
 from agnncert_peers.bar import Follower, following
 from agnncert_peers.ceilings import Changes, ceiling, few_type_counts
 from agnncert_peers.common_point import at_one_point
 from agnncert_peers.comparison import Comparison, join_seeds
-from agnncert_peers.control_rows import bag_row, histogram_row, no_edges_row, score_rows, size_row, tree_rows
+from agnncert_peers.control_rows import (
+    bag_row,
+    histogram_row,
+    no_edges_row,
+    score_rows,
+    size_row,
+    structure_row,
+    tree_rows,
+)
 from agnncert_peers.entries import Choice, Entry, Listed, list_defences, make_entries, usual_defences
 from agnncert_peers.exact import exact_robustness
 from agnncert_peers.runner import Outcome, Row, key_of, make_study, row_of, run
@@ -312,7 +321,7 @@ class _Plan:
             rows=tuple(rows),
             measure=study.measure,
             ceiling=_ceiling(study, wanted.threat, wanted.sizes) if self._has_bag else None,
-            exact=_tried(replace(study, defence=UNDEFENDED), wanted.exact, folder) if wanted.exact else "",
+            exact=_tried(replace(study, defence=REFERENCES[UNDEFENDED]), wanted.exact, folder) if wanted.exact else "",
             seeds=(study.seed,),
             point=point,
         )
@@ -339,18 +348,20 @@ class _Plan:
         designs = self.wanted.designs or sizes
         graphs = SizedGraphs.of(study.data, study.measure)
         by_size = [size_row(study, graphs, counts, threat, sizes, designs) for counts in SIZE_ONLY]
-        return [*by_size, bag_row(study, threat, sizes, designs, folder), histogram_row(study, threat, sizes)]
+        of_nodes = [bag_row(study, threat, sizes, designs, folder), histogram_row(study, threat, sizes)]
+        structure = structure_row(study, threat, sizes, folder)
+        return [*by_size, *of_nodes, *([] if structure is None else [structure])]
 
 
 def _usual_controls(study: Study) -> list[Entry]:
     """Returns the controls that are run like defences."""
-    names = [UNDEFENDED, GRAPH_FREE]
+    references = [REFERENCES[UNDEFENDED], REFERENCES[GRAPH_FREE]]
     if study.task == "node" and _enough_to_fold(study):
-        names.append(CROSS_FITTED)
+        references.append(Reference(CROSS_FITTED, base="mlp", reads_edges=False))
         if can_be_taught(study.data, study.targets):
-            names += TAUGHT_BY
-    names.append(MAJORITY)
-    return [Entry(name, replace(study, defence=name), control=True) for name in names]
+            references += [Reference(name, base="mlp", reads_edges=False) for name in TAUGHT_BY]
+    references.append(REFERENCES[MAJORITY])
+    return [Entry(each.name, replace(study, defence=each), control=True) for each in references]
 
 
 def _tried(study: Study, number: int, folder: Path | None) -> str:

@@ -18,7 +18,7 @@ from agnncert.proving.measures import MEASURES
 from agnncert.report.drawing import Curve, Panel, draw_panels
 from agnncert.report.tables import FORMATS, laid_out
 from agnncert.storage import write_atomic
-from agnncert.study import MAJORITY
+from agnncert.undefended import MAJORITY
 from agnncert_peers.common_point import COLUMNS, CommonPoint
 from agnncert_peers.control_rows import ABOUT, NOTHING_PROVED
 from agnncert_peers.plot import plot_comparison

@@ -10,6 +10,9 @@ against.
 read: the histogram of node types if features are one-hot. Edges cannot alter any of this. Which of them it is, and how
 many graphs a leaf must hold, is chosen by cross-validation on training and validation graphs; it is fitted to these.
 
+**Structure only** is the mirror image: trees over what is counted in the structure, which no feature enters. Changed
+features cannot alter it (:class:`agnncert.GraphVotes`).
+
 **Bag of nodes.** Each node votes by its own features, with a prior: the division ``PerNeighbour()`` of a graph.
 Its proof is that of ``proving.per_neighbour.per_neighbour_graph``; edges cost nothing.
 """
@@ -31,16 +34,20 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.controls.stored import control_of_scores
 from agnncert.controls.table import Control
 from agnncert.controls.trees import NEIGHBOURHOOD_TREES, OWN_TREES, tree_controls
+from agnncert.divided.evidence import VoteEvidence
 from agnncert.divisions.node import PerNeighbour
+from agnncert.errors import DatasetError, ModelContractError
+from agnncert.fitting import fit
+from agnncert.graph_votes.defence import StructureOnly
 from agnncert.graphs.graph import Task
 from agnncert.progress import OnProgress
-from agnncert.proving.evidence import VoteEvidence
 from agnncert.proving.measures import Measures, target_weights
-from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED, Study, measures_of, part_rows
+from agnncert.study import WITHOUT_MODEL, Study, measures_of, part_rows
 from agnncert.training.rule_search import VoteTable, best_class_prior, joined, window
-from agnncert_peers.runner import Outcome, Row, measured_columns, row_of, run, vote_in_words
+from agnncert.undefended import GRAPH_FREE, MAJORITY, UNDEFENDED
+from agnncert_peers.runner import Outcome, Row, kept, key_of, measured_columns, row_of, run, vote_in_words
 from agnncert_peers.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
-from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, HISTOGRAM, NO_EDGES, TAUGHT_BY, Threat
+from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, HISTOGRAM, NO_EDGES, STRUCTURE, TAUGHT_BY, Threat
 
 FOLDS = 5  # of cross-validation
 TREES = 200  # in a forest
@@ -69,6 +76,10 @@ ABOUT: dict[str, dict[Task, str]] = {
         "graph": "reads sums of the features of all nodes and no edges: edges cannot alter it, and about changes of "
         "nodes nothing is proved"
     },
+    STRUCTURE: {
+        "graph": "reads which nodes are joined and no feature: changed features cannot alter it, and about edges and "
+        "nodes that come or go nothing is proved"
+    },
     SIZE_ONLY["nodes"]: {"graph": "counts nodes: each that is injected or deleted moves it by one, nothing else does"},
     SIZE_ONLY["edges"]: {
         "graph": "counts edges: each that is added or deleted moves it by one, a node by as many as it has; features "
@@ -95,6 +106,30 @@ def histogram_row(study: Study, threat: Threat, sizes: tuple[int, ...]) -> Row:
     classifier = best[-1] if isinstance(best, Pipeline) else best
     words = " ".join(str(classifier).split())
     return row | {"settings": f"{HISTOGRAM}, {words}"}
+
+
+def structure_row(study: Study, threat: Threat, sizes: tuple[int, ...], folder: Path | None = None) -> Row | None:
+    """Makes the row of trees over the structure of graphs, fitted on training and validation graphs.
+
+    There is none if the structure says nothing that features do not, or a part of the graphs is missing. ``folder``
+    keeps the outcome.
+    """
+    trees = replace(study, defence=StructureOnly(), model=WITHOUT_MODEL, model_args={}, fit_args={})
+    stem = None if folder is None else folder / f"{key_of(trees)}-control"
+    try:
+        outcome = kept(stem, lambda: _of_structure(study))
+    except (DatasetError, ModelContractError):
+        return None
+    row = row_of(study, replace(outcome, decides=""), threat, sizes, STRUCTURE, control=True)
+    return row | {"settings": f"{STRUCTURE}, {outcome.decides}"}
+
+
+def _of_structure(study: Study) -> Outcome:
+    defence = StructureOnly()
+    model: Any = fit(None, study.data, defence, seed=study.seed)
+    record, label = model.training_record, defence.labels(model, study.ready, study.targets)
+    guarantee = "deterministic: reads no features"
+    return Outcome(STRUCTURE, guarantee, label, None, 0, float(record["seconds"]), 0.0, 0.0, decides=record["kept"])
 
 
 def _by_cross_validation(x: FloatArray, y: IntArray, study: Study) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from agnncert.addons import addons
 from agnncert.defence import Defence, Task
-from agnncert.divisions.named import DIVISIONS
+from agnncert.divisions.named import named_divisions
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert_peers.deletions import BiRS as BiRS
 from agnncert_peers.flips import RS as RS
@@ -18,7 +18,7 @@ def defence_named(name: str, task: Task, settings: Mapping[str, Any]) -> Any:
     """Returns the defence that a name and settings stand for.
 
     Args:
-        name: One of ``agnncert.divisions.DIVISIONS``, or the name of another defence that is installed.
+        name: One of ``agnncert.divisions.named.named_divisions``, or the name of another defence that is installed.
         task: ``"node"`` or ``"graph"``, which decides how many groups a division has if the settings do not say it.
         settings: Arguments of the defence, by name.
 
@@ -30,12 +30,13 @@ def defence_named(name: str, task: Task, settings: Mapping[str, Any]) -> Any:
         BiRS(p_edge=0.7, p_node=0.9, test='B2', edges_per_injected=5)
     """
     others = addons("agnncert.defence_names")
-    if name not in DIVISIONS and name not in others:
-        raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, [*DIVISIONS, *others])}')
+    divisions = named_divisions()
+    if name not in divisions and name not in others:
+        raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, [*divisions, *others])}')
     if name in others:
         kind: type[Defence] = others[name].load()
         return kind.from_settings(name, task, settings)
-    division = DIVISIONS[name]
+    division = divisions[name]
     valid = [field.name for field in fields(division.load())]
     for key in settings:
         if key not in valid:

@@ -12,7 +12,8 @@ from agnncert.defence import Defence, as_defence
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import Task
 from agnncert.models.build import count_classes
-from agnncert.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Study
+from agnncert.study import BaseModel, Study
+from agnncert.undefended import REFERENCES
 from agnncert_peers.defences import defence_named
 from agnncert_peers.runner import vote_in_words
 from agnncert_peers.threat import Threat
@@ -21,8 +22,6 @@ log = logging.getLogger(__name__)
 
 # A defence or a division; or a tuple that begins with one, and goes on with its voting rule, its model, or both.
 Choice: TypeAlias = Any
-
-_CONTROLS = (GRAPH_FREE, UNDEFENDED, MAJORITY)
 
 
 @dataclass(frozen=True)
@@ -39,19 +38,17 @@ class Listed:
     """A defence that is compared.
 
     Attributes:
-        defence: The defence, or the name of a control.
+        defence: The defence, or a reference.
         voting_rule: Its voting rule; ``None`` for the usual one, or one that is chosen.
         model: A model of its own; ``None`` for the one of the comparison.
     """
 
-    defence: Defence | str
+    defence: Defence
     voting_rule: VotingRule | None = None
     model: BaseModel | None = None
 
     def takes(self, voting_rule: VotingRule, task: Task) -> bool:
         """Tells whether it can be given a voting rule."""
-        if isinstance(self.defence, str):
-            return False
         try:
             self.defence.with_voting_rule(voting_rule).require_task(task)
         except SettingsError:
@@ -94,7 +91,8 @@ def usual_defences(task: Task, threat: Threat) -> list[Defence]:
 
 def _listed(name: str, choice: Choice) -> Listed:
     defence, *rest = choice if isinstance(choice, tuple) and choice else (choice,)
-    if not hasattr(defence, "as_defence") and defence not in _CONTROLS:
+    defence = _reference_or(defence)
+    if not hasattr(defence, "as_defence"):
         raise SettingsError(
             f'"{name}" is not a defence: expected a division such as NodeCentric(300), your own division or defence, '
             "or a smoothing defence such as ac.baselines.BiRS()."
@@ -106,8 +104,7 @@ def _listed(name: str, choice: Choice) -> Listed:
             f'"{name}": expected a defence, or a tuple of a defence with its VotingRule, its model, or both: '
             "(division, model), (division, voting_rule, model)."
         )
-    converted = as_defence(defence) if hasattr(defence, "as_defence") else defence
-    return Listed(converted, rules[0] if rules else None, models[0] if models else None)
+    return Listed(as_defence(defence), rules[0] if rules else None, models[0] if models else None)
 
 
 def _is_model(part: Any) -> bool:
@@ -139,7 +136,13 @@ def _name_of_defence(defence: Any) -> str:
         >>> _name_of_defence(defence_named("bi-rs", "node", {"p_edge": 0.7}))
         'bi-rs(p_edge=0.7, p_node=0.9)'
     """
-    return defence if isinstance(defence, str) else as_defence(defence).short_name()
+    named = _reference_or(defence)
+    return as_defence(named).short_name() if hasattr(named, "as_defence") else str(named)
+
+
+def _reference_or(defence: Any) -> Any:
+    """Returns the reference that a name stands for, or what was given."""
+    return REFERENCES.get(defence, defence) if isinstance(defence, str) else defence
 
 
 def _name_of_model(model: BaseModel) -> str:
@@ -189,8 +192,6 @@ def make_entries(
 def _entries_of(name: str, choice: Listed, study: Study, threat: Threat, designs: Sequence[int]) -> list[Entry]:
     defence = choice.defence
     voting_rule = choice.voting_rule
-    if isinstance(defence, str):
-        return [Entry(name, replace(study, defence=defence, voting_rule=voting_rule))]
     if voting_rule is not None:
         num_classes = count_classes(study.data) if isinstance(study.model, str) else None
         defence.with_voting_rule(voting_rule).require_task(study.task, num_classes)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch_geometric.data import Data
-from torch_geometric.nn import MessagePassing
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.defence import TargetChoice
@@ -26,12 +25,14 @@ from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.union import CHUNK_ROWS
 from agnncert.errors import ModelContractError, SettingsError
+from agnncert.evaluation_mode import require_evaluation_mode
 from agnncert.graphs.canonical import canonical
 from agnncert.graphs.digest import graph_digest
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.graphs.targets import target_rows
 from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
+from agnncert.models.message_hops import hops_as_run
 from agnncert.progress import OnProgress, follow
 from agnncert.storage import parse_json, write_atomic
 from agnncert_peers.draws import runs
@@ -100,7 +101,7 @@ def exact_robustness(
         data: A ``Data``, undirected; node task.
         targets: Mask or row numbers. Defaults to all.
         size: 1 or 2.
-        hops: How many hops away the model reads. Defaults to its number of message-passing layers.
+        hops: How many hops away the model reads. Defaults to how often its layers pass messages.
         limit: Attacked graphs that are tried for one target at most. At size 2 the changes that bring the label
             closest to another one come first.
         checkpoint: File that keeps the outcome of each target; an interrupted run, called again, goes on from it.
@@ -119,7 +120,7 @@ def exact_robustness(
     require_simple(graph, Pairs.of(graph), "exact_robustness")
     bound_model = _bound(model, graph)
     if hops is None:
-        hops = sum(isinstance(module, MessagePassing) for module in model.modules())
+        hops = hops_as_run(model, lambda: bound_model(graph.x.to(bound_model.dtype), graph.edge_index, {})) or 0
     if hops < 1:
         raise SettingsError(f"hops={hops}: state how many hops away the model reads, from 1 on.")
     rows = target_rows(targets, graph.num_nodes)
@@ -142,8 +143,7 @@ def exact_robustness(
 
 def _bound(model: torch.nn.Module, graph: CanonicalGraph) -> ModelAdapter:
     """Binds a model to a graph; refuses one that is in training mode or needs values of edges."""
-    if getattr(model, "training", False):
-        raise ModelContractError("the model is in training mode, where labels are random: call model.eval().")
+    require_evaluation_mode(model)
     bound_model = bind(model, graph, "node")
     if bound_model.edge_inputs:
         raise SettingsError(f"an added edge has no {' or '.join(bound_model.edge_inputs)}: drop it from the data.")

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.agreement import other_classes, other_model, wrong_notes, wrong_targets
+from agnncert.agreement import Comparison, other_classes, wrong_notes, wrong_targets
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
-from agnncert.defence import CertifyOptions, Findings, GraphData, Model, RecomputeOptions, TargetChoice
+from agnncert.defence import CertifyOptions, Findings, GraphData, Model, TargetChoice
 from agnncert.engine.adapter import bind
 from agnncert.engine.votes import EngineName
 from agnncert.errors import CertificateError, ModelContractError, SettingsError
@@ -20,7 +20,7 @@ from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.interception import Interception
 from agnncert_peers.interception_noise import InterceptionNoise
 from agnncert_peers.samples import SampleEvidence
-from agnncert_peers.smoothing import Smoothing
+from agnncert_peers.smoothing import OPEN_WITHOUT_SAMPLES, Smoothing
 
 
 def defence_of(evidence: SampleEvidence) -> Smoothing:
@@ -64,27 +64,31 @@ def redraw(
     return defence_of(evidence).certify(model, data, targets, CertifyOptions(engine=engine))
 
 
-def check_samples(contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
-    """Compares a certificate from random samples with a graph and, unless it is ``None``, with a model."""
-    findings = Findings(notes_compared=True)
+def compare_noise(comparison: Comparison) -> None:
+    """Compares a certificate from random samples with a graph: its targets, the noise and the paths to the targets."""
+    contents, findings = comparison.contents, comparison.findings
+    findings.notes_compared = True
     evidence = SampleEvidence.load(contents.evidence, contents.settings)
-    targets = data.targets(contents.arrays["row"])
+    targets = comparison.targets()
     findings.wrong += wrong_targets(contents, targets)
     try:
         defence = defence_of(evidence)
     except SettingsError as error:
         findings.wrong.append(f"no defence of this library has such noise: {error}")
-        return findings
+        return
     _compare_with_graph(contents, evidence, defence, targets, findings)
-    if model is not None and not findings.wrong:
-        findings.wrong += other_model(contents, model)
-        findings.wrong += other_classes(evidence.estimation.shape[1], bind(model, targets.graph, targets.task))
-    if model is None or not options.recheck or not evidence.num_targets:
-        findings.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
-        return findings
-    if not findings.wrong:
-        _compare_with_model(contents, evidence, data, model, findings)
-    return findings
+
+
+def compare_samples(comparison: Comparison, model: Any) -> None:
+    """Compares a certificate from random samples with a model: draws them again, if the caller wants it."""
+    contents, findings = comparison.contents, comparison.findings
+    evidence = SampleEvidence.load(contents.evidence, contents.settings)
+    targets = comparison.targets()
+    findings.wrong += other_classes(evidence.estimation.shape[1], bind(model, targets.graph, targets.task))
+    if not comparison.options.recheck or not evidence.num_targets:
+        findings.not_checked.append(OPEN_WITHOUT_SAMPLES)
+    elif not findings.wrong:
+        _compare_with_model(contents, evidence, comparison.data, model, findings)
 
 
 def _compare_with_graph(

@@ -16,6 +16,7 @@ import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -24,17 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget
+from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
 from agnncert.errors import CertificateError
-from agnncert.verifier.check import (
-    check_claim,
-    check_no_structure_radius,
-    check_targets,
-    require_trusted_training,
-    wrong_answers,
-    wrong_numbers_broken,
-    wrong_values,
-)
+from agnncert.verifier.check import require_trusted_training
+from agnncert.verifier.file_checker import LeadChecker
 from agnncert_peers.sample_claim import make_sample_claim
 
 Numbers = npt.NDArray[Any]
@@ -60,79 +55,75 @@ _PARAMETERS = {
 }
 
 
-def not_checked(contents: Contents) -> tuple[str, ...]:
-    """Returns what the file alone cannot show, and what to pass to have it checked."""
-    always = (
-        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
-        "whether the samples were drawn from a model and this noise: pass data and model, and set recheck",
-    )
-    if "paths" in contents.evidence:
-        return (*always, "whether the paths to the targets are those of a graph: pass data")
-    return always
+class SamplesFile(LeadChecker):
+    """A file that holds counts of random samples."""
 
+    digests = frozenset({"graph", "model"})
+    evidence = "samples"
 
-def breaks(contents: Contents) -> Callable[[Budget], Flags]:
-    """Returns a function from a budget to the targets whose label may change, shape ``[n]``."""
+    def __init__(self, contents: Contents) -> None:
+        super().__init__(contents)
+        check_samples(contents.evidence, contents.settings)
+        self.samples = Samples.of(contents)
+        self.noise = self.samples.noise
+        check_work(self.noise, contents.budgets, self.samples.num_targets)
 
-    def of_budget(budget: Budget) -> Flags:
-        return np.asarray(possible(contents, budget).sum(axis=1) > 1)
+    @property
+    def shape(self) -> tuple[int, int]:
+        num_targets, num_classes = self.samples.estimation.shape
+        return num_targets, num_classes
 
-    return of_budget
+    def expected_claim(self) -> Claim:
+        settings = self.contents.settings
+        return make_sample_claim(
+            method=settings["method"],
+            noise=self.noise,
+            task=settings["task"],
+            alpha=settings["alpha"],
+            scope=settings["scope"],
+            ids=self.contents.claim.ids,
+        )
 
+    @cached_property
+    def _bounds(self) -> "Bounds":
+        return bound_classes(self.samples, self.samples.alpha_of_target)
 
-def check(contents: Contents) -> list[str]:
-    """Lists what is wrong with the statements of a file that holds counts of random samples.
+    def wrong_values(self) -> dict[str, Flags]:
+        stated = self.contents.arrays
+        return {
+            "label": stated["label"] != self._bounds.label,
+            "radius": ~right_radius(self.noise, self._bounds, stated["radius"]),
+            "number of new neighbours": stated["new_neighbours"] != -1,  # noise never covers any number of changes
+        }
 
-    Raises:
-        CertificateError: The counts are damaged or contradict themselves, so that nothing can be derived from them.
-    """
-    check_samples(contents.evidence, contents.settings)
-    samples = Samples.of(contents)
-    check_work(samples.noise, contents.budgets, samples.num_targets)
-    settings = contents.settings
-    expected = make_sample_claim(
-        method=settings["method"],
-        noise=samples.noise,
-        task=settings["task"],
-        alpha=settings["alpha"],
-        scope=settings["scope"],
-        ids=contents.claim.ids,
-    )
-    wrong = [
-        *check_targets(contents, *samples.estimation.shape),
-        *check_claim(contents.claim, expected, {"graph", "model"}),
-        *check_no_structure_radius(contents),
-    ]
-    if wrong:
-        return wrong
-    return [*_wrong_statements(contents, samples), *_wrong_numbers_broken(contents, samples)]
+    def holds(self, budget: Budget) -> Flags:
+        return holds(self.noise, self._bounds, budget)
 
+    def label(self) -> "Numbers":
+        return self._bounds.label
 
-def _wrong_statements(contents: Contents, samples: "Samples") -> list[str]:
-    """Lists what is wrong with the statements about each target."""
-    arrays = contents.arrays
-    noise = samples.noise
-    bounds = bound_classes(samples, samples.alpha_of_target)
-    is_wrong = {
-        "label": arrays["label"] != bounds.label,
-        "radius": ~right_radius(noise, bounds, arrays["radius"]),
-        "number of new neighbours": arrays["new_neighbours"] != -1,  # noise never covers unlimited changes
-    }
-    answers = [holds(noise, bounds, budget) for budget in contents.budgets]
-    return [*wrong_values(is_wrong, "samples"), *wrong_answers(contents, answers, "samples")]
+    def stays_ahead(self, budget: Budget, leader: int | None = None) -> Flags:
+        if leader is not None:  # only the probability of the label is bounded from below
+            return np.zeros(self.shape, dtype=bool)
+        return stays_ahead(self.samples, budget)
 
+    def numbers_broken(self, answers: list[Flags]) -> list[int]:
+        """Returns numbers about all targets at once, whatever the scope of the file."""
+        bounds = bound_classes(self.samples, self.samples.alpha_together)
+        numbers = []
+        for budget in self.contents.budgets:
+            fails = ~holds(self.noise, bounds, budget)
+            numbers.append(int(fails.any() if self.contents.settings["task"] == "graph" else fails.sum()))
+        return numbers
 
-def _wrong_numbers_broken(contents: Contents, samples: "Samples") -> list[str]:
-    """Lists what is wrong with how many targets one attacked graph can break.
-
-    Such a number speaks about all targets at once, whatever the scope.
-    """
-    bounds = bound_classes(samples, samples.alpha_together)
-    broken = []
-    for budget in contents.budgets:
-        fails = ~holds(samples.noise, bounds, budget)
-        broken.append(int(fails.any() if contents.settings["task"] == "graph" else fails.sum()))
-    return wrong_numbers_broken(contents, broken, "samples")
+    def not_checked(self) -> tuple[str, ...]:
+        always = (
+            "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+            "whether the samples were drawn from a model and this noise: pass data and model, and set recheck",
+        )
+        if "paths" in self.contents.evidence:
+            return (*always, "whether the paths to the targets are those of a graph: pass data")
+        return always
 
 
 @dataclass(frozen=True)
@@ -575,16 +566,14 @@ def _holds_flips(noise: Noise, bounds: Bounds, budget: Budget) -> Flags:
     return _withstands_flips(noise, bounds, [(*of_edges, *mix) for mix in _mixes(int(entries))])
 
 
-def possible(contents: Contents, budget: Budget) -> Flags:
-    """Tells which classes may be the most probable one under an attack, shape ``[n, classes]``."""
-    check_samples(contents.evidence, contents.settings)
-    samples = Samples.of(contents)
+def stays_ahead(samples: Samples, budget: Budget) -> Flags:
+    """Tells of which classes each label stays the more probable one under an attack, shape ``[n, classes]``."""
     num_targets, num_classes = samples.estimation.shape
     check_work(samples.noise, [budget], num_targets * num_classes)
     answer = np.zeros((num_targets, num_classes), dtype=bool)
     for k in range(num_classes):
         bounds = bound_classes(samples, samples.alpha_of_target, against=k)
-        answer[:, k] = ~holds(samples.noise, bounds, budget) | (bounds.label == k)
+        answer[:, k] = holds(samples.noise, bounds, budget)
     return answer
 
 

@@ -5,7 +5,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,27 +19,17 @@ from agnncert.datasets.splits import dataset_digest
 from agnncert.divided.choose_rule import prior_text
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, target_rows
+from agnncert.graphs.task import task_of_targets
 from agnncert.models.digest import model_digest
-from agnncert.pairs.targets import asks_about_pairs
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, target_weights
 from agnncert.recipes import usual_arguments
 from agnncert.stacked.defence import StackedVotes
 from agnncert.storage import parse_json, write_atomic
-from agnncert.study import (
-    GRAPH_FREE,
-    MAJORITY,
-    BaseModel,
-    Prediction,
-    Study,
-    certify_model,
-    fit_model,
-    measures_of,
-    part_rows,
-    predict,
-)
+from agnncert.study import BaseModel, Prediction, Study, certify_model, fit_model, measures_of, part_rows, predict
 from agnncert.teaching import EPOCHS, teach, usual_epochs
+from agnncert.undefended import Reference
 from agnncert_peers.own_code import digest_of_own_code
 from agnncert_peers.threat import CROSS_FITTED, TAUGHT_BY, Threat
 
@@ -77,7 +67,7 @@ def make_study(
 ) -> Study:
     """A study with defaults: the test part as targets, and the recipe of the dataset."""
     ready = CanonicalData.of(data)
-    if asks_about_pairs(ready.data):
+    if task_of_targets(ready.data) == "pair":
         raise SettingsError(
             "a comparison trains classifiers of nodes or graphs, and the targets of this data are pairs of nodes: run "
             "agnncert train and agnncert certify, whose report shows controls for pairs. Folders of runs can be "
@@ -147,33 +137,38 @@ def run(
         progress: Progress of training and sampling.
         plain_training: Train the model without the defence that certifies it.
     """
-    if study.defence == MAJORITY:
+    if isinstance(study.defence, Reference) and study.defence.is_constant:
         if study.majority is None:
             raise SettingsError("the training part has no labels, so there is no most frequent class.")
         label = np.full(len(study.targets), study.majority)
-        return Outcome(MAJORITY, "deterministic: a constant", label, None, 0, 0.0, 0.0, 0.0)
+        return Outcome(str(study.defence), "deterministic: a constant", label, None, 0, 0.0, 0.0, 0.0)
     if folder is None:
         return _run(study, None, progress, plain_training)
     stem = folder / (key_of(study) + ("-plain" if plain_training else ""))  # trained otherwise: another outcome
+    outcome = kept(stem, lambda: _run(study, stem, progress, plain_training))
+    checkpoints = [stem.with_suffix(kind) for kind in (".training", ".counts")]
+    for unfinished in (*checkpoints, *folder.glob(f"{stem.name}-[0-9]*.training")):
+        unfinished.unlink(missing_ok=True)
+    return outcome
+
+
+def kept(stem: Path | None, make: Callable[[], Outcome]) -> Outcome:
+    """Returns the outcome in files of this stem; if there are none, makes it and writes them."""
+    if stem is None:
+        return make()
     outcome = _load(stem)
     if outcome is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        outcome = _run(study, stem, progress, plain_training)
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        outcome = make()
         _save(outcome, stem)
-        kept = [stem.with_suffix(kind) for kind in (".training", ".counts")]
-        for unfinished in (*kept, *folder.glob(f"{stem.name}-[0-9]*.training")):
-            unfinished.unlink(missing_ok=True)
     return outcome
 
 
 def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_training: bool) -> Outcome:
     training = None if stem is None else stem.with_suffix(".training")
-    if study.defence == CROSS_FITTED:
-        return _run_cross_fitted(study, training, progress)
-    if study.defence in TAUGHT_BY:
-        return _run_taught(study, training, progress)
-    if isinstance(study.defence, str):
-        return _run_reference(study, training, progress)
+    if isinstance(study.defence, Reference):
+        run_it = _RUNS.get(study.defence.name, _run_reference)
+        return run_it(study, training, progress)
     model = study.new_model(study.defence.base_model)
     trained, record = fit_model(study, model, None if plain_training else study.defence, training, progress)
     plain = predict(study, trained, repeats=3)
@@ -221,16 +216,17 @@ def _lead_of_class_1(scores: FloatArray | IntArray) -> FloatArray | None:
 
 def _run_reference(study: Study, training: Path | None, progress: OnProgress | None) -> Outcome:
     """Trains a model without a defence, beside which defences are shown."""
-    model = study.new_model("mlp" if study.defence == GRAPH_FREE else None)
+    reference: Reference = study.defence
+    model = study.new_model(reference.base)
     _, record = fit_model(study, model, None, training, progress)
     plain = predict(study, model, repeats=3)
     guarantee = "none"
-    if study.defence == GRAPH_FREE:
+    if not reference.reads_edges:
         if not torch.equal(predict(study, model, without_edges=True).logits, plain.logits):
             raise ModelContractError("the model should be graph-free but reads edges.")
         guarantee = "deterministic: reads no edges"
     common = _common(record, plain)
-    return Outcome(study.defence, guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
+    return Outcome(str(reference), guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
 
 
 def _run_cross_fitted(study: Study, training: Path | None, progress: OnProgress | None) -> Outcome:
@@ -269,6 +265,9 @@ def _run_taught(study: Study, training: Path | None, progress: OnProgress | None
     outcome = _run_cross_fitted(with_teacher, training, progress)
     seconds = outcome.seconds_training + taught.teaching.seconds
     return replace(outcome, defence=name, seconds_training=seconds)
+
+
+_RUNS = {CROSS_FITTED: _run_cross_fitted, **dict.fromkeys(TAUGHT_BY, _run_taught)}  # of further references, by name
 
 
 def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:

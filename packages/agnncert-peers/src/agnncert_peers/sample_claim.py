@@ -5,13 +5,14 @@ from typing import Any
 
 import agnncert
 from agnncert.certificates.claim import PREMISES, Claim
+from agnncert.certificates.task import Task
 
 
 def make_sample_claim(
     *,
     method: str,
     noise: Mapping[str, Any],
-    task: str,
+    task: Task,
     alpha: float,
     scope: str,
     ids: str = "node_id",
@@ -99,7 +100,7 @@ def _about_interception(noise: Mapping[str, Any]) -> tuple[list[str], list[str],
     return covers, assumes, [*own, "Edges added or deleted, changed weights of edges, injected and deleted nodes."]
 
 
-def _about_flips(noise: Mapping[str, Any], task: str) -> tuple[list[str], list[str], list[str]]:
+def _about_flips(noise: Mapping[str, Any], task: Task) -> tuple[list[str], list[str], list[str]]:
     covers: list[str] = []
     assumes: list[str] = []
     not_proved: list[str] = []

@@ -1,6 +1,6 @@
 """SampleEvidence: class counts under random noise, from which a probabilistic certificate is derived."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -8,14 +8,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.budget import Budget, Prices
+from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import Claim
-from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.certificates.task import Task
+from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
-from agnncert.proving.evidence import Evidence
+from agnncert.proving.blocks import Rows
+from agnncert.proving.evidence import Answers, Evidence
 from agnncert.proving.words import Subject, Words
 from agnncert_peers.bounds import ClassBounds, class_bounds
-from agnncert_peers.cheapest import cheapest_by_budgets
 from agnncert_peers.deletion_noise import DeletionNoise
 from agnncert_peers.flip_noise import FlipNoise
 from agnncert_peers.interception_noise import InterceptionNoise, Sources
@@ -60,7 +61,7 @@ class SampleEvidence(Evidence):
     alpha: float
     scope: str = EACH
     seed: int = 0
-    task: str = "node"
+    task: Task = "node"
     sources: Sources | None = None
 
     def __post_init__(self) -> None:
@@ -120,45 +121,44 @@ class SampleEvidence(Evidence):
         num_samples = int(self.estimation[:1].sum())  # the same for every target
         return sample_words(subject, num_samples)
 
-    def label_and_radius(self) -> tuple[IntArray, IntArray]:
-        """Returns the label and the radius of each target, shape ``[n]``; -1 where the samples do not decide."""
-        return self.bounds.label.astype(np.int64), self.noise.radius(self.bounds)
+    def labels(self) -> IntArray:
+        """Returns the class that the selection samples chose for each target, shape ``[n]``."""
+        return self.bounds.label.astype(np.int64)
 
-    def holds(self, budget: Budget) -> BoolArray:
-        """Tells whether each target keeps its label against ``budget``, shape ``[n]``."""
-        return self.noise.holds(budget, self.bounds)
+    def radius(self) -> IntArray:
+        """Returns the radius of each target, which the noise knows, shape ``[n]``; -1 where samples do not decide."""
+        return self.noise.radius(self.bounds)
 
     def covers(self, budget: Budget) -> bool:
         """Tells whether the noise proves anything about such attacks."""
         return self.noise.covers(budget)
 
-    def possible(self, at: Budget | float) -> BoolArray:
-        """Tells which classes may become the most probable one under an attack, shape ``[n, classes]``. It is a bound.
+    @property
+    def entries_per_target(self) -> int:
+        """None: the noise looks at all targets at once."""
+        return 0
 
-        All others are less probable than the label after every such attack. All bounds of a target hold together with
-        the probability that the claim states.
+    def stays_ahead(self, rows: Rows, attack: Budget | float, leader: int | None = None) -> BoolArray:
+        """Tells of which classes the label stays the more probable one under an attack, shape ``[b, classes]``.
+
+        All bounds of a target hold together with the probability that the claim states. Nothing is bounded from below
+        but the probability of the label, so that nothing is proved about other leaders.
         """
-        classes = np.arange(self.estimation.shape[1])
-        excluded = np.stack([self._excluded(k, at) for k in classes.tolist()], axis=1)
-        is_label = classes == self.bounds.label[:, None]
-        return np.asarray(~excluded | is_label)
+        if leader is not None:
+            return np.zeros((len(self._numbers(rows)), self.num_classes), dtype=bool)
+        ahead = [self._stays(self.bounds.against(k), attack) for k in range(self.num_classes)]
+        return np.stack(ahead, axis=1)[rows] | self._is_label(rows)
 
-    def _excluded(self, k: int, at: Budget | float) -> BoolArray:
-        """Tells for which targets class ``k`` stays less probable than the label, shape ``[n]``."""
-        bounds = self.bounds.against(k)
-        if isinstance(at, Budget):
-            return self.noise.holds(at, bounds)
-        return np.asarray(self.noise.radius(bounds) >= at)
+    def _stays(self, bounds: ClassBounds, attack: Budget | float) -> BoolArray:
+        """Tells for which targets the rival of some bounds stays less probable than the label, shape ``[n]``."""
+        if isinstance(attack, Budget):
+            return self.noise.holds(attack, bounds)
+        return np.asarray(self.noise.radius(bounds) >= attack)
 
-    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
-        """Returns a price that every attack costs at least which changes the label of a target, shape ``[n]``."""
-
-        def broken(budget: Budget) -> BoolArray:
-            if label is None:
-                return ~self.holds(budget)
-            return self.possible(budget)[:, label]
-
-        return cheapest_by_budgets(broken, prices, self.num_targets)
+    def keeps_label(self, rows: Rows, attack: Budget | float, rival: int | None = None) -> BoolArray:
+        """Tells which labels stay, shape ``[b]``; faster, with the bound of the most probable rival."""
+        bounds = self.bounds if rival is None else self.bounds.against(rival)
+        return self._stays(bounds, attack)[rows]
 
     def holds_flips(
         self, add_edges: int = 0, delete_edges: int = 0, add_entries: int = 0, delete_entries: int = 0
@@ -181,14 +181,19 @@ class SampleEvidence(Evidence):
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
         """Bounds how many targets one attacked graph can break: as many as are not certified one by one.
 
-        In the graph task a target is a graph, so an attacked graph breaks one at most. The number speaks about all
-        targets at once, so ``alpha`` is spent on all of them together, whatever the scope.
+        The number speaks about all targets at once, so ``alpha`` is spent on all of them together, whatever the scope.
         """
-        counted = np.ones(self.num_targets, dtype=bool) if among is None else among
-        broken = counted & ~self.noise.holds(budget, self._bounds_together)
-        if self.task == "graph":
-            return int(broken.any())
-        return int(broken.sum())
+        fails = ~self.noise.holds(budget, self._bounds_together)
+        return self.most_broken(budget, fails if among is None else fails & among)
+
+    def most_broken(self, budget: Budget, fails: BoolArray) -> int:
+        """Bounds how many targets fail together. In the graph task a target is a graph of its own: one at most."""
+        return int(fails.any()) if self.task == "graph" else int(fails.sum())
+
+    def answers(self, budgets: Sequence[Budget], rest: Budget) -> Answers:
+        """Returns everything that a file states besides labels and radii; numbers are about all targets at once."""
+        broken = tuple(self.broken_at_most(budget) for budget in budgets)
+        return super().answers(budgets, rest)._replace(broken_at_most=broken)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """Returns the counts, and the paths to each target if noise intercepts messages."""

@@ -11,17 +11,18 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from agnncert.agreement import Comparison
 from agnncert.auditing.model_audit import AuditReport, audit
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
-from agnncert.defence import CertifyOptions, Defence, Findings, FitOptions, RecomputeOptions, Task
+from agnncert.defence import CertifyOptions, Defence, FitOptions, Task
 from agnncert.divisions.base import RandomDefence
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.adapter import ModelAdapter, bind
 from agnncert.engine.votes import ENGINES, EngineName
 from agnncert.errors import CertificateError, SettingsError, did_you_mean
 from agnncert.graphs.graph import CanonicalGraph, edge_values_of
-from agnncert.graphs.targets import CanonicalData, Targets, prepared
+from agnncert.graphs.targets import Targets, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate
@@ -31,6 +32,8 @@ from agnncert_peers.interception_noise import Sources
 from agnncert_peers.noise import Noise
 from agnncert_peers.sample_counts import Sampler, check_samples, collect
 from agnncert_peers.samples import EACH, SampleEvidence, check_alpha, sample_claim
+
+OPEN_WITHOUT_SAMPLES = "that the samples were drawn from this model and noise: have them drawn again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,7 @@ class Smoothing(RandomDefence, Defence):
     """
 
     kind: ClassVar[str] = "samples"
+    open_without_model: ClassVar[str] = OPEN_WITHOUT_SAMPLES
     certify_options: ClassVar[frozenset[str]] = frozenset({"engine", "checkpoint", "workers", "progress"})
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
@@ -156,11 +160,17 @@ class Smoothing(RandomDefence, Defence):
         """Checks whether the model gives the same answer each time and looks along edges only."""
         return audit(model, data, EdgeCentric(1), task=task)
 
-    def recompute(self, contents: Contents, data: CanonicalData, model: Any, options: RecomputeOptions) -> Findings:
-        """Draws all samples again if ``options.recheck`` is not 0, which costs as much as certifying."""
-        from agnncert_peers.recheck import check_samples  # which imports the defences themselves
+    def compare_graph(self, comparison: Comparison) -> None:
+        """Compares noise and paths with those of the graph."""
+        from agnncert_peers.recheck import compare_noise  # which imports the defences themselves
 
-        return check_samples(contents, data, model, options)
+        compare_noise(comparison)
+
+    def compare_model(self, comparison: Comparison, model: Any) -> None:
+        """Draws all samples again if ``recheck`` is not 0, which costs as much as certifying."""
+        from agnncert_peers.recheck import compare_samples  # which imports the defences themselves
+
+        compare_samples(comparison, model)
 
     @classmethod
     def from_file(cls, contents: Contents, model: Any) -> Any:
@@ -220,6 +230,7 @@ class Smoothing(RandomDefence, Defence):
         engine = options.engine or "fast"
         if engine not in ENGINES:
             raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
+        self.require_model(model)
         canonical_data = prepared(data, targets)
         selected = canonical_data.targets(targets)
         self._check_model(audit(model, canonical_data.data, EdgeCentric(1)), engine)
@@ -239,6 +250,7 @@ class Smoothing(RandomDefence, Defence):
 
         The model is not audited for it.
         """
+        self.require_model(model)
         selected = prepared(data, targets).targets(targets)
         evidence = self._drawn_evidence(model, selected, {}, CertifyOptions())
         return evidence.bounds.label.astype(np.int64), evidence.counts

@@ -8,7 +8,7 @@ from typing import Any
 
 from agnncert.cli.controls_step import BEST_WITH_GRAPH, BEST_WITHOUT_GRAPH, CERTIFIED_MEASURE
 from agnncert.cli.data import class_names, file_name, load_data, trusted_column
-from agnncert.cli.defences import defence_class
+from agnncert.cli.defences import defence_class, with_usual_split
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.models import fresh_model
 from agnncert.cli.settings import ModelSettings, fit_arguments_of, numbers, pairs
@@ -107,7 +107,8 @@ def compare_run(
     runs = []
     folder = None if out is None else Path(out)
     for seed in seeds:
-        seeded = replace(settings, seed=seed)
+        names = [text.partition(":")[0] for text in settings.defence]
+        seeded = with_usual_split(replace(settings, seed=seed), names)
         data = load_data(seeded)  # the seed also draws the split of a named dataset
         folder = folder or _usual_folder(settings, data)
         runs.append(_compare(seeded, data, folder, on_progress))

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
 from agnncert.certificates.budget import COUNTS
+from agnncert.certificates.theorem_facts import facts_of
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.stability import require_contract
@@ -169,7 +170,7 @@ class _Emptiness:
     def __init__(self, division: Division, voting_rule: VotingRule | None) -> None:
         theorem = division.theorem("node")
         constant = None if voting_rule is None else voting_rule.constant
-        self.counts = constant is not None and not theorem.startswith(("custom", "gnncert"))
+        self.counts = constant is not None and facts_of(theorem).knows_empty_groups
         self.both_ways = theorem.startswith(("edge-centric", "per-pair"))
 
     def __call__(self, part: CanonicalGraph, row: int) -> bool:

@@ -11,8 +11,8 @@ from agnncert.certificates.votes import FloatArray
 from agnncert.controls.trees import OWN_TREES
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.certificate import Certificate
-from agnncert.study import GRAPH_FREE, MAJORITY
 from agnncert.training.settings import Against
+from agnncert.undefended import GRAPH_FREE, MAJORITY
 
 # Controls, beside those of ``agnncert.study``.
 NO_EDGES = "prediction without edges"
@@ -20,6 +20,7 @@ BAG_OF_NODES = "bag of nodes, voting"
 CROSS_FITTED = "graph-free, cross-fitted"
 TAUGHT_BY = {"graph-free, taught by gcn": "gcn", "graph-free, taught by mlp": "mlp"}  # by the model of the teacher
 HISTOGRAM = "sums of node features"
+STRUCTURE = "structure only"
 
 KINDS = ("edges", "injection", "features", "edges and features")
 
@@ -120,6 +121,7 @@ class Threat:
         """
         reads_no_edges = model in (GRAPH_FREE, NO_EDGES, CROSS_FITTED, HISTOGRAM, OWN_TREES, *TAUGHT_BY)
         free = reads_no_edges and self.leaves_graph_free(task)
+        free = free or (model == STRUCTURE and self.kind == "features")
         return np.full(num_targets, math.inf if model == MAJORITY or free else 0.0)
 
 

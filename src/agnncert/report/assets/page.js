@@ -34,6 +34,7 @@ async function start() {
     throw new Error("this browser is too old to unpack the data (it needs DecompressionStream, in all browsers since 2023)");
   }
   const report = prepare(await readPayload());
+  report.proof = makeProof(report);
   startCharts(report.meta.charts);
   if (report.meta.theorem) report.rules = makeRules(report);
   const table = startTable(report);
@@ -53,6 +54,7 @@ async function start() {
   followAddress(report, explorer);
   wireTableBoxes(document);
   document.documentElement.dataset.ready = "yes";
+  await startCheck(report);
 }
 
 start().catch((error) => {

@@ -1,6 +1,7 @@
-// The theorems of the library (certificates/theorem_facts.py and proving/theorems.py), once more, for the explorer. The browser tests hold both to the
-// same answers. A budget is turned into three nested limits on the votes that can move: in all, beyond the reached
-// ones, and among the unlisted ones. Where every neighbour has a group of its own, see per_neighbour.js.
+// What makes the sliders answer. For all theorems that the checker in proof.js knows, it does. For the theorem of somebody's own division,
+// THEOREMS holds what that says of itself (page_rule), by its name: it turns an attack into { covered, moved(v), beyond, unlisted },
+// three nested limits on the votes that can move, in all, beyond the reached ones, and among the unlisted ones. Only `moved` may
+// differ by target.
 
 const MOST = 2 ** 31;
 
@@ -25,61 +26,6 @@ function reachedBy({ reach: table, reach_ptr: ptr }, nodes, v) {
   return entry > 0 ? table[ptr[v] + entry - 1] : 0;
 }
 
-// Each theorem: an attack to { covered, moved(v), beyond, unlisted }. Only `moved` may differ by target.
-function theoremsFor(report) {
-  const { meta, arrays } = report;
-  const parameters = meta.parameters;
-  const flat = (moved, beyond, unlisted, covered = true) => ({ covered, moved: () => moved, beyond, unlisted });
-
-  function edgeCentricNode(a) {
-    const neighbours = a.joined + a.add_edges;
-    return { covered: true, moved: (v) => a.injectedEdges + a.edges + reachedBy(arrays, a.nodes, v), beyond: neighbours, unlisted: neighbours };
-  }
-  function nodeCentricNode(a) {
-    const neighbours = a.joined + a.add_edges;
-    return { covered: true, moved: (v) => a.joined + a.edges + Math.min(a.nodes, arrays.num_reached[v]), beyond: neighbours, unlisted: neighbours };
-  }
-  function gatedNode(a) {
-    const others = nodeCentricNode(a);
-    return { ...others, moved: (v) => others.moved(v) + a.own, beyond: others.beyond + a.own };
-  }
-  function edgeCentricGraph(a) {
-    const newEdges = a.injectedEdges + a.add_edges;
-    return { covered: true, moved: (v) => a.injectedEdges + a.edges + reachedBy(arrays, a.nodes, v), beyond: newEdges, unlisted: newEdges };
-  }
-  function nodeCentricGraph(a) {
-    const nodes = a.inject_nodes + a.nodes;
-    return flat(nodes + a.edges, nodes, a.inject_nodes);
-  }
-  function gnncertEdges(a) { return flat(a.edges, a.edges, a.edges, a.nodes === 0 && a.inject_nodes === 0); }
-  function gnncertFeatures(a) {
-    const nodes = a.change_features + a.own;
-    return flat(nodes, nodes, nodes, a.edges === 0 && a.delete_nodes === 0 && a.inject_nodes === 0);
-  }
-  function gnncertBoth(a) {
-    const edges = Math.min(a.edges, parameters.edge_groups);
-    const nodes = Math.min(a.change_features + a.own, parameters.feature_groups);
-    const moved = nodes * parameters.edge_groups + edges * parameters.feature_groups - nodes * edges;
-    return flat(moved, moved, moved, a.delete_nodes === 0 && a.inject_nodes === 0);
-  }
-  function custom(a) {
-    const units = { ...Object.fromEntries(COUNT_FIELDS.map((field) => [field, a[field]])), edges_per_injected: a.injectedEdges, target_features: a.own };
-    let moved = 0, covered = true;
-    for (const [name, amount] of Object.entries(units)) {
-      if (name in parameters) moved += times(amount, parameters[name]);
-      else covered = covered && amount === 0;
-    }
-    return flat(moved, moved, moved, covered);
-  }
-  return {
-    "edge-centric/node": edgeCentricNode, "node-centric/node": nodeCentricNode, "gated/node": gatedNode,
-    "edge-centric/graph": edgeCentricGraph, "node-centric/graph": nodeCentricGraph,
-    "gnncert-e/node": gnncertEdges, "gnncert-n/node": gnncertFeatures, "gnncert-en/node": gnncertBoth,
-    "gnncert-e/graph": gnncertEdges, "gnncert-n/graph": gnncertFeatures, "gnncert-en/graph": gnncertBoth,
-    "custom/node": custom, "custom/graph": custom,
-  };
-}
-
 // The votes for class k with which target v starts, as they are shown and as they are counted.
 function givenTo({ meta, arrays }, v, k) {
   return (meta.voting_rule.class_prior[k] ?? 0) + (arrays.no_edge && arrays.no_edge[v] === k ? meta.voting_rule.no_edge_prior : 0);
@@ -88,8 +34,7 @@ function givenTo({ meta, arrays }, v, k) {
 // The same without those that follow a prediction too close to call: these are handed to the attacker.
 function surelyGivenTo(report, v, k) {
   const { meta, arrays } = report;
-  const beyondNumber = meta.per_neighbour && k === meta.voting_rule.absent ? meta.num_groups : 0; // what counts is how many empty groups are not
-  return (arrays.no_edge && !arrays.no_edge_stable[v] ? meta.voting_rule.class_prior[k] ?? 0 : givenTo(report, v, k)) - beyondNumber;
+  return arrays.no_edge && !arrays.no_edge_stable[v] ? meta.voting_rule.class_prior[k] ?? 0 : givenTo(report, v, k);
 }
 
 // Votes for each class in each tier, and how far each class is from winning.
@@ -139,7 +84,7 @@ function affordable(prices, money) {
 function judgeByReach(report, tally) {
   const { meta } = report;
   const { n, C, label, size, votes: [inside, listed, outside], margin } = tally;
-  const theorem = theoremsFor(report)[meta.theorem];
+  const theorem = (attack) => THEOREMS[meta.theorem](attack, { arrays: report.arrays, parameters: meta.parameters });
 
   // Whether target v keeps its label if at most `all` votes move, at most `beyond` of them …
   function withstands(v, all, beyond, unlisted) {
@@ -179,48 +124,42 @@ function judgeByReach(report, tally) {
 }
 
 function makeRules(report) {
-  const { meta, arrays } = report;
-  if (meta.theorem === "stacked") return makeStackedRules(report);
-  const n = meta.num_targets;
-  const judge = (meta.per_neighbour ? judgeByTouches : judgeByReach)(report, tallyOf(report));
+  const proof = report.proof ?? makeProof(report);
+  if (proof) return rulesOfProof(report, proof);
+  const n = report.meta.num_targets, judge = judgeByReach(report, tallyOf(report));
 
   function holds(budget) {
     const within = judge(budget);
-    const answer = new Uint8Array(n);
-    for (let v = 0; v < n; v++) answer[v] = within.holds(v) ? 1 : 0;
-    return answer;
+    return Uint8Array.from({ length: n }, (_, v) => (within.holds(v) ? 1 : 0));
   }
 
   function brokenAtMost(budget) {
     const kept = holds(budget).reduce((sum, one) => sum + one, 0);
-    if (meta.task === "graph") return kept < n ? 1 : 0;
+    if (report.meta.task === "graph") return kept < n ? 1 : 0;
     let touched = 0;
     if (budget.target_features) {
       touched = budget.delete_nodes + Math.min(budget.change_features + 1, n - kept);
       budget = { ...budget, target_features: false, change_features: budget.change_features + 1 };
     }
-    const within = judge(budget), injectedEdges = times(budget.inject_nodes, budget.edges_per_injected);
-    const prices = (of) => Float64Array.from({ length: n }, (_, v) => of(v));
-    let broken = affordable(prices(within.neighboursNeeded), 2 * budget.add_edges + injectedEdges);
-    if (arrays.targets_per_node && !touched) { // a change at one pair touches its two ends and no other target
-      const edges = budget.add_edges + budget.delete_edges + budget.change_edges;
-      const reached = arrays.targets_per_node.subarray(0, Math.min(arrays.targets_per_node.length, budget.delete_nodes + budget.change_features));
-      const touches = 2 * edges + injectedEdges + reached.reduce((sum, one) => sum + one, 0);
-      broken = Math.min(broken, affordable(prices(within.touchesNeeded), touches));
-    }
-    return Math.min(n, touched + broken);
+    const within = judge(budget), needs = Float64Array.from({ length: n }, (_, v) => within.neighboursNeeded(v));
+    const arriving = 2 * budget.add_edges + times(budget.inject_nodes, budget.edges_per_injected);
+    return Math.min(n, touched + affordable(needs, arriving));
   }
 
-  function holdsOne(budget, v) { return judge(budget).holds(v); }
+  return answersFrom(report, { holds, brokenAtMost, holdsOne: (budget, v) => judge(budget).holds(v), covers: (budget) => judge(budget).covered });
+}
 
+// What the page asks, from what holds of one target and of all.
+function answersFrom({ meta }, { holds, brokenAtMost, holdsOne, covers }) {
   // The most of one field that target v withstands on top of the rest: Infinity if any, -1 if not even the rest.
   function largestOne(field, rest, v) { return largestAmount((amount) => holdsOne({ ...rest, [field]: amount }, v)); }
 
-  // A sentence if the division proves nothing at all about such an attack.
+  // A sentence if nothing at all is proved about such an attack.
   function whyNothing(budget) {
+    if (budget.target_features && !meta.has_votes) return "Nothing is proved: a target's own features enter its score.";
     if (budget.target_features && !meta.own_features) return "Nothing is proved: a target's own features enter every one of its votes in this division.";
-    if (budget.delete_nodes > 0 && !meta.stable_ids) return "Nothing is proved: nodes are known by their row numbers, and deleting one renames all later ones.";
-    return judge(budget).covered ? null : "Nothing is proved: this division says nothing about at least one of these changes.";
+    if (budget.delete_nodes > 0 && meta.has_votes && !meta.stable_ids) return "Nothing is proved: nodes are known by their row numbers, and deleting one renames all later ones.";
+    return covers(budget) ? null : "Nothing is proved: this division says nothing about at least one of these changes.";
   }
 
   return { holds, brokenAtMost, holdsOne, largestOne, whyNothing };

@@ -1,0 +1,1 @@
+"""Facts about the theorems of each division, which files, claims and reports read."""
