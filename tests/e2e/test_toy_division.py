@@ -19,7 +19,7 @@ from agnncert.report.summary import summarise
 from agnncert.verifier import recount_prices
 from agnncert_peers.testing import check_division
 from tests.e2e.browser.test_explorer import ASK_MANY, as_json, said_by_evidence
-from tests.support.forging import drafted, seal
+from tests.soundness.forger.forging import drafted, seal
 from tests.support.lesser_end.division import LesserEnd
 from tests.support.paths import PROJECT
 

@@ -18,8 +18,8 @@ from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from tests.support.graphs import random_data
 from tests.support.models import build
+from tests.support.neighbour_graphs import NodeListener, town
 from tests.support.small_graphs import known_model, random_graph
-from tests.support.towns import NodeListener, town
 
 SAMPLES = {"selection": 20, "samples": 200, "alpha": 0.05, "seed": 3}
 RANDOM = [BiRS(0.5, 0.6), SparseRS(), RS(0.9)]

@@ -13,7 +13,7 @@ from agnncert.errors import SettingsError
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.gnncert import GNNCertE
 from tests.support.small_graphs import graph_model, known_model, random_graph
-from tests.support.waking import Constant, check_waking
+from tests.support.woken_subgraphs import Constant, check_waking
 
 NODE = [ac.EdgeCentric(7), ac.NodeCentric(7)]
 GATED = ac.GatedNodeCentric(7)

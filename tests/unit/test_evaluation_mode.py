@@ -17,9 +17,9 @@ from agnncert.certificates.claim import named_model
 from agnncert.defence import CertifyOptions
 from agnncert.errors import ModelContractError
 from agnncert.evaluation_mode import evaluating, require_evaluation_mode
-from tests.support.hidden_layers import HIDING, LAYER, Turned, TurnedUnnamed
 from tests.support.small_graphs import random_graph
 from tests.unit.isolated.test_training import make_graph, train
+from tests.zoo.hidden_layers import HIDING, LAYER, Turned, TurnedUnnamed
 
 DIVISION = ac.NodeCentric(5)
 DROPPING = nn.Dropout(0.5)

@@ -5,7 +5,7 @@ import torch
 
 import agnncert as ac
 from agnncert.notebook import framed, paragraph, table
-from tests.support.towns import NodeListener, town
+from tests.support.neighbour_graphs import NodeListener, town
 
 
 @pytest.fixture(scope="module")

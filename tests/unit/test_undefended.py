@@ -8,7 +8,7 @@ import torch
 
 import agnncert as ac
 from agnncert.errors import SettingsError
-from tests.support.towns import GraphListener, NodeListener, PlainListener, town, towns
+from tests.support.neighbour_graphs import GraphListener, NodeListener, PlainListener, town, towns
 
 
 def test_an_undefended_label_is_the_models_own_on_the_whole_graph():

@@ -89,7 +89,7 @@ def test_graphs_too(cluster, tmp_path) -> None:
 
 
 def test_a_worker_that_is_killed_is_replaced(cluster, tmp_path) -> None:
-    from tests.support.mortal import MortalRay
+    from tests.support.killed_worker import MortalRay
 
     data, flag = a_graph(), tmp_path / "one has died"
     alone = ac.certify(gcn(data), data, ac.EdgeCentric(12))

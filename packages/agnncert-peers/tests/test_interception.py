@@ -21,7 +21,7 @@ from agnncert_peers.paths import find_sources
 from agnncert_peers.recheck import redraw
 from agnncert_peers.samples import SampleEvidence
 from experiments.benchmarks.interception import World, attack
-from tests.support.hostile import open_up
+from tests.soundness.forger.hostile import open_up
 from tests.support.small_graphs import graph_model, known_model, random_graph
 
 FEW = {"selection": 20, "samples": 400}

@@ -31,7 +31,7 @@ from agnncert_peers.recount_samples import (
     right_radius,
 )
 from agnncert_peers.samples import EACH, SCOPES, TOGETHER, SampleEvidence, sample_claim
-from tests.support.hostile import open_up
+from tests.soundness.forger.hostile import open_up
 
 FLIPS = {
     "one rate": FlipNoise(0.2, 0.2),

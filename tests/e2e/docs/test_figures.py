@@ -7,7 +7,7 @@ import pytest
 
 from experiments.documentation import figures, guides, sources
 from experiments.documentation.guides import PAGES, PROJECT
-from tests.support.doc_figures import figures_in, figures_of
+from tests.e2e.docs.doc_figures import figures_in, figures_of
 
 GENERATED = PROJECT / "docs" / "results.md"  # as a whole, which test_results compares
 TYPED = [page for page in PAGES if page != GENERATED]

@@ -6,7 +6,7 @@ import pytest
 
 from agnncert.attacks.candidates import AdversarialFeatures
 from agnncert.attacks.vote_problem import VoteProblem
-from tests.support.towns import setting
+from tests.support.neighbour_graphs import setting
 
 SETTINGS = [(task, division) for task in ("node", "graph") for division in ("E", "N")]
 

@@ -14,7 +14,7 @@ from agnncert.divided.evidence import VoteEvidence
 from agnncert.graphs.canonical import canonical
 from agnncert.proving.certificate import Certificate
 from experiments.benchmarks.hubs import hubs
-from tests.support.towns import MIXED, fits, setting
+from tests.support.neighbour_graphs import MIXED, fits, setting
 
 # Attacks, and what each is given to spend, and with what else.
 SPENDS = [

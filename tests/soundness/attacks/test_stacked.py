@@ -13,7 +13,7 @@ import agnncert as ac
 from agnncert.attacks import attack
 from agnncert.stacked.defence import StackedVotes
 from agnncert.stacked.model import StackedModel
-from tests.support.towns import fits
+from tests.support.neighbour_graphs import fits
 
 NUM_NODES = 14
 NUM_FEATURES = 3

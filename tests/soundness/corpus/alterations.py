@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from agnncert.stacked.claim import EDGE_BLIND_PREMISES
-from tests.support.forging import Draft, derive, ids_of, set_ids, state_exclusions
-from tests.support.vote_alterations import mend_cover
+from tests.soundness.forger.forging import Draft, derive, ids_of, set_ids, state_exclusions
+from tests.soundness.forger.vote_alterations import mend_cover
 
 
 class DoesNotApply(Exception):

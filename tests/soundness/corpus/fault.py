@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.support.forging import Draft
+from tests.soundness.forger.forging import Draft
 
 
 @dataclass(frozen=True)

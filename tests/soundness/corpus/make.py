@@ -15,10 +15,10 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import everything_but_additions
 from tests.soundness.corpus.faults import FAULTS
+from tests.soundness.forger.forging import Draft, drafted, lay_open, seal, state_exclusions
+from tests.soundness.forger.hostile import open_up, sealed
 from tests.soundness.golden.make import FOLDER as GOLDEN
 from tests.support.certificates import certificate_of, random_evidence
-from tests.support.forging import Draft, drafted, lay_open, seal, state_exclusions
-from tests.support.hostile import open_up, sealed
 from tests.support.theorems import THEOREMS
 
 HERE = Path(__file__).parent

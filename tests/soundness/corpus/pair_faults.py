@@ -15,7 +15,7 @@ from agnncert.proving.certificate import Certificate
 from agnncert.stacked.record import STEPS
 from tests.soundness.corpus.alterations import first, need
 from tests.soundness.corpus.fault import Fault
-from tests.support.forging import PREFIX, Draft, budget_of, ids_of, set_ids
+from tests.soundness.forger.forging import PREFIX, Draft, budget_of, ids_of, set_ids
 
 PAIRS = ("pairs-common", "pairs-both", "pairs-trusted")
 COMMON, BOTH, TRUSTING = ((name,) for name in PAIRS)

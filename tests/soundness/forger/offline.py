@@ -13,9 +13,9 @@ from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.support.forgers_world import all_cases, all_golden_cases
-from tests.support.forging import scratch_folder
-from tests.support.judging import Outcome, numbered
+from tests.soundness.forger.forging import scratch_folder
+from tests.soundness.forger.judging import Outcome, numbered
+from tests.soundness.forger.world import all_cases, all_golden_cases
 
 FATES = ("tried", "refused", "true", "unchanged", "unwritable", "LIE", "CRASH")
 EVERY = 500

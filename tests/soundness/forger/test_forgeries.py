@@ -14,13 +14,13 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.verdict import verify
-from tests.support.forgers_world import SOME, all_cases, all_golden_cases, world_of
-from tests.support.forging import derive, drafted, ids_of, lay_open, seal, select, set_ids
-from tests.support.honest import a_graph, decisive, node_model
-from tests.support.judging import SITUATIONS, lies, verdict_on
-from tests.support.refusals import opened, refuse
+from tests.soundness.forger.forging import derive, drafted, ids_of, lay_open, seal, select, set_ids
+from tests.soundness.forger.honest import a_graph, decisive, node_model
+from tests.soundness.forger.judging import SITUATIONS, lies, verdict_on
+from tests.soundness.forger.refusals import opened, refuse
+from tests.soundness.forger.vote_alterations import take_rule
+from tests.soundness.forger.world import SOME, all_cases, all_golden_cases, world_of
 from tests.support.theorems import THEOREMS
-from tests.support.vote_alterations import take_rule
 
 NAMES = SOME
 CASES = all_cases()

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.alterations import alter_array, alter_leaf
-from tests.support.forgers_world import SOME, Pointless, all_golden_cases, world_of
-from tests.support.forging import derive, leaves, scratch_folder, seal, state_exclusions
-from tests.support.judging import SITUATIONS, numbered, same, tried, verdict_on
+from tests.soundness.forger.alterations import alter_array, alter_leaf
+from tests.soundness.forger.forging import derive, leaves, scratch_folder, seal, state_exclusions
+from tests.soundness.forger.judging import SITUATIONS, numbered, same, tried, verdict_on
+from tests.soundness.forger.world import SOME, Pointless, all_golden_cases, world_of
 
 # Every kind of certificate; the offline run has all variants, and all golden files.
 NAMES = [

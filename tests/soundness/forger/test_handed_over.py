@@ -10,9 +10,9 @@ import agnncert as ac
 from agnncert.cli.handover import issue_files
 from agnncert.errors import CertificateError
 from agnncert.verdict import verify
+from tests.soundness.forger.forging import derive, lay_open, seal, select
+from tests.soundness.forger.hostile import ODD, open_up, sealed
 from tests.support.certificates import certificate_of, random_evidence
-from tests.support.forging import derive, lay_open, seal, select
-from tests.support.hostile import ODD, open_up, sealed
 
 BUDGETS = (ac.Budget(add_edges=1), ac.Budget(delete_edges=2, change_features=1))
 THEOREMS = ("node-centric/node", "edge-centric/node")

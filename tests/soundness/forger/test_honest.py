@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tests.support.forgers_world import all_cases, world_of
-from tests.support.forging import derive, lay_open, seal
-from tests.support.judging import SITUATIONS, lies, same, tried, verdict_on
+from tests.soundness.forger.forging import derive, lay_open, seal
+from tests.soundness.forger.judging import SITUATIONS, lies, same, tried, verdict_on
+from tests.soundness.forger.world import all_cases, world_of
 
 NAMES = list(all_cases())
 

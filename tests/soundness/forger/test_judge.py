@@ -5,9 +5,9 @@ import pytest
 
 from agnncert.certificates.claim import EDGES_GIVEN, FEATURES_FIXED, SPLIT_GIVEN
 from agnncert.verdict import Verdict
-from tests.support.alterations import EARLY, LATE
-from tests.support.forgers_world import Pointless, all_cases, all_golden_cases, world_of
-from tests.support.judging import forge, lies, same
+from tests.soundness.forger.alterations import EARLY, LATE
+from tests.soundness.forger.judging import forge, lies, same
+from tests.soundness.forger.world import Pointless, all_cases, all_golden_cases, world_of
 
 SILENT = Verdict(True, (), ())
 # These change what a reader is told only sometimes: they leave something out, or state something else that is true.

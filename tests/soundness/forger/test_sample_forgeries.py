@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.support.forgers_world import SOME, all_cases
-from tests.support.forging import derive, seal, select
-from tests.support.judging import verdict_on
-from tests.support.refusals import opened, refuse
+from tests.soundness.forger.forging import derive, seal, select
+from tests.soundness.forger.judging import verdict_on
+from tests.soundness.forger.refusals import opened, refuse
+from tests.soundness.forger.world import SOME, all_cases
 
 SAMPLES = [name for name in SOME if all_cases()[name].theorem is None]
 

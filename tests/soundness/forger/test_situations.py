@@ -9,10 +9,10 @@ import re
 import numpy as np
 import pytest
 
-from tests.support.alterations import EARLY, LATE
-from tests.support.forgers_world import Pointless, world_of
-from tests.support.forging import Draft, seal
-from tests.support.judging import SITUATIONS, forge, lies, not_checked, verdict_on
+from tests.soundness.forger.alterations import EARLY, LATE
+from tests.soundness.forger.forging import Draft, seal
+from tests.soundness.forger.judging import SITUATIONS, forge, lies, not_checked, verdict_on
+from tests.soundness.forger.world import Pointless, world_of
 
 FILE, GRAPH, MODEL, SOME, ALL = SITUATIONS
 BY_VOTES = ("edge", "gated", "edges-only", "graphs-node")

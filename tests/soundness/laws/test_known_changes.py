@@ -12,7 +12,7 @@ from agnncert.defence import as_defence
 from agnncert.errors import BudgetError
 from tests.soundness.laws.test_stacked_graphs import random_model
 from tests.support.graphs import ids_of, pairs_of
-from tests.support.towns import NodeListener, town
+from tests.support.neighbour_graphs import NodeListener, town
 
 NODES = 40
 CHANGED = 60  # graphs for each defence

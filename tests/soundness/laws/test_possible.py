@@ -8,11 +8,11 @@ import pytest
 from agnncert.certificates.budget import Budget
 from agnncert.proving import possible
 from agnncert.verifier import recount_possible
+from tests.soundness.laws.outcomes import CORNERS, random_limits, random_own_vote, random_vote, reach
 from tests.support import own_groups, voted
 from tests.support.certificates import random_budget, random_evidence
 from tests.support.certificates import random_vote as random_rule
 from tests.support.harness import KINDS
-from tests.support.outcomes import CORNERS, random_limits, random_own_vote, random_vote, reach
 from tests.support.theorems import THEOREMS
 
 # The votes alone: named is exactly what some choice of votes makes win

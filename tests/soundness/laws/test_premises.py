@@ -15,8 +15,8 @@ from agnncert.proving.certificate import load_certificate
 from agnncert.verdict import check_file, verify
 from agnncert.verifier.file_checker import FileChecker
 from agnncert.verifier.kinds import checked
+from tests.soundness.forger.forging import lay_open, seal
 from tests.soundness.golden.examples import EXAMPLES
-from tests.support.forging import lay_open, seal
 from tests.support.toys import toy_certificate
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("v*/*.cert"))

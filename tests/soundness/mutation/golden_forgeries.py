@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import agnncert as ac
+from tests.soundness.forger.forging import Draft, budget_of, drafted, lay_open, seal
 from tests.soundness.golden.examples import EXAMPLES
-from tests.support.forging import Draft, budget_of, drafted, lay_open, seal
 from tests.support.paths import GOLDEN
 
 

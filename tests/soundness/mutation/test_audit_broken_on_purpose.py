@@ -25,12 +25,12 @@ from agnncert.auditing.probes import Comparison, Probes
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from tests.support.blind_deceivers import MEMORY, STRUCTURE, VALUES, WEIGHTS, of_structure, of_values
 from tests.support.computed_columns import COMPUTED, left_by_a_transform
-from tests.support.deceivers import ASLEEP, REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees, gcn_norm
-from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
 from tests.support.mutations import Planted
-from tests.support.unfit_zoo import UNFIT, leaking
+from tests.zoo.blind_deceivers import MEMORY, STRUCTURE, VALUES, WEIGHTS, of_structure, of_values
+from tests.zoo.deceivers import ASLEEP, REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees, gcn_norm
+from tests.zoo.local import CLASSES, WIDTH, zoo_data
+from tests.zoo.unfit import UNFIT, leaking
 
 DATA, LARGE = zoo_data(), zoo_data(nodes=1200, pairs=1500)
 

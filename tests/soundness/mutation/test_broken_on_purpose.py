@@ -39,7 +39,7 @@ from tests.support.checks import (
 from tests.support.graphs import make_data, random_change, random_data
 from tests.support.models import Once, build
 from tests.support.mutations import turns_red
-from tests.support.wild import Cancelling, check_stable_votes_hold, wild_data
+from tests.support.rounding_noise import Cancelling, check_stable_votes_hold, wild_data
 
 # The checks, on fixed examples
 

@@ -20,9 +20,9 @@ from agnncert.pairs.record import PairRecord
 from agnncert.stacked.record import StackedRecord
 from agnncert.verdict import verify
 from agnncert.verifier import check, file_checker
-from tests.support.forgers_world import world_of
-from tests.support.forging import Draft, lay_open, seal
-from tests.support.judging import verdict_on
+from tests.soundness.forger.forging import Draft, lay_open, seal
+from tests.soundness.forger.judging import verdict_on
+from tests.soundness.forger.world import world_of
 from tests.support.mutations import plant_text
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1"

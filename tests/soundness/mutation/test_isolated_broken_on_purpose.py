@@ -14,10 +14,10 @@ from agnncert.graphs import graph_ids, task
 from agnncert.isolated import defence, evidence, parts, training, usable
 from agnncert.proving import evidence as base
 from agnncert.verifier import recount_isolated
+from tests.soundness.forger.forging import drafted, seal
 from tests.soundness.golden.examples import EXAMPLES
 from tests.soundness.laws import test_isolated as laws
 from tests.soundness.laws import test_what_isolated_training_reads as reads
-from tests.support.forging import drafted, seal
 from tests.support.mutations import each_mistake
 from tests.unit.isolated import test_content_ids as contents
 from tests.unit.isolated import test_diverging_parts as diverging

@@ -21,13 +21,13 @@ from agnncert.divided import recompute as replay
 from agnncert.verifier import file_checker
 from agnncert.verifier.file_checker import FileChecker
 from agnncert_peers import recheck
-from tests.support.forgers_world import world_of
-from tests.support.forging import Draft, derive, drafted, ids_of, seal, select, set_ids
-from tests.support.honest import Mixing, decisive
-from tests.support.judging import lies, verdict_on
+from tests.soundness.forger.forging import Draft, derive, drafted, ids_of, seal, select, set_ids
+from tests.soundness.forger.honest import Mixing, decisive
+from tests.soundness.forger.judging import lies, verdict_on
+from tests.soundness.forger.refusals import opened
+from tests.soundness.forger.vote_alterations import mend_cover
+from tests.soundness.forger.world import world_of
 from tests.support.mutations import Planted
-from tests.support.refusals import opened
-from tests.support.vote_alterations import mend_cover
 
 FILE, GRAPH, MODEL, ALL = "file", "graph", "model", "all votes"
 

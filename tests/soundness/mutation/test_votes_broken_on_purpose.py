@@ -24,7 +24,7 @@ from tests.support import own_groups, tiny, voted
 from tests.support.harness import KINDS
 from tests.support.mutations import turns_red
 from tests.support.tiny import Cell
-from tests.support.waking import check_waking
+from tests.support.woken_subgraphs import check_waking
 
 # The checks, on fixed examples
 

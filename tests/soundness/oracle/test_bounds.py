@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 from agnncert.engine.bounded_model import BoundedModel
 from agnncert.engine.error_bounds import DOUBLE, SINGLE
 from agnncert.models.build import build_model
+from tests.soundness.oracle.exact_layers import exact_logits
 from tests.support.bounded import largest_ratio
-from tests.support.exact import exact_logits
 
 
 @pytest.mark.parametrize("first", range(0, 400, 40))

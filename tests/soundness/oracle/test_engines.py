@@ -15,10 +15,10 @@ from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import union
 from agnncert.engine.adapter import bind
 from agnncert.graphs.canonical import canonical
-from tests.support import modules
 from tests.support.checks import check_engines_agree, checked, votes_of
 from tests.support.graphs import make_data, random_data
 from tests.support.models import CLASSES, FEATURES, KINDS, Once, build, settled
+from tests.zoo import user_modules as modules
 
 NODE_DIVISIONS = [EdgeCentric(5), NodeCentric(5), GatedNodeCentric(5)]
 GRAPH_DIVISIONS = [EdgeCentric(5), NodeCentric(5)]

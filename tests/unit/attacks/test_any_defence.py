@@ -9,7 +9,7 @@ import torch
 import agnncert as ac
 from agnncert.attacks import ScoreProblem, VoteProblem, attack, problem_of, random
 from agnncert.errors import BudgetError, SettingsError
-from tests.support.towns import CLASSES, GraphListener, NodeListener, fits, setting, town, towns
+from tests.support.neighbour_graphs import CLASSES, GraphListener, NodeListener, fits, setting, town, towns
 
 
 class Clipped(ac.Defence):

@@ -12,7 +12,7 @@ from agnncert.attacks import attack, greedy, random
 from agnncert.attacks.api import KINDS
 from agnncert.attacks.results import cost_of
 from agnncert.attacks.vote_problem import VoteProblem
-from tests.support.towns import CLASSES, NodeListener, setting, town, towns
+from tests.support.neighbour_graphs import CLASSES, NodeListener, setting, town, towns
 
 
 def test_a_report_sets_attacked_beside_certified_accuracy() -> None:

@@ -9,7 +9,7 @@ import pytest
 import agnncert as ac
 from agnncert.attacks import attack, exhaustive, greedy
 from agnncert.attacks.vote_problem import VoteProblem
-from tests.support.towns import BUDGETS, GraphListener, NodeListener, town, towns
+from tests.support.neighbour_graphs import BUDGETS, GraphListener, NodeListener, town, towns
 
 
 def problems() -> list[tuple[Any, Any, Any]]:

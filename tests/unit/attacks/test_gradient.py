@@ -8,7 +8,7 @@ from torch_geometric.nn import SAGEConv
 import agnncert as ac
 from agnncert.attacks import gradient
 from agnncert.attacks.vote_problem import VoteProblem
-from tests.support.towns import GraphListener, NodeListener, PlainListener, fits, setting, town, towns
+from tests.support.neighbour_graphs import GraphListener, NodeListener, PlainListener, fits, setting, town, towns
 
 BUDGET = ac.Budget(add_edges=4, delete_edges=1)
 

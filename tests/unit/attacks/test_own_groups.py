@@ -11,7 +11,7 @@ from agnncert.attacks import attack, exhaustive, greedy
 from agnncert.attacks.candidates import AdversarialFeatures
 from agnncert.attacks.vote_problem import SMALL, VoteProblem
 from agnncert.errors import SettingsError
-from tests.support.towns import BUDGETS, GraphListener, NodeListener, town, towns
+from tests.support.neighbour_graphs import BUDGETS, GraphListener, NodeListener, town, towns
 
 INF = math.inf
 NODE_VOTES = [

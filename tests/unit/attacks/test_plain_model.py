@@ -11,7 +11,7 @@ import agnncert as ac
 from agnncert.attacks import attack, greedy, problem_of
 from agnncert.attacks.plain_model import PlainProblem, is_plain
 from agnncert.defence import as_defence
-from tests.support.towns import GraphListener, NodeListener, PlainListener, fits, town, towns
+from tests.support.neighbour_graphs import GraphListener, NodeListener, PlainListener, fits, town, towns
 
 BUDGETS = [ac.Budget(add_edges=2), ac.Budget(delete_edges=2), ac.Budget(add_edges=1, delete_edges=1)]
 

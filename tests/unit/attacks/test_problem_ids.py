@@ -11,7 +11,7 @@ from agnncert.attacks.results import cost_of
 from agnncert.attacks.vote_problem import SMALL, VoteProblem
 from agnncert.errors import IdError
 from tests.support.graphs import twin_of
-from tests.support.towns import NodeListener, town
+from tests.support.neighbour_graphs import NodeListener, town
 
 DIVISIONS = [ac.EdgeCentric(4), ac.NodeCentric(4)]
 

@@ -7,9 +7,9 @@ from torch_geometric.utils import remove_self_loops
 import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from tests.support.audited import built, report_on
-from tests.support.blind_deceivers import CACHES, MEMORY, STRUCTURE, VALUES, WEIGHTS, attacks, of_structure, of_values
-from tests.support.local_zoo import zoo_data
+from tests.zoo.audited import built, report_on
+from tests.zoo.blind_deceivers import CACHES, MEMORY, STRUCTURE, VALUES, WEIGHTS, attacks, of_structure, of_values
+from tests.zoo.local import zoo_data
 
 DIVISIONS = (NodeCentric(5), EdgeCentric(5))
 ASKING = {**{name: of_values(name) for name in VALUES}, **{name: of_structure(name) for name in STRUCTURE}, **WEIGHTS}

@@ -6,10 +6,10 @@ import torch
 import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from tests.support.audited import built, report_on
-from tests.support.deceivers import ASLEEP, CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees
-from tests.support.local_zoo import zoo_data
-from tests.support.unfit_zoo import leaking
+from tests.zoo.audited import built, report_on
+from tests.zoo.deceivers import ASLEEP, CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly, degrees
+from tests.zoo.local import zoo_data
+from tests.zoo.unfit import leaking
 
 DATA = zoo_data()
 DIVISIONS = (NodeCentric(5), EdgeCentric(5))

@@ -11,7 +11,7 @@ from agnncert.auditing import edge_features
 from agnncert.auditing.degree_features import inspect_features
 from agnncert.auditing.edge_features import inspect_edge_features
 from tests.support.computed_columns import COMPUTED, DATA, NODES, WIDTH, encoded, graph, of_neighbours
-from tests.support.local_zoo import zoo_data
+from tests.zoo.local import zoo_data
 
 
 @pytest.mark.parametrize("name", COMPUTED)

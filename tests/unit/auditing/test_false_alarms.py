@@ -13,7 +13,7 @@ import agnncert as ac
 from agnncert.auditing.model_audit import audit
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import ModelContractError
-from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
+from tests.zoo.local import CLASSES, WIDTH, zoo_data
 
 DIVISION = NodeCentric(5)
 

@@ -15,7 +15,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.models.build import MODELS as BUILT_IN
 from agnncert.models.gnn import ProjectedGINConv, ProjectedSAGEConv
-from tests.support.local_zoo import CLASSES, HIDDEN, WIDTH, Plain, mlp, zoo_data
+from tests.zoo.local import CLASSES, HIDDEN, WIDTH, Plain, mlp, zoo_data
 
 D, H, C = WIDTH, HIDDEN, CLASSES
 DATA = zoo_data()

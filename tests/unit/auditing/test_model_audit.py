@@ -26,10 +26,10 @@ from tests.support.checks import (
     promises_of,
     reaches_by_target,
 )
-from tests.support.components import COMPONENTS, WIDTH, Network
 from tests.support.graphs import make_data, random_change, random_data
 from tests.support.models import CLASSES, FEATURES, KINDS, build, settled
-from tests.support.modules import NODE_MODULES, Attributed, DenseProduct, Weighted
+from tests.zoo.components import COMPONENTS, WIDTH, Network
+from tests.zoo.user_modules import NODE_MODULES, Attributed, DenseProduct, Weighted
 
 NAMES = [component.name for component in COMPONENTS]
 

@@ -11,7 +11,7 @@ from agnncert.auditing.model_audit import audit
 from agnncert.auditing.operations import growth_of_operations
 from agnncert.auditing.probes import Probes
 from agnncert.divisions.node import NodeCentric
-from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
+from tests.zoo.local import CLASSES, WIDTH, zoo_data
 
 LARGE = zoo_data(nodes=6000, pairs=9000)
 

@@ -20,8 +20,8 @@ from agnncert.auditing import model_audit, original_code, probes
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.model_audit import audit
 from agnncert.divisions.node import NodeCentric
-from tests.support.deceivers import gcn_norm
-from tests.support.local_zoo import CLASSES, HIDDEN, WIDTH, mlp, zoo_data
+from tests.zoo.deceivers import gcn_norm
+from tests.zoo.local import CLASSES, HIDDEN, WIDTH, mlp, zoo_data
 
 D, H, C = WIDTH, HIDDEN, CLASSES
 DATA = zoo_data()

@@ -17,7 +17,7 @@ from torch import nn
 from agnncert.auditing.model_audit import audit
 from agnncert.auditing.outside_world import inspect_outside_world
 from agnncert.divisions.node import NodeCentric
-from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
+from tests.zoo.local import CLASSES, WIDTH, zoo_data
 
 clock = time.time
 

@@ -10,7 +10,7 @@ from agnncert.auditing.model_audit import audit
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from tests.support.checks import votes_of
-from tests.support.local_zoo import CONVS, GRAPH_MODELS, MODELS, NORMS, STACKS, zoo_data
+from tests.zoo.local import CONVS, GRAPH_MODELS, MODELS, NORMS, STACKS, zoo_data
 
 DIVISIONS = (NodeCentric(4), EdgeCentric(4))
 WHOLE = zoo_data()

@@ -8,8 +8,8 @@ import torch
 from agnncert.auditing.model_audit import audit
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from tests.support.local_zoo import zoo_data
-from tests.support.unfit_zoo import BATCH, UNFIT, UNFIT_FOR_GRAPHS, VALUES
+from tests.zoo.local import zoo_data
+from tests.zoo.unfit import BATCH, UNFIT, UNFIT_FOR_GRAPHS, VALUES
 
 DIVISIONS = (NodeCentric(5), EdgeCentric(5))
 DATA, LARGE = zoo_data(), zoo_data(nodes=1200, pairs=1500)

@@ -12,8 +12,8 @@ import agnncert as ac
 from agnncert.auditing.model_audit import audit
 from agnncert.auditing.state import state_of
 from agnncert.divisions.node import NodeCentric
-from tests.support.deceivers import InSparse
-from tests.support.local_zoo import CLASSES, WIDTH, zoo_data
+from tests.zoo.deceivers import InSparse
+from tests.zoo.local import CLASSES, WIDTH, zoo_data
 
 DATA = zoo_data()
 

@@ -13,8 +13,8 @@ from agnncert.certificates.file import read_contents, write_contents
 from agnncert.errors import CertificateError, SettingsError
 from agnncert.proving.certificate import load_certificate
 from agnncert.verdict import verify
+from tests.soundness.forger.forging import lay_open, seal
 from tests.support.certificates import certificate_of, random_evidence
-from tests.support.forging import lay_open, seal
 from tests.support.graphs import random_data
 from tests.support.models import build
 

@@ -14,8 +14,8 @@ from agnncert.proving.certificate import Certificate, load_certificate, usual_bu
 from agnncert.verdict import verify
 from agnncert_peers.deletion_noise import DeletionNoise
 from agnncert_peers.samples import SampleEvidence, sample_claim
+from tests.soundness.forger.hostile import open_up
 from tests.support.certificates import certificate_of, random_evidence
-from tests.support.hostile import open_up
 from tests.support.theorems import THEOREMS
 
 

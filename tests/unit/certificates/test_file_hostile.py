@@ -10,7 +10,7 @@ import pytest
 from agnncert.certificates.file import MOST_STATEMENTS
 from agnncert.errors import CertificateError
 from agnncert.verdict import check_file, verify
-from tests.support.hostile import golden_files, open_up, sealed, spoiled
+from tests.soundness.forger.hostile import golden_files, open_up, sealed, spoiled
 from tests.support.paths import GOLDEN
 
 

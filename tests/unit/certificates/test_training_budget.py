@@ -13,7 +13,7 @@ from agnncert.proving.certificate import load_certificate
 from agnncert.proving.evidence import Evidence
 from agnncert.verdict import verify
 from agnncert.verifier.kinds import checked
-from tests.support.forging import lay_open, seal
+from tests.soundness.forger.forging import lay_open, seal
 from tests.support.neighbour_count import CountEvidence
 from tests.support.paths import PROJECT
 

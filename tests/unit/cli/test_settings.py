@@ -113,7 +113,7 @@ def test_all_targets_with_a_true_class_can_be_certified():
 
     from agnncert.cli.data import targets_of
     from agnncert.graphs.targets import CanonicalData
-    from tests.support.towns import town
+    from tests.support.neighbour_graphs import town
 
     data = town(6)
     data.test_mask = torch.tensor([True, False, False, False, False, False])

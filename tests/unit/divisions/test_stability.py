@@ -12,7 +12,7 @@ from agnncert.divisions import stability
 from agnncert.divisions.stability import require_stable
 from agnncert.errors import DivisionError
 from agnncert.graphs.canonical import canonical
-from tests.support.local_zoo import zoo_data
+from tests.zoo.local import zoo_data
 
 EDGES = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
 DATA = zoo_data()

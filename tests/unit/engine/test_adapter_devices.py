@@ -12,9 +12,9 @@ from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import adapter
 from agnncert.engine import features as lazy_rows
 from agnncert.errors import ModelContractError
-from tests.support.far import FAR, Far, far_away, sent_far
 from tests.support.graphs import random_data
 from tests.support.models import build
+from tests.support.pretend_device import FAR, Far, far_away, sent_far
 
 NODE = random_data(5, smallest=14, largest=14, density=0.4)
 GRAPHS = [random_data(seed, smallest=5, density=0.5) for seed in range(4)]

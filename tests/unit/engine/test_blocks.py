@@ -12,7 +12,7 @@ from agnncert.engine import blocks as messages
 from agnncert.engine.adapter import bind
 from agnncert.engine.blocks import InBlocks, Messages
 from agnncert.graphs.graph import CanonicalGraph, edge_values_of
-from tests.support.local_zoo import CONVS, MODELS, NORMS, STACKS, zoo_data
+from tests.zoo.local import CONVS, MODELS, NORMS, STACKS, zoo_data
 
 NODES, WIDTH, EDGES = 9, 4, 40
 ZOO = {**CONVS, **NORMS, **MODELS, **STACKS}

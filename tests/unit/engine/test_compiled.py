@@ -7,7 +7,7 @@ from torch import Tensor, nn
 import agnncert as ac
 from agnncert.errors import ModelContractError
 from agnncert.models.digest import model_digest
-from tests.support.honest import a_graph
+from tests.soundness.forger.honest import a_graph
 
 DIVISION = ac.NodeCentric(5)
 BACKEND = "eager"  # it needs no compiler on the machine

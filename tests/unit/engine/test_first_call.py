@@ -9,7 +9,7 @@ from torch_geometric.nn import GCNConv, GINEConv, global_mean_pool
 import agnncert as ac
 from agnncert.errors import ModelContractError
 from tests.support.labelled import labelled_graph
-from tests.support.towns import town
+from tests.support.neighbour_graphs import town
 
 DIVISION = ac.NodeCentric(5)
 

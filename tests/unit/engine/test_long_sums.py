@@ -11,7 +11,7 @@ from agnncert.engine import long_sums
 from agnncert.engine.features import Features
 from agnncert.engine.long_sums import MOST_FEATURES, MOST_MESSAGES, rows_with_long_sums
 from tests.support.hubs import OwnMean
-from tests.support.wild import votes_on
+from tests.support.rounding_noise import votes_on
 
 
 def star(num_leaves: int, inwards: bool = True) -> torch.Tensor:

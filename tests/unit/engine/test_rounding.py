@@ -28,7 +28,7 @@ from agnncert.graphs.canonical import canonical, canonical_set
 from agnncert.proving.theorems import certified_radius, count_votes
 from tests.support.graphs import make_data, random_data
 from tests.support.models import build
-from tests.support.wild import (
+from tests.support.rounding_noise import (
     LAYERS,
     NODES,
     TOLERANCE,

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from experiments.benchmarks.attacked import Case, Proofs, Trained, with_edges
-from tests.support.towns import NodeListener, town
+from tests.support.neighbour_graphs import NodeListener, town
 
 
 def attacked_town():

@@ -14,7 +14,7 @@ from agnncert.pairs.model import PairPrior
 from agnncert.pairs.record import PairRecord
 from agnncert.proving.certificate import Certificate
 from formal.compare import random_pairs
-from tests.support.forging import drafted, seal
+from tests.soundness.forger.forging import drafted, seal
 from tests.support.pair_data import ratings
 
 BUDGETS = (ac.Budget(add_edges=2, delete_edges=1), ac.Budget(change_edges=1), ac.Budget(inject_nodes=1))

@@ -7,7 +7,7 @@ import torch
 
 import agnncert as ac
 from agnncert.pairs.model import PairModel, PairPrior
-from tests.support.forging import drafted, seal
+from tests.soundness.forger.forging import drafted, seal
 from tests.support.pair_data import links
 
 UNLISTED = torch.tensor([[0, 1, 2], [5, 2, 7]])

@@ -11,7 +11,7 @@ from agnncert.stacked import bounded_steps
 from agnncert.stacked.bounded_steps import counted_errors, steps_are_proved
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import STEPS
-from tests.support.exact_stacked import exact_numbers
+from tests.unit.stacked.exact_stacked import exact_numbers
 from tests.unit.stacked.test_numbers import FEATURES, KINDS, Shares, model_of, ring
 
 NO_VALUES = {"edge_weight": None, "edge_attr": None}

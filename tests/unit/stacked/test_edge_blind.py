@@ -9,7 +9,7 @@ from agnncert.certificates.file import read_contents
 from agnncert.errors import CertificateError, DatasetError, ModelContractError, SettingsError
 from agnncert.stacked.record import StackedRecord
 from agnncert.stacked.training import SHARP, set_blind_votes, wrong_blind_votes
-from tests.support.forging import lay_open, seal
+from tests.soundness.forger.forging import lay_open, seal
 from tests.unit.stacked.test_stacked import sample
 
 BLIND = ac.StackedVotes(edge_blind=True, folds=2)

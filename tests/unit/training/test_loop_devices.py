@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import agnncert as ac
-from tests.support.far import Far, far_away, sent_far
 from tests.support.labelled import labelled_graph, labelled_graphs
+from tests.support.pretend_device import Far, far_away, sent_far
 
 SHORT = {"epochs": 3, "evaluate_every": 1}
 

@@ -10,7 +10,7 @@ from agnncert.engine.adapter import bind
 from agnncert.engine.naive import table
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import prepared
-from tests.support.towns import GraphListener, NodeListener, town, towns
+from tests.support.neighbour_graphs import GraphListener, NodeListener, town, towns
 
 DIVISIONS = [ac.NodeCentric(5), ac.EdgeCentric(5), ac.GatedNodeCentric(5), ac.PerNeighbour(), ac.PerEdge()]
 

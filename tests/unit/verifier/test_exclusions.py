@@ -13,9 +13,9 @@ from agnncert.certificates.file import read_contents, write_contents
 from agnncert.errors import CertificateError
 from agnncert.verdict import verify
 from agnncert.verifier import exclusions
+from tests.soundness.forger.forging import scratch_folder
+from tests.soundness.forger.hostile import open_up, sealed
 from tests.support.certificates import certificate_of, random_evidence
-from tests.support.forging import scratch_folder
-from tests.support.hostile import open_up, sealed
 from tests.support.mutations import edited
 from tests.support.paths import GOLDEN
 from tests.support.theorems import THEOREMS

@@ -26,8 +26,8 @@ import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch_geometric.utils import coalesce, degree, is_undirected
 
-from tests.support import beside_the_model
-from tests.support.unfit_zoo import Base, ByWeight, leaking
+from tests.zoo import beside_the_model
+from tests.zoo.unfit import Base, ByWeight, leaking
 
 CALLS = 3000  # after this many a model that counts them acts otherwise
 

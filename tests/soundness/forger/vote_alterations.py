@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.forgers_world import Random, World, pick, require
-from tests.support.forging import LISTED, PREFIX, Draft
+from tests.soundness.forger.forging import LISTED, PREFIX, Draft
+from tests.soundness.forger.world import Random, World, pick, require
 from tests.support.theorems import THEOREMS
 
 

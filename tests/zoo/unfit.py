@@ -14,7 +14,7 @@ import torch_geometric.nn as pyg
 from torch import nn
 from torch_geometric.utils import degree, dropout_edge, scatter, softmax
 
-from tests.support.local_zoo import CLASSES, HIDDEN, WIDTH, Plain, Pooled
+from tests.zoo.local import CLASSES, HIDDEN, WIDTH, Plain, Pooled
 
 FEATURES, OVERFLOW, VALUES = "other features elsewhere", "infinite features elsewhere", "other edge values elsewhere"
 EDGES, PLACES, NUMBERS = "other edges elsewhere", "edges at other places of the list", "more nodes and edges elsewhere"

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import contains_self_loops, degree
 
-from tests.support.deceivers import Counting, degrees
-from tests.support.unfit_zoo import Base, leaking, weighing
+from tests.zoo.deceivers import Counting, degrees
+from tests.zoo.unfit import Base, leaking, weighing
 
 TINY = 1e-9
 

@@ -29,9 +29,8 @@ from agnncert.verdict import Verdict, verify
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
 from agnncert_peers.interception import Interception
-from tests.support.alterations import EARLY, LATE, Alteration
-from tests.support.forgers_world import Pointless, Random, World, pick, world_of
-from tests.support.forging import (
+from tests.soundness.forger.alterations import EARLY, LATE, Alteration
+from tests.soundness.forger.forging import (
     WHOLE,
     Draft,
     at,
@@ -44,7 +43,8 @@ from tests.support.forging import (
     select,
     state_exclusions,
 )
-from tests.support.honest import Case
+from tests.soundness.forger.honest import Case
+from tests.soundness.forger.world import Pointless, Random, World, pick, world_of
 
 # Arrays of each kind that another machine may compute differently, and by how many steps.
 _OF_LABELS = {"evidence.left": 2, "evidence.right": 2, "evidence.cap": 2}

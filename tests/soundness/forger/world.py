@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.forging import Draft, drafted, lay_open
-from tests.support.honest import Case, cases, golden_cases, strangers
+from tests.soundness.forger.forging import Draft, drafted, lay_open
+from tests.soundness.forger.honest import Case, cases, golden_cases, strangers
 
 Random = np.random.Generator
 

@@ -12,11 +12,22 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import COUNTS
-from tests.support import vote_alterations as of_votes
-from tests.support.forgers_world import Random, World, pick, require
-from tests.support.forging import PREFIX, Draft, at, derive, ids_of, leaves, put, select, set_ids, state_exclusions
+from tests.soundness.forger import vote_alterations as of_votes
+from tests.soundness.forger.forging import (
+    PREFIX,
+    Draft,
+    at,
+    derive,
+    ids_of,
+    leaves,
+    put,
+    select,
+    set_ids,
+    state_exclusions,
+)
+from tests.soundness.forger.vote_alterations import take_rule
+from tests.soundness.forger.world import Random, World, pick, require
 from tests.support.theorems import THEOREMS
-from tests.support.vote_alterations import take_rule
 
 Alteration = Callable[[Draft, Random, World], None]
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tests.support.forgers_world import World, world_of
-from tests.support.forging import Draft, seal
-from tests.support.judging import lies, verdict_on
+from tests.soundness.forger.forging import Draft, seal
+from tests.soundness.forger.judging import lies, verdict_on
+from tests.soundness.forger.world import World, world_of
 
 
 def opened(name: str) -> tuple[World, Draft]:
