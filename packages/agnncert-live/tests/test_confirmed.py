@@ -51,8 +51,8 @@ def test_an_alarm_is_logged_once_and_is_a_metric(caplog):
         watched.note([Case(f"more {k}", 0, 1) for k in range(30)])
     assert [record.message.count("ALARM") for record in caplog.records] == [1]
     values = {metric.name: {each.labels["rate"]: each.value for each in metric.samples} for metric in watched.metrics()}
-    assert values["rate_alarm"] == {"false_positives": 1}
-    assert values["confirmed_cases"] == {"false_positives": 60}
+    assert values["agnncert_rate_alarm"] == {"false_positives": 1}
+    assert values["agnncert_confirmed_cases"] == {"false_positives": 60}
     assert watched.misses is None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import agnncert as ac
 from agnncert_live import Event, JournalError, LiveClient, LiveGraph
@@ -63,11 +64,17 @@ def test_metrics_say_what_they_are(tmp_path) -> None:
         for path in ("/decision?target=nobody", "/nowhere", "/nowhere/else", "/live"):
             sent(address, path)
         about, samples = parsed(client.metrics())
+        status, text = sent(address, "/metrics", headers={"Accept": "application/openmetrics-text; version=x, */*"})
+    assert status == 200
     for name in samples:
         family = re.sub(r"(_bucket|_sum|_count)?(\{.*)?$", "", name)
         assert {"HELP", "TYPE"} <= about[family].keys(), name
-        if family.endswith(("_seconds", "_bytes")):
-            assert about[family]["UNIT"] == family.rsplit("_", 1)[1]
+    open_metrics = {family.name: family for family in text_string_to_metric_families(text.decode())}
+    assert {re.sub("_total$", "", family) for family in about} == open_metrics.keys()
+    for name, family in open_metrics.items():
+        if name.startswith("agnncert_") and name.endswith(("_seconds", "_bytes")):
+            assert family.unit == name.rsplit("_", 1)[1]
+    assert samples["process_cpu_seconds_total"] > 0
     assert samples['agnncert_http_requests_total{path="/events",status="200"}'] == 1
     assert samples['agnncert_http_requests_total{path="/decision",status="404"}'] == 1
     assert samples['agnncert_http_requests_total{path="other",status="404"}'] == 2  # nobody makes up labels
@@ -89,7 +96,7 @@ def test_the_histogram_of_latencies_is_in_seconds_and_sums_them() -> None:
         requests.note("/events", 200, seconds)
     _, samples = parsed(as_text(requests.metrics()))
     name = "agnncert_http_request_duration_seconds"
-    assert samples[f"{name}_sum"] == 60.755
+    assert samples[f"{name}_sum"] == pytest.approx(60.755)
     assert samples[f"{name}_count"] == 4
     below = {limit: samples[f'{name}_bucket{{le="{limit}"}}'] for limit in ("0.005", "0.1", "0.25", "0.5", "10.0")}
     assert below == {"0.005": 1, "0.1": 1, "0.25": 2, "0.5": 3, "10.0": 3}  # a limit belongs to its own bucket

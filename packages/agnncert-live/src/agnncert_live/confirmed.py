@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from prometheus_client.core import Metric
+
 from agnncert.certificates.threshold_record import ThresholdRecord
 from agnncert.monitoring import Monitor
-from agnncert_live.metrics import Metric, Sample
+from agnncert_live.metrics import labelled_gauge
 
 log = logging.getLogger(__name__)
 
@@ -104,8 +106,7 @@ class Confirmed:
         monitors = self._monitors()
 
         def gauge(name: str, text: str, value: Callable[[Monitor], float]) -> Metric:
-            samples = (Sample(value(each), {"rate": of}) for of, each in monitors.items())
-            return Metric(name, "gauge", text, tuple(samples))
+            return labelled_gauge(name, text, (({"rate": of}, value(each)) for of, each in monitors.items()))
 
         return [
             gauge("confirmed_cases", "Confirmed cases, by what they are watched for.", lambda each: each.cases),

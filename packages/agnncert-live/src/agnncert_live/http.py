@@ -16,6 +16,7 @@ from agnncert_live.event_stream import apply_stream, lines_of, parse_json
 from agnncert_live.events import KINDS
 from agnncert_live.guard import OPEN_PATHS, Guard, Limits, Refusal
 from agnncert_live.journal import JournalError
+from agnncert_live.metrics import OPEN_METRICS, TEXT, content_type_for
 from agnncert_live.service import Service
 
 _HERE = Path(__file__).parent
@@ -233,10 +234,13 @@ def _operations_router(service: Service) -> APIRouter:
         """What the service is about, and how large it is now."""
         return service.summary()
 
-    @router.get("/metrics", response_class=PlainTextResponse)
-    def metrics() -> PlainTextResponse:
-        """For Prometheus."""
-        return PlainTextResponse(service.metrics(), media_type="text/plain; version=0.0.4")
+    kinds = {kind.partition(";")[0]: {"schema": {"type": "string"}} for kind in (TEXT, OPEN_METRICS)}
+
+    @router.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": kinds}})
+    def metrics(request: Request) -> PlainTextResponse:
+        """For Prometheus: its text format, or OpenMetrics if the header ``Accept`` names it."""
+        kind = content_type_for(request.headers.get("accept", ""))
+        return PlainTextResponse(service.metrics(kind), media_type=kind)
 
     return router
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from prometheus_client.core import Metric
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
@@ -22,7 +23,15 @@ from agnncert.proving.certificate import Certificate
 from agnncert_live.confirmed import Case, Confirmed
 from agnncert_live.events import Applied, Event, Moved, class_name
 from agnncert_live.graph import LiveGraph
-from agnncert_live.metrics import Metric, RequestMetrics, Sample, as_text, counter, gauge
+from agnncert_live.metrics import (
+    TEXT,
+    RequestMetrics,
+    as_text,
+    counter,
+    gauge,
+    labelled_gauge,
+    process_metrics,
+)
 
 log = logging.getLogger(__name__)
 
@@ -292,8 +301,8 @@ class Service:
             "targets": len(live),
         }
 
-    def metrics(self) -> str:
-        """Returns the metrics in the format of Prometheus."""
+    def metrics(self, content_type: str = TEXT) -> str:
+        """Returns the metrics, by default in Prometheus's text format."""
         with self.live.frozen():
             radius = self.live.radius
             label = self.live.label
@@ -322,10 +331,10 @@ class Service:
             gauge("dead_letters_waiting", "Messages in the file of dead letters.", self.waiting_letters()),
             counter("flipped_total", "Labels that flipped since the service began.", counts.flipped),
             counter("questions_total", "Questions since the service began.", counts.questions),
-            counter("seconds_total", "Seconds spent with applying events.", round(counts.seconds, 6)),
+            counter("seconds_total", "Seconds spent with applying events.", round(counts.seconds, 6), "seconds"),
         ]
         watched = [] if self.confirmed is None else self.confirmed.metrics()
-        return as_text([*metrics, *watched, *self.requests.metrics()])
+        return as_text([*metrics, *watched, *self.requests.metrics(), *process_metrics()], content_type)
 
     def confirm(self, stated: Any) -> dict[str, Any]:
         """Notes what has become known of some targets. Each target counts once, with the label that it has now.
@@ -372,10 +381,10 @@ class Service:
             for size in RECALL_SIZES:
                 is_found = (label == k) & (radius >= size)
                 share = float(is_found[is_class].mean())
-                samples.append(Sample(round(share, 6), {"class": str(self._label(k)), "size": str(size)}))
+                samples.append(({"class": str(self._label(k)), "size": str(size)}, round(share, 6)))
         which = "targets" if self.measured is None else "certified targets of the run"
         text = f"Share of the {which} of a class that keep this label under attacks of a size, in units of the radius."
-        return Metric("certified_recall", "gauge", text, tuple(samples))
+        return labelled_gauge("certified_recall", text, samples)
 
     def journal(self) -> bytes:
         """Returns a copy of the journal, as it is between two batches.
