@@ -9,6 +9,7 @@ prices are only a bound, and a play may be none.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agnncert.contest.checker import affords, only, shared_moves
 from agnncert.contest.form import Amount, BrokenAtMost, Budget, Contest, Excludes, Need, Stays, Target, Vector
@@ -43,8 +44,7 @@ def best_prices(found: Losses, limits: Limits) -> Found:
     return _Assignment(found, limits).solve()
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(NamedTuple):
     """From one limit to another (or outside), with a gain for each move that goes this way.
 
     Attributes:
@@ -79,6 +79,13 @@ class _Assignment:
         # The best move of each innermost limit: moves of one limit cost the same.
         self.options = [_best_of_limits(harm, inner) for _, harm in found.units]
         self.fees = _best_of_limits(found.fees, inner)
+        # Rows of units that some limit reaches, those that lose most to its best move first.
+        self.rows: dict[int, list[int]] = {}
+        for row, options in enumerate(self.options):
+            for place in options:
+                self.rows.setdefault(place, []).append(row)
+        for place, rows in self.rows.items():
+            rows.sort(key=lambda row: -self.options[row][place][0])
         self.flow: list[dict[int, int]] = [{} for _ in found.units]
         self.slack = [count for count, _ in found.units]
         self.new = dict.fromkeys(self.fees, 0)
@@ -100,29 +107,33 @@ class _Assignment:
     def _steps(self) -> list[_Step]:
         """The best step between any two limits."""
         best: dict[tuple[int, int], _Step] = {}
-
-        def offer(step: _Step) -> None:
+        for step in (*self._steps_without_units(), *self._steps_on_units()):
             other = best.get((step.start, step.end))
             if step.room > 0 and (other is None or step.gain > other.gain):
                 best[step.start, step.end] = step
+        return list(best.values())
 
+    def _steps_without_units(self) -> Iterator[_Step]:
         for place in self.kept:
             around = self.parent[place]
-            offer(_Step(around, place, 0, self.caps[place] - self.used[place], _LIMIT))
-            offer(_Step(place, around, 0, self.used[place], _LIMIT))
+            yield _Step(around, place, 0, self.caps[place] - self.used[place], _LIMIT)
+            yield _Step(place, around, 0, self.used[place], _LIMIT)
         for place, (fee, _) in self.fees.items():
-            offer(_Step(place, OUTSIDE, fee, math.inf, _NEW))
-            offer(_Step(OUTSIDE, place, -fee, self.new[place], _NEW))
-        for row, options in enumerate(self.options):
-            flow = self.flow[row]
-            for place, (harm, _) in options.items():
-                offer(_Step(place, OUTSIDE, harm, self.slack[row], row))
-                for other, times in flow.items():
-                    if other != place:
-                        offer(_Step(place, other, harm - options[other][0], times, row))
+            yield _Step(place, OUTSIDE, fee, math.inf, _NEW)
+            yield _Step(OUTSIDE, place, -fee, self.new[place], _NEW)
+
+    def _steps_on_units(self) -> Iterator[_Step]:
+        for place, rows in self.rows.items():
+            row = next((row for row in rows if self.slack[row]), None)
+            if row is not None:
+                yield _Step(place, OUTSIDE, self.options[row][place][0], self.slack[row], row)
+        for row, flow in enumerate(self.flow):
+            options = self.options[row]
             for other, times in flow.items():
-                offer(_Step(OUTSIDE, other, -options[other][0], times, row))
-        return list(best.values())
+                yield _Step(OUTSIDE, other, -options[other][0], times, row)
+                for place, (harm, _) in options.items():
+                    if place != other:
+                        yield _Step(place, other, harm - options[other][0], times, row)
 
     def _best_path(self) -> list[_Step]:
         """The way from outside to outside that gains most. There is no way round that gains anything."""
