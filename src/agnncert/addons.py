@@ -101,6 +101,7 @@ _OWN = {
         "pairs": "agnncert.attacks.pair_attack:PairProblem",
         "undefended": "agnncert.attacks.plain_model:PlainProblem",
         "graph-votes": "agnncert.attacks.graph_attack:GraphProblem",
+        "append": "agnncert.attacks.append_attack:AppendProblem",
     },
     "agnncert.models": {
         "stacked-votes": "agnncert.stacked.defence:model_from_config",

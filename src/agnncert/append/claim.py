@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from agnncert import __version__
 from agnncert.append.record import AppendRecord
 from agnncert.certificates.claim import (
+    JOINED_ROWS_RISE,
     LABEL_MAY_BE_WRONG,
     MODEL_AS_GIVEN,
+    PAYERS_SEND_NOTHING,
     PREMISES,
     Claim,
     about_encoding,
@@ -35,10 +37,9 @@ SHORT = {
     "grow": "anything appended by anybody",
 }
 ASSUMED = {
-    "fresh": "Between two accounts that have rows in a direction, nothing is appended in that direction.",
-    "ledger": "Who pays the target at the time of the certificate sends nothing more than he has sent, to anybody: a "
-    "payment needs the payer's signature, and these payers do not work for the attacker.",
-    "grow": "Where rows of a pair are joined to one, appended rows can only raise the columns that are said to rise.",
+    "fresh": ("Between two accounts that have rows in a direction, nothing is appended in that direction.",),
+    "ledger": (PAYERS_SEND_NOTHING, JOINED_ROWS_RISE),
+    "grow": (JOINED_ROWS_RISE,),
 }
 
 
@@ -83,7 +84,7 @@ def _covers(record: AppendRecord) -> Iterator[str]:
 def _assumes(record: AppendRecord, digests: Mapping[str, str]) -> Iterator[str]:
     """Yields what must be true."""
     yield from PREMISES
-    yield ASSUMED[record.threat]
+    yield from ASSUMED[record.threat]
     yield "Rows that were there stay as they are, except as said above, and so do the features of old accounts."
     yield "The target is not deleted and keeps its id, and so do the accounts that were known at training time."
     yield from about_encoding(digests)

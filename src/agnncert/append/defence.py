@@ -13,6 +13,7 @@ import torch
 from agnncert.agreement import Comparison
 from agnncert.append.claim import make_append_claim
 from agnncert.append.evidence import AppendEvidence
+from agnncert.append.explain import explain_account
 from agnncert.append.ledger import read_ledger
 from agnncert.append.model import AppendModel, edge_table, load_tables, own_table, sizes_of
 from agnncert.append.polarity import sorted_by_types
@@ -29,6 +30,7 @@ from agnncert.certificates.votes import IntArray
 from agnncert.datasets.threshold_part import rarest
 from agnncert.defence import AlertLimit, CertifyOptions, Defence, FitOptions, OperatingPoint, Task
 from agnncert.errors import DatasetError, SettingsError
+from agnncert.explanation import VoteExplanation
 from agnncert.graphs.checks import require_edge_index
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.graphs.task import infer_task
@@ -57,11 +59,9 @@ class AppendOnly(AppendSettings, Defence):
     own_model: ClassVar[type[AppendModel]] = AppendModel
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "explain": "a score adds up hundreds of trees, and no edge belongs to one of them",
             "live": "its features are counted on the whole graph",
             "voting_rule": "it adds up trees and has no votes",
             "subgraphs": "it divides no graph: trees read counts",
-            "attack": "the search changes edges, and what is appended here are rows",
         }
     )
 
@@ -139,6 +139,7 @@ class AppendOnly(AppendSettings, Defence):
                 x=own_table(graph),
                 scales={**SCALES.get(getattr(canonical_data.data, "name", ""), {}), **self.scales},
                 rises=self.rises,
+                repeated=str(getattr(canonical_data.data, "repeated", None) or ""),
             ),
             self.threat,
         )
@@ -165,6 +166,11 @@ class AppendOnly(AppendSettings, Defence):
         digests = {**chosen.digests, "model": model_digest(model)}
         claim = make_append_claim(evidence.record, digests=digests, notes=(str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+    def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
+        """Explains whose rows flagged an account, or how few new rows would."""
+        self.require_model(model)
+        return explain_account(self, model, data, target)
 
     @staticmethod
     def _evidence(model: AppendModel, chosen: Targets, deletions: int) -> AppendEvidence:

@@ -6,7 +6,7 @@ pairwise sums, a row more may make a sum smaller.
 
 from collections.abc import Callable
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,31 @@ class RowsSeen(NamedTuple):
     number: int
 
 
+class Bounds(NamedTuple):
+    """Bounds on a value: no value after the attack is below ``low``, or above ``high``."""
+
+    low: Whole
+    high: Whole
+
+
+class Border(Protocol):
+    """Accounts of a part of a ledger that lacks some of their rows: what is counted of them is known from elsewhere.
+
+    Attributes:
+        places: Their rows in the part.
+    """
+
+    places: Rows
+
+    def value(self, expression: Expression) -> Whole:
+        """Returns an expression of these accounts."""
+        ...
+
+    def bounds(self, expression: Expression, frozen: bool, deletions: int) -> Bounds:
+        """Returns what :meth:`Lowered.of_all` says of these accounts."""
+        ...
+
+
 class Values:
     """Values of expressions on one ledger; each is computed once.
 
@@ -43,12 +68,16 @@ class Values:
         ledger: The rows.
         program: Says what the judge reads, and which column is the time.
         judge: The trees of the judge of rows; ``None`` if there is none.
+        border: If the ledger is a part of a larger one, the accounts that lack rows; ``None`` if it is whole.
     """
 
-    def __init__(self, ledger: Ledger, program: Program, judge: Trees | None = None) -> None:
+    def __init__(
+        self, ledger: Ledger, program: Program, judge: Trees | None = None, border: Border | None = None
+    ) -> None:
         self.ledger = ledger
         self.program = program
         self.judge = judge
+        self.border = border
         self._of_all: dict[Expression, Whole] = {}
         self._seen_by_all: dict[str, RowsSeen] = {}
 
@@ -95,7 +124,10 @@ class Values:
     def of_all(self, expression: Expression) -> Whole:
         """Returns an expression for all accounts."""
         if expression not in self._of_all:
-            self._of_all[expression] = self._compute(expression)
+            value = self._compute(expression)
+            if self.border is not None and expression[0] in _AGGREGATES:
+                value[self.border.places] = self.border.value(expression)
+            self._of_all[expression] = value
         return self._of_all[expression]
 
     def _compute(self, expression: Expression) -> Whole:
@@ -154,13 +186,6 @@ class Values:
         return bursts(counted, times, seen, int(expression[3]))
 
 
-class Bounds(NamedTuple):
-    """Bounds on a value: no value after the attack is below ``low``, or above ``high``."""
-
-    low: Whole
-    high: Whole
-
-
 class Lowered:
     """Bounds on values after ``deletions`` pairs are deleted, and any rows appended that a threat allows.
 
@@ -217,7 +242,13 @@ class Lowered:
         """
         key = (expression, frozen)
         if key not in self._of_all:
-            self._of_all[key] = self._compute(expression, frozen)
+            bounds = self._compute(expression, frozen)
+            border = self.values.border
+            if border is not None and expression[0] in _AGGREGATES:
+                known = border.bounds(expression, frozen, self.deletions)
+                bounds = Bounds(bounds.low.copy(), bounds.high.copy())
+                bounds.low[border.places], bounds.high[border.places] = known
+            self._of_all[key] = bounds
         return self._of_all[key]
 
     def _compute(self, expression: Expression, frozen: bool) -> Bounds:

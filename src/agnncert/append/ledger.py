@@ -129,10 +129,7 @@ def read_ledger(
     last_feature = max((attribute.place for attribute in program.attributes), default=-1)
     if last_feature >= x.shape[1]:
         raise GraphError(f"the feature program reads feature {last_feature}, and accounts have {x.shape[1]} features.")
-    is_row = ends[0] != ends[1]
-    if program.present >= 0 and edge_attr is not None:
-        is_row &= edge_attr[:, program.present] > 0
-    rows = np.flatnonzero(is_row)
+    rows = edges_of_rows(program, ends, edge_attr)
     columns = {}
     for column in program.columns:
         stored = np.ones(len(rows)) if column.place < 0 or edge_attr is None else edge_attr[rows, column.place]
@@ -148,6 +145,14 @@ def read_ledger(
         attributes,
         is_known,
     )
+
+
+def edges_of_rows(program: Program, ends: npt.NDArray[Any], edge_attr: npt.NDArray[Any] | None) -> Rows:
+    """Returns the edge of a graph that each row of its ledger is."""
+    is_row = ends[0] != ends[1]
+    if program.present >= 0 and edge_attr is not None:
+        is_row &= edge_attr[:, program.present] > 0
+    return np.flatnonzero(is_row)
 
 
 def whole_numbers(stored: npt.NDArray[Any], source: Source) -> Whole:

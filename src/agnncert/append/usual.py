@@ -13,6 +13,7 @@ import numpy.typing as npt
 from agnncert.append.ledger import whole_numbers
 from agnncert.append.polarity import NotMonotone, row_type, sorted_by_types
 from agnncert.append.program import LIMIT, Expression, Program, Source, Threat
+from agnncert.errors import DatasetError
 
 Floats = npt.NDArray[np.float64]
 ONE: Expression = ("number", 1)
@@ -37,6 +38,7 @@ class Table:
         x: Features of accounts.
         scales: For some columns by name, of which function the graph holds the inverse: "sinh" or "exp".
         rises: Names of columns that can only rise when more is paid between the same accounts.
+        repeated: How the values of rows of one pair were joined: "sum", "max", "mean" or "min"; empty if unknown.
         x_names: Names of the features of accounts.
     """
 
@@ -46,6 +48,7 @@ class Table:
     x: Floats
     scales: Mapping[str, str] = field(default_factory=dict)
     rises: Sequence[str] = ()
+    repeated: str = ""
     x_names: Sequence[str] = ()
 
 
@@ -75,11 +78,16 @@ class _Column:
 
 
 def usual_program(table: Table, threat: Threat) -> Program:
-    """Returns the features that a threat leaves, for a graph like this one."""
+    """Returns the features that a threat leaves, for a graph like this one.
+
+    Raises:
+        DatasetError: It cannot be told who sends a row.
+    """
     own = [name for name in table.names if f"{name}, back" in table.names]
     is_back = bool(own) and len(own) * 2 == len(table.names)
     names = own if is_back else list(table.names)
     present = _present(table, names) if is_back else -1
+    _require_senders(table, threat, is_back, present)
     is_row = table.ends[0] != table.ends[1]
     if present >= 0:
         is_row &= table.values[:, present] > 0
@@ -103,6 +111,25 @@ def usual_program(table: Table, threat: Threat) -> Program:
     wide = base.but(features=tuple(dict.fromkeys(writer.features())))
     kept = sorted_by_types(wide, threat).kept
     return wide.but(features=kept, judged=tuple(_judged(writer, wide, threat)))
+
+
+def _require_senders(table: Table, threat: Threat, is_back: bool, present: int) -> None:
+    """Refuses a graph of which it cannot be told who sends a row.
+
+    Raises:
+        DatasetError: Says what to change.
+    """
+    if is_back and present < 0:
+        raise DatasetError(
+            f'edges hold the values of both directions, and "{table.names[0]}", the first column, is not positive '
+            "exactly where there is a row: a row cannot be told from its opposite. Put a column of ones first, such as "
+            "the number of rows."
+        )
+    if threat == "ledger" and not is_back and len(table.ends[0]) and _is_undirected(table.ends, table.values):
+        raise DatasetError(
+            'the edges have no direction, so nobody is the payer whom the threat "ledger" restrains: pass '
+            'threat="fresh" (new pairs only) or threat="grow", or keep who sent a row (directed=True in load_tables).'
+        )
 
 
 def _few_amounts(columns: list[_Column]) -> list[_Column]:
@@ -209,11 +236,23 @@ def _cuts(whole: npt.NDArray[np.int64], shares: Sequence[float]) -> tuple[int, .
 
 
 def _growing(source: Source, table: Table, has_parallel: bool) -> Source:
-    """Says what may become of a column in an old row: rows that may be repeated stay as they were written."""
+    """Says what may become of a column in an old row: rows that may be repeated stay as they were written.
+
+    Raises:
+        DatasetError: A column is said to rise that was joined by its mean or its least value.
+    """
     if has_parallel:
         return source
-    is_named = source.name in {"amount", *COUNTS, *table.rises} or re.match(r"(log\()?(sum|max|count)\b", source.name)
-    return replace(source, growth="rises" if is_named and source.sign == 1 else "moves")
+    said, falls = source.name in table.rises, table.repeated in ("mean", "min")
+    if said and falls:
+        raise DatasetError(
+            f'rises names "{source.name}", and rows of a pair are joined by their {table.repeated}, which a further '
+            'row can lower: leave it out, or join them by their sum (repeated="sum").'
+        )
+    is_named = source.name in {"amount", *COUNTS} or re.match(r"(log\()?(sum|max|count)\b", source.name)
+    has_negative = source.decode != "exp" and bool((table.values[:, source.place] < 0).any())  # a sum may fall
+    grows = said or (is_named and not falls and not has_negative)
+    return replace(source, growth="rises" if grows and source.sign == 1 else "moves")
 
 
 def _present(table: Table, names: Sequence[str]) -> int:
@@ -222,6 +261,14 @@ def _present(table: Table, names: Sequence[str]) -> int:
     own, back = table.values[:, :half], table.values[:, half:]
     is_sign = (own[:, 0] >= 0).all() and ((own[:, 0] > 0) | (back[:, 0] > 0)).all()
     return 0 if is_sign and not own[own[:, 0] == 0].any() else -1
+
+
+def _is_undirected(ends: npt.NDArray[np.int64], values: Floats) -> bool:
+    """Tells whether each edge is there in both directions, with the same values."""
+    if not _is_symmetric(ends):
+        return False
+    there = np.unique(np.column_stack([ends.T, values]), axis=0)
+    return np.array_equal(there, np.unique(np.column_stack([ends[::-1].T, values]), axis=0))
 
 
 def _is_symmetric(ends: npt.NDArray[np.int64]) -> bool:

@@ -191,7 +191,8 @@ def attack(
 
             * ``"greedy"``: tries single edits and combines those that bring another class nearest to the label. On a
               built-in division it tries them in the subgraphs that they touch. On a model without a defence it follows
-              the margin of the logits, and the gradient says which of all edges to try;
+              the margin of the logits, and the gradient says which of all edges to try. On append-only scores it
+              appends rows and deletes pairs, to hide who is flagged and to frame who is not;
             * ``"random"``: draws attacks at random;
             * ``"gradient"``: PRBCD on the vote or on the logits, edges only; for built-in divisions and models without
               a defence;
@@ -232,7 +233,9 @@ def _attacks_on(problem: Problem, kinds: list[str], seed: int) -> list[OwnAttack
     own = problem.own_attacks()
     if own and not {*kinds} <= {*own}:
         named = ", ".join(f'"{name}"' for name in own)
-        raise SettingsError(f"{problem.defence} is attacked by {named} alone: the best changes are found vote by vote.")
+        raise SettingsError(
+            f"{problem.defence} is attacked by {named} alone: the best changes are found vote by vote, or row by row."
+        )
     if own:
         return [own[name] for name in kinds]
     return [

@@ -9,7 +9,7 @@ from agnncert.append.ledger import read_ledger, whole_numbers
 from agnncert.append.polarity import sorted_by_types
 from agnncert.append.program import Program, Source, written
 from agnncert.append.usual import Table, usual_program
-from agnncert.errors import CertificateError, GraphError
+from agnncert.errors import CertificateError, DatasetError, GraphError
 from tests.support.append_ledgers import program_of
 
 ONE = ("number", 1)
@@ -103,3 +103,53 @@ def test_the_usual_program_reads_directions_ratings_and_numbers_of_events():
     ledger = usual_program(table, "ledger")
     assert not sorted_by_types(ledger, "ledger").refused
     assert len(ledger.features) != len(program.features)
+
+
+PAYMENTS = np.array([[0, 0, 1, 2, 3], [1, 2, 3, 3, 0]])
+PAID = np.array([[1.0], [20.0], [30.0], [45.0], [60.0]])
+
+
+def growth_of(name="amount", *, values=PAID, **told):
+    """What is said about a column of payments when more is paid between the same accounts."""
+    table = Table(ends=PAYMENTS, values=values, names=[name], x=np.ones((4, 1)), **told)
+    return {column.growth for column in usual_program(table, "fresh").columns}
+
+
+@pytest.mark.parametrize(("repeated", "growth"), [("", "rises"), ("sum", "rises"), ("mean", "moves"), ("min", "moves")])
+def test_amounts_that_were_joined_by_their_mean_are_not_said_to_rise(repeated, growth):
+    assert growth_of(repeated=repeated) == {growth}
+
+
+def test_amounts_of_which_some_are_below_zero_are_not_said_to_rise():
+    assert growth_of(values=PAID - 30) == {"moves"}
+    assert growth_of("log(amount)", values=PAID - 30, rises=["log(amount)"]) == {"rises"}  # small amounts
+
+
+def test_a_column_joined_by_its_mean_cannot_be_said_to_rise():
+    assert growth_of("fee", repeated="sum", rises=["fee"]) == {"rises"}
+    with pytest.raises(DatasetError, match=r'rises names "fee".*joined by their mean'):
+        growth_of("fee", repeated="mean", rises=["fee"])
+
+
+def test_a_graph_without_direction_has_no_payers_to_restrain():
+    both, values = np.hstack([PAYMENTS, PAYMENTS[::-1]]), np.vstack([PAID, PAID])
+    table = Table(ends=both, values=values, names=["amount"], x=np.ones((4, 1)))
+    for threat in ("fresh", "grow"):
+        assert usual_program(table, threat).features
+    with pytest.raises(DatasetError, match='nobody is the payer whom the threat "ledger" restrains'):
+        usual_program(table, "ledger")
+    back = Table(ends=both, values=np.vstack([PAID, PAID + 5]), names=["amount"], x=np.ones((4, 1)))
+    assert usual_program(back, "ledger").features  # who was paid pays back another amount
+
+
+def test_rows_that_cannot_be_told_from_their_opposites_are_refused():
+    """Ratings from -10 to 10 in both halves: is a 0 a rating, or none?"""
+    ends = np.hstack([PAYMENTS, PAYMENTS[::-1]])
+    none = np.zeros_like(PAID)
+    values = np.hstack([np.vstack([PAID - 30, none]), np.vstack([none, PAID - 30])])
+    names = ["rating", "rating, back"]
+    with pytest.raises(DatasetError, match='"rating", the first column, is not positive'):
+        usual_program(Table(ends=ends, values=values, names=names, x=np.ones((4, 1))), "fresh")
+    there = np.hstack([np.vstack([PAID > 0, none]), values[:, :1], np.vstack([none, PAID > 0]), values[:, 1:]])
+    with_ones = Table(ends=ends, values=there, names=["row", "rating", "row, back", "rating, back"], x=np.ones((4, 1)))
+    assert usual_program(with_ones, "fresh").present == 0
