@@ -67,6 +67,9 @@ from .proving.certificate import load_certificate as load_certificate
 from .proving.difference import Difference as Difference
 from .proving.difference import diff as diff
 from .proving.groups import ranges as ranges
+from .receptive import ReceptiveField as ReceptiveField
+from .receptive import certify_field as certify_field
+from .receptive import receptive_field as receptive_field
 from .recipes import Recipe as Recipe
 from .recipes import recipe as recipe
 from .report.figures import save_figures as save_figures

@@ -49,12 +49,13 @@ GraphData: TypeAlias = Union["Data", Sequence["Data"], "CanonicalData"]
 TargetChoice: TypeAlias = Union["torch.Tensor", "npt.ArrayLike", None]
 
 Engine: TypeAlias = Literal["fast", "naive"]
-Ability: TypeAlias = Literal["attack", "explain", "live", "subgraphs", "threshold", "voting_rule"]
+Ability: TypeAlias = Literal["attack", "explain", "field", "live", "subgraphs", "threshold", "voting_rule"]
 
 _ABILITIES: Mapping[str, str] = MappingProxyType(
     {
         "attack": "have its graph attacked",
         "explain": "explain a decision",
+        "field": "certify a node from its receptive field",
         "live": "be kept up to date while the graph changes",
         "subgraphs": "be trained subgraph by subgraph",
         "threshold": "be given a threshold",
@@ -249,7 +250,7 @@ class Defence(SuggestsSettings, ABC):
     Attributes:
         kind: Name of its kind of evidence in certificate files, and its key in the entry points.
         certify_options: Names of the :class:`CertifyOptions` that it understands. ``certify`` refuses the others.
-        cannot: Why it cannot do something, by the name of what it cannot do: "attack", "explain", "live",
+        cannot: Why it cannot do something, by the name of what it cannot do: "attack", "explain", "field", "live",
             "subgraphs", "threshold" or "voting_rule". Each reason completes the sentence "… cannot …, because …".
         model_is_optional: Whether ``fit`` may be given ``None`` instead of a model.
         trusts_training_data: Whether training labels and graphs are taken to be as they were meant. Where they are not,
@@ -410,6 +411,16 @@ class Defence(SuggestsSettings, ABC):
         Attacks then look at the neighbourhood of a target instead of the whole graph.
         """
         return None
+
+    def hops_of_field(self, model: Any) -> int:
+        """Returns within how many hops of a node the edges of all nodes decide about its certificate.
+
+        Nothing else of the graph then does: not the size of the graph, no other id, and not where nodes stand in it.
+
+        Raises:
+            SettingsError: There is no such number, or it is not known for this model.
+        """
+        raise self.refusal("field")
 
     def trusted_column(self) -> int | None:
         """Returns the column of ``edge_attr`` that is positive for edges which no attacker can change, or ``None``.

@@ -68,7 +68,7 @@ PUBLIC = (
     "choose_voting_rule compare compare_controls convert_parquet dataset_digest errors explain fit from_hetero inductive_view "
     "Backtest Monitor backtest keep_for_threshold monitor ranges "
     "load_certificate load_dataset load_events load_model load_npz load_tables mark_trusted open_graph pretrained recipe "
-    "labels_of save_figures save_model save_tables split teach testing subgraphs verify vote_loss write_graph "
+    "ReceptiveField certify_field receptive_field labels_of save_figures save_model save_tables split teach testing subgraphs verify vote_loss write_graph "
 )
 
 

@@ -28,11 +28,14 @@ from agnncert.divided.explain import explain_division
 from agnncert.divided.recompute import compare_subgraphs, compare_votes
 from agnncert.divided.unaudited import evidence_of
 from agnncert.divisions.base import Division, require_division
+from agnncert.divisions.edge import PerEdge
 from agnncert.divisions.named import division_named, named_division, named_divisions, parse_division, title_of
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.errors import DivisionError, SettingsError, did_you_mean
 from agnncert.explanation import VoteExplanation
 from agnncert.graphs.in_parts import GraphInParts
 from agnncert.graphs.targets import prepared
+from agnncert.models.message_hops import hops_of_edges
 from agnncert.proving.certificate import Certificate
 from agnncert.training.loop import train
 from agnncert.training.own_loop import Subgraphs
@@ -177,6 +180,29 @@ class Divided(Defence):
         if self.voting_rule is not None:
             return self
         return replace(self, voting_rule=certificate.voting_rule)
+
+    def hops_of_field(self, model: Any) -> int:
+        """Returns 0 where each neighbour or edge of a node has its own subgraph, else how far the model looks.
+
+        In edge-centric divisions a deleted node counts for all that hangs together with it in a subgraph, however far
+        away.
+        """
+        if type(self.division) in (PerNeighbour, PerEdge):
+            return 0
+        if type(self.division) not in (NodeCentric, GatedNodeCentric):
+            raise SettingsError(
+                f"{self} cannot certify a node from its receptive field: what a deleted node reaches, or which groups "
+                "there are, may depend on the whole graph. Node-centric divisions, ac.PerNeighbour, ac.PerEdge and "
+                "ac.StackedVotes can."
+            )
+        hops = hops_of_edges(model)
+        if hops is None:
+            raise SettingsError(
+                f"it is not known over how many edges messages travel in a {type(model).__name__}, so nothing can be "
+                "certified from a part of the graph: take a built-in model, or one of PyTorch Geometric's (GCN, "
+                "GraphSAGE, GIN, GAT)."
+            )
+        return hops
 
     def with_voting_rule(self, voting_rule: Any) -> "Divided":
         """Returns the same division with another voting rule, or with the one that was chosen for it."""

@@ -24,6 +24,8 @@ _LAYERS_OF_ONE_HOP = (
     gnn.ProjectedGINConv,
     gnn.RelationalConv,
 )
+# They divide a message by the root of the number of edges at the node that it comes from.
+_LAYERS_THAT_COUNT_AT_SENDERS = (pyg.GCNConv, pyg.SGConv, pyg.TAGConv, pyg.APPNP)
 _LAYERS_OF_ROWS = (torch.nn.Linear, pyg.Linear, pyg.MLP)
 
 
@@ -49,6 +51,20 @@ def hops_of(model: object) -> int | None:
     if kind in gnn.CLASSES.values():
         return _in_all(known.convs) if known.uses_edges else 0
     return _in_all(known.convs) if kind in _STACKS_OF_LAYERS else None
+
+
+def hops_of_edges(model: object) -> int | None:
+    """Returns within how many hops of a node the edges of all nodes decide about its logits; ``None`` if unknown.
+
+    A message comes from one hop further away than the last node whose edges it passes. Some layers also count the edges
+    at the node that a message comes from.
+    """
+    hops = hops_of(model)
+    if hops is None or hops == 0:
+        return hops
+    layers = model.modules() if isinstance(model, torch.nn.Module) else ()
+    counts_at_senders = any(isinstance(layer, _LAYERS_THAT_COUNT_AT_SENDERS) for layer in layers)
+    return hops if counts_at_senders else hops - 1
 
 
 def _in_all(layers: torch.nn.ModuleList) -> int | None:
