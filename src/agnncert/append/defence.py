@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from agnncert.addons import addon
 from agnncert.agreement import Comparison
 from agnncert.append.claim import make_append_claim
 from agnncert.append.evidence import AppendEvidence
@@ -59,7 +60,6 @@ class AppendOnly(AppendSettings, Defence):
     own_model: ClassVar[type[AppendModel]] = AppendModel
     cannot: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "live": "its features are counted on the whole graph",
             "voting_rule": "it adds up trees and has no votes",
             "subgraphs": "it divides no graph: trees read counts",
         }
@@ -166,6 +166,11 @@ class AppendOnly(AppendSettings, Defence):
         digests = {**chosen.digests, "model": model_digest(model)}
         claim = make_append_claim(evidence.record, digests=digests, notes=(str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+    def live(self, model: Any, data: Any, **settings: Any) -> Any:
+        """Returns an ``agnncert_live.LiveGraph``; ``settings`` are its further arguments."""
+        make = addon("agnncert.live", self.kind, "agnncert_live", "a live graph")
+        return make(self, model, data, **settings)
 
     def explain(self, model: Any, data: Any, target: Any) -> VoteExplanation:
         """Explains whose rows flagged an account, or how few new rows would."""

@@ -130,6 +130,10 @@ class Values:
             self._of_all[expression] = value
         return self._of_all[expression]
 
+    def counted_of_all(self) -> dict[Expression, Whole]:
+        """Returns what has been counted of all accounts, since it is read at the far ends of rows, by expression."""
+        return {each: value for each, value in self._of_all.items() if each[0] in _AGGREGATES}
+
     def _compute(self, expression: Expression) -> Whole:
         operation = expression[0]
         if operation == "attribute":
@@ -251,6 +255,10 @@ class Lowered:
             self._of_all[key] = bounds
         return self._of_all[key]
 
+    def bounds_of_all(self) -> dict[tuple[Expression, bool], Bounds]:
+        """Returns the bounds of what is counted of all accounts, by expression and whether these send nothing more."""
+        return {key: bounds for key, bounds in self._of_all.items() if key[0][0] in _AGGREGATES}
+
     def _compute(self, expression: Expression, frozen: bool) -> Bounds:
         if expression[0] in ("attribute", "known"):
             value = self.values.of_all(expression)
@@ -351,6 +359,20 @@ def changes_at_ends_only(expression: Expression, program: Program) -> bool:
         if part[0] == "far" and any(each[0] == "far" and _gathers(each[1]) for each in inside(part[1])):
             return False
     return True
+
+
+def reach_of(program: Program) -> int:
+    """Returns over how many rows what happens between two accounts can matter to a feature of another one.
+
+    Attributes matter over one row more.
+    """
+    return max(_reach(each, program) for each in program.features)
+
+
+def _reach(expression: Expression, program: Program) -> int:
+    inner = program.judged if expression[0] == "judge" else tuple(parts(expression))
+    further = expression[0] == "far" and _gathers(expression[1])
+    return int(further) + max((_reach(part, program) for part in inner), default=0)
 
 
 def _gathers(expression: Expression) -> bool:

@@ -125,7 +125,7 @@ class AppendModel(OwnModel):
 
 def edge_table(graph: CanonicalGraph) -> Any:
     """Returns all values of edges as columns, weights first; ``None`` if there are none."""
-    parts = [value.reshape(len(value), -1).double() for value in graph.edge_values.values()]
+    parts = [value.double().unsqueeze(-1).flatten(1) for value in graph.edge_values.values()]
     return torch.cat(parts, dim=1).numpy() if parts else None
 
 

@@ -34,6 +34,7 @@ from agnncert.graphs.perturbation import Perturbation
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, Decision
+from agnncert_live.append import AppendCore
 from agnncert_live.conversion import (
     Arrays,
     GraphData,
@@ -72,7 +73,11 @@ _EVENTS_AT_ONCE = 2_000  # that are applied together when a journal is read
 OUTCOMES = 100  # batches of which it is remembered what they did
 _LONGEST_ID = 250
 
-CORES: dict[str, type[Core[Any]]] = {"votes": DividedCore, "stacked": StackedCore}  # by the kind of the defence
+CORES: dict[str, type[Core[Any]]] = {  # by the kind of the defence
+    "votes": DividedCore,
+    "stacked": StackedCore,
+    "append": AppendCore,
+}
 
 
 class StoredGraph(NamedTuple):
@@ -97,8 +102,8 @@ class LiveGraph:
         model: A trained module, in eval mode, as for ``certify``.
         data: The graph to begin with (a ``Data``), or a list of graphs; ideally with ``node_id``, without which no node
             can be deleted. Node task: may be None if the journal exists.
-        defence: As for ``certify``: ``EdgeCentric`` or ``NodeCentric``, with any settings, ``StackedVotes``, or a
-            result of ``choose_voting_rule`` or ``choose_threshold``.
+        defence: As for ``certify``: ``EdgeCentric`` or ``NodeCentric``, with any settings, ``StackedVotes``,
+            ``AppendOnly``, or a result of ``choose_voting_rule`` or ``choose_threshold``.
         voting_rule: As for ``certify``.
         targets: Mask or row numbers of the nodes (graphs) that are kept certified. When not given, all of them are, and
             nodes that are added as well.

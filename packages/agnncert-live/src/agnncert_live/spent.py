@@ -330,6 +330,11 @@ def _kinds_of_change(then: Arcs, now: Arcs) -> set[str]:
     return kinds
 
 
+def kinds_of_change(reference: Reference, pair: Pair) -> set[str]:
+    """Returns how a pair that differs from a reference has changed since: "add", "delete" or "change"."""
+    return _kinds_of_change(reference.pairs[pair], reference._arcs(pair))
+
+
 def spent_by(
     reference: Reference, certificate: Certificate, node: Node, target: Id, *, label: int, votes_moved: int | None
 ) -> Spent:

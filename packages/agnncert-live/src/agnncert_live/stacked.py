@@ -27,6 +27,7 @@ from agnncert.stacked.defence import StackedVotes, audit_own
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import StackedModel
 from agnncert_live.core import Beginning, Core, Subject, as_array
+from agnncert_live.near import edges_at, with_neighbours
 from agnncert_live.rows import grown
 from agnncert_live.spent import Around, Node, Reference, Spent
 from agnncert_live.subgraphs import Subgraphs
@@ -43,13 +44,6 @@ class StackedAnswers(NamedTuple):
     label: Array
     radius: Array
     structure_radius: Array
-
-
-class Edges(NamedTuple):
-    """Some edges: the slots of the nodes that they join, shape ``[2, m]``, and what they carry, by name."""
-
-    ends: Array
-    values: dict[str, Array]
 
 
 class StackedCore(Core[StackedAnswers]):
@@ -134,23 +128,10 @@ class StackedCore(Core[StackedAnswers]):
         """Returns living nodes whose scores may differ: ends of changed edges, and neighbours of changed features."""
         batch = self.store.batch
         ends = np.unique(self.store.union.node[as_array(batch.ends)]).astype(np.int64)
-        touched = np.union1d(ends, self._with_neighbours(as_array(batch.features)))
+        touched = np.union1d(ends, with_neighbours(self.store, as_array(batch.features)))
         if self.model.defence.levels == 2:
-            touched = self._with_neighbours(touched)
+            touched = with_neighbours(self.store, touched)
         return np.asarray(touched[self.store.nodes.alive[touched]], dtype=np.int64)
-
-    def _with_neighbours(self, slots: Array) -> Array:
-        """Returns some nodes and their neighbours, sorted."""
-        return np.union1d(slots, self._edges_at(slots).ends.ravel())
-
-    def _edges_at(self, slots: Array) -> Edges:
-        """Returns all edges at some nodes."""
-        union = self.store.union
-        copies = union.of_node.gather(slots)[0]
-        arriving = union.arriving.gather(copies)[0]
-        leaving = union.leaving.gather(copies)[0]
-        arcs = np.unique(np.concatenate([arriving, leaving]))
-        return Edges(union.ends(arcs), {name: value[arcs] for name, value in union.values.items()})
 
     def _count(self, slots: Array) -> StackedAnswers:
         """Counts the votes of some nodes."""
@@ -168,8 +149,8 @@ class StackedCore(Core[StackedAnswers]):
         """Returns the evidence about some nodes, from the part of the graph that they depend on."""
         center = slots
         if self.model.defence.levels == 2:
-            center = self._with_neighbours(slots)
-        edges = self._edges_at(center)
+            center = with_neighbours(self.store, slots)
+        edges = edges_at(self.store, center)
         around = np.union1d(center, edges.ends.ravel())
         graph = Data(
             x=torch.from_numpy(self.store.nodes.x[around]),
