@@ -26,7 +26,16 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+# What certify does before and after it computes votes.
+AUDITING = "auditing the model"
+CHECKING = "computing some votes again, one subgraph at a time"
 ReportProgress = Callable[[float], None]  # takes the fraction of a step that is done
+
+
+def tell(progress: OnProgress | None, what: str, done: int, total: int = 1) -> None:
+    """Passes on how far a step is, if anybody wants to know."""
+    if progress is not None:
+        progress(Progress(what, done, total, math.nan))
 
 
 def follow(progress: OnProgress | None, what: str, total: float) -> ReportProgress:

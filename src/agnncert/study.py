@@ -26,7 +26,7 @@ from agnncert.graphs.targets import CanonicalData, Targets, target_rows
 from agnncert.graphs.task import task_of_targets
 from agnncert.models.build import build_model
 from agnncert.pairs.targets import choose_pairs
-from agnncert.progress import OnProgress, Progress
+from agnncert.progress import AUDITING, CHECKING, OnProgress, Progress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.training.settings import Against
@@ -242,9 +242,10 @@ def certify_model(
 
     def note(step: Progress) -> None:
         nonlocal started, last
-        last = time.perf_counter()
-        if step.done == 0:  # the work begins after the checks
-            started = last
+        if step.what not in (AUDITING, CHECKING):
+            last = time.perf_counter()
+            if step.done == 0:  # the work begins after the checks
+                started = last
         if progress is not None:
             progress(step)
 

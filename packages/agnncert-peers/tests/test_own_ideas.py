@@ -382,8 +382,24 @@ def test_the_bar_moves_within_a_step(monkeypatch):
     with bar.following(None) as follower:
         follower(Progress("comparing", 1, 4, 0.0, "mine"))
         follower.within(Progress("training", 50, 100, float("nan")))
+        follower.within(Progress("computing votes", 0, 4, float("nan")))
+        follower.within(Progress("computing votes", 4, 4, float("nan")))
     assert "mine: training 50 of 100" in screen.getvalue()
-    assert " 38%|" in screen.getvalue()
+    shown = [int(percent) for percent in re.findall(r"(\d+)%", screen.getvalue())]
+    assert shown[2:] == [31, 38, 44]  # half of the step is for training, half of the rest for votes
+
+
+def test_the_bar_is_full_only_when_nothing_is_left(data, monkeypatch):
+    """It once stood at 100 % while the last defence was certified and controls were fitted."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr("agnncert_peers.compared._Steps.finish", lambda steps: screen.write("the end"))
+    ac.compare(data, [GNNCertE(5)], sizes=[0, 1], **QUICK)
+    before, _, after = screen.getvalue().partition("the end")
+    assert after.strip("\r ") == ""
+    assert "controls beside them" in before
+    assert "gnncert-e(T=5): computing votes" in before
+    assert max(int(percent) for percent in re.findall(r"(\d+)%", before)) < 100
 
 
 def test_the_command_takes_seeds_and_draws_a_split_for_each(tmp_path):
@@ -416,7 +432,7 @@ def test_the_bar_never_goes_back(monkeypatch):
         for done in (1, 2, 0, 1):
             follower.within(Progress("training", done, 2, float("nan")))
     shown = [int(percent) for percent in re.findall(r"(\d+)%", screen.getvalue())]
-    assert max(shown) == 25
+    assert max(shown) == 12
     assert shown == sorted(shown)
 
 

@@ -33,7 +33,7 @@ from agnncert.engine.workers import versions
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.models.digest import model_digest, settings_of, unchanged_digest
-from agnncert.progress import ReportProgress, follow
+from agnncert.progress import AUDITING, ReportProgress, follow, tell
 from agnncert.proving.certificate import Certificate
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,9 @@ def certify_division(
     canonical_data = prepared(data, targets, compact=True)
     chosen = _divisible(canonical_data, targets, division)
     settings_before = settings_of(model)
+    tell(options.progress, AUDITING, 0)
     report, audited_model = audited(model, canonical_data.data, division, canonical_data.task, probed_on)
+    tell(options.progress, AUDITING, 1)
     report.require_fit(division.edges_only, one_at_a_time=engine == "naive")
     tolerance = report.tolerance_from(options.tolerance)
     # The model is bound after the audit, which names a layer that makes this fail.
@@ -82,7 +84,16 @@ def certify_division(
     log.info("computing the votes of %d targets with %s", len(chosen.positions), division)
     votes, reach, sample = _votes_and_sample(bound_model, chosen, division, engine, tolerance, execution=execution)
     if sample is not None:
-        spot_check(votes, sample, bound_model, chosen.graph, division, rows=chosen.positions, ids=chosen.ids)
+        spot_check(
+            votes,
+            sample,
+            bound_model,
+            chosen.graph,
+            division,
+            rows=chosen.positions,
+            ids=chosen.ids,
+            progress=options.progress,
+        )
     computed = ComputedVotes(
         votes,
         reach,

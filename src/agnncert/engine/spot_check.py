@@ -23,6 +23,7 @@ from agnncert.engine.rounding import Predictions
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.models.message_hops import hops_of
+from agnncert.progress import CHECKING, OnProgress, tell
 
 UNITS_OF_ROUNDING = 32  # by which the logits of a module may always be moved
 VOTES_OF_GRAPHS = 48  # votes that are checked in the graph task
@@ -95,6 +96,7 @@ def spot_check(
     *,
     rows: IntArray,
     ids: npt.NDArray[Any],
+    progress: OnProgress | None = None,
 ) -> None:
     """Computes some votes again, on the very graph that is certified.
 
@@ -106,18 +108,26 @@ def spot_check(
         division: How it is divided.
         rows: Rows of the targets.
         ids: Ids of the targets.
+        progress: Is told how many subgraphs (graph task: graphs) have been looked at.
 
     Raises:
         ModelContractError: A vote differs; the message names the target by its id.
     """
     pairs, subgraphs = sample
-    checked = spot_check_pairs(votes, pairs, bound_model, graph, division, rows, subgraphs=subgraphs)
-    if checked.differing.size:
-        first = checked.differing[0]
-        target, group = pairs[first]
+    differing = []
+    place = pairs[:, 0 if graph.task == "graph" else 1]
+    places = np.unique(place)
+    for number, one in enumerate(places):
+        tell(progress, CHECKING, number, len(places))
+        of_one = pairs[place == one]
+        checked = spot_check_pairs(votes, of_one, bound_model, graph, division, rows, subgraphs=subgraphs)
+        differing += [(*of_one[k].tolist(), int(checked.vote[k])) for k in checked.differing]
+    tell(progress, CHECKING, len(places), len(places))
+    if differing:
+        target, group, vote = differing[0]
         raise ModelContractError(
-            f"{checked.differing.size} of {len(pairs)} votes are others when subgraphs are evaluated one at a time: "
-            f"target {ids[target]} votes {checked.vote[first]} in subgraph {group} alone, and otherwise beside other "
+            f"{len(differing)} of {len(pairs)} votes are others when subgraphs are evaluated one at a time: "
+            f"target {ids[target]} votes {vote} in subgraph {group} alone, and otherwise beside other "
             f"subgraphs. {_reason(bound_model)}"
         )
 

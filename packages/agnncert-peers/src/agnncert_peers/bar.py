@@ -37,7 +37,11 @@ class _ToUser(Follower):
 
 
 class _Bar(Follower):
-    """Draws a bar, with the step that is being done beside it."""
+    """Draws a bar, with the step that is being done beside it.
+
+    A step is full only when it has ended. It consists of pieces, such as training and votes, and how many is not known:
+    each fills half of what is left of the step.
+    """
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
@@ -47,22 +51,25 @@ class _Bar(Follower):
         self._bar = tqdm(total=1, bar_format="{percentage:3.0f}%|{bar}| {elapsed}{postfix}", leave=False)
         self._done = 0
         self._name = ""
+        self._pieces: dict[str, int] = {}  # of the step, in the order in which they came
         self.within = self._within_step
 
     def __call__(self, progress: Progress) -> None:
         self._done = progress.done
         self._name = progress.detail
+        self._pieces = {}
         self._bar.total = max(progress.total, 1)
         self._show(progress.done, self._name)
 
     def _within_step(self, progress: Progress) -> None:
-        fraction = progress.done / max(progress.total, 1)
+        place = self._pieces.setdefault(progress.what, len(self._pieces))
+        fraction = min(progress.done / max(progress.total, 1), 1.0)
         left = "" if math.isnan(progress.seconds_left) else f", {progress.seconds_left:.0f} s left"
         words = f"{self._name}: {progress.what} {progress.done:,} of {progress.total:,}{left}"
-        self._show(self._done + min(fraction, 1.0), words)
+        self._show(self._done + 1 - (1 - fraction / 2) / 2**place, words)
 
     def _show(self, done: float, words: str) -> None:
-        """Shows how much is done. A step may consist of several runs, each from 0 on: the bar never goes back."""
+        """Shows how much is done. A piece may come several times, each from 0 on: the bar never goes back."""
         self._bar.n = max(self._bar.n, done)
         self._bar.set_postfix_str(words, refresh=False)
         self._bar.refresh()

@@ -44,11 +44,12 @@ from agnncert_peers.entries import Choice, Entry, Listed, list_defences, make_en
 from agnncert_peers.exact import exact_robustness
 from agnncert_peers.runner import Outcome, Row, key_of, make_study, row_of, run
 from agnncert_peers.size_control import SIZE_ONLY, SizedGraphs
-from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, TAUGHT_BY, Threat
+from agnncert_peers.threat import CROSS_FITTED, TAUGHT_BY, Threat
 
 log = logging.getLogger(__name__)
 
 SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
+FURTHER_CONTROLS = "controls beside them"
 FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # for edges and features, where every mix is tried
 
 
@@ -281,14 +282,9 @@ class _Plan:
         return cls(wanted, study, controls, entries)
 
     @property
-    def _has_bag(self) -> bool:
-        """Whether all nodes of a graph vote, which takes training."""
-        return self.wanted.references and self.study.task == "graph"
-
-    @property
     def num_steps(self) -> int:
         """Number of steps that progress counts."""
-        return len(self.controls) + len(self.entries) + self._has_bag
+        return len(self.controls) + len(self.entries) + self.wanted.references
 
     def run(self, steps: _Steps, folder: Path | None) -> Comparison:
         """Trains and certifies; ``folder`` keeps outcomes."""
@@ -303,14 +299,17 @@ class _Plan:
             if not entry.control:
                 outcomes[entry.name] = outcome
             rows.append(self._row(entry, outcome))
-        if self._has_bag:
-            steps.begin(BAG_OF_NODES)
+        exact, most = "", None
         if wanted.references:
+            steps.begin(FURTHER_CONTROLS)
             position = len(self.controls)
             rows[position:position] = self._further_controls(outcomes, folder)
-        rows += score_rows(study, wanted.scores, wanted.threat, wanted.sizes)
-        if self._has_bag:
+            if wanted.exact:
+                exact = _tried(replace(study, defence=REFERENCES[UNDEFENDED]), wanted.exact, folder)
+            if study.task == "graph":
+                most = _ceiling(study, wanted.threat, wanted.sizes)
             steps.end()
+        rows += score_rows(study, wanted.scores, wanted.threat, wanted.sizes)
         point, rows = at_one_point(study.truth, rows, wanted.false_positive_rate)
         return Comparison(
             data=getattr(study.data, "name", None) or "data",
@@ -320,8 +319,8 @@ class _Plan:
             targets=len(study.targets),
             rows=tuple(rows),
             measure=study.measure,
-            ceiling=_ceiling(study, wanted.threat, wanted.sizes) if self._has_bag else None,
-            exact=_tried(replace(study, defence=REFERENCES[UNDEFENDED]), wanted.exact, folder) if wanted.exact else "",
+            ceiling=most,
+            exact=exact,
             seeds=(study.seed,),
             point=point,
         )

@@ -180,8 +180,8 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
         study, trained, common["decides"] = _with_chosen_rule(study, trained)
     options: dict[str, Any] = {}
     if study.sampling():  # drawing samples takes long, and goes on where it stopped
-        options = {"checkpoint": None if stem is None else stem.with_suffix(".counts"), "progress": progress}
-    certificate, seconds, computing = certify_model(study, trained, **options)
+        options = {"checkpoint": None if stem is None else stem.with_suffix(".counts")}
+    certificate, seconds, computing = certify_model(study, trained, progress, **options)
     return Outcome(
         str(study.defence),
         _guarantee(certificate),
