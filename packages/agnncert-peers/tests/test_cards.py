@@ -3,6 +3,7 @@
 import hashlib
 import json
 import lzma
+import math
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,9 @@ from agnncert.errors import CertificateError, SettingsError
 from agnncert_peers.card_check import Known, card_files, check_card, check_folder
 from agnncert_peers.card_command import card
 from agnncert_peers.card_command import cards as cards_command
-from agnncert_peers.card_making import About, Stated, cards_of, labels_of, make_cards, restated
+from agnncert_peers.card_making import About, Stated, cards_of, labels_of, make_cards, restated, threats_of
 from agnncert_peers.card_page import write_page
-from agnncert_peers.cards import SCHEMA, THREATS, budgets_of, read_card
+from agnncert_peers.cards import ON_REQUEST, SCHEMA, THREATS, budgets_of, read_card
 from tests.support.paths import PROJECT
 
 SIZES = (0, 1, 2)
@@ -91,6 +92,27 @@ def test_a_card_claims_what_its_certificate_proves(cards, certificate, digits):
         ]
         assert card.claimed == pytest.approx(expected, abs=1e-5)
     assert {verdict.status for verdict in check_folder(cards)} == {"derived again"}
+
+
+def test_any_changes_are_spent_in_every_way():
+    for size in (1, 2, 3):
+        ways = budgets_of("any changes", size)
+        assert len(ways) == len(set(ways)) == math.comb(size + 4, 4)
+        fields = ("add_edges", "delete_edges", "inject_nodes", "delete_nodes", "change_features")
+        assert {sum(getattr(way, name) for name in fields) for way in ways} == {size}
+        assert set(budgets_of("edges", size)) | set(budgets_of("nodes", size)) <= set(ways)
+
+
+def test_threats_with_very_many_budgets_are_written_if_asked_for(certificate, digits, tmp_path):
+    found = ac.load_certificate(certificate)
+    assert set(threats_of(found)) & ON_REQUEST == set()
+    about = About("votes", "digits-knn", 0, ac.dataset_digest(digits), "20 per class", "20-per-class", "nobody, 2026")
+    wanted = ("edges", "any changes")
+    files = make_cards(restated(certificate, wanted, SIZES), about, tmp_path, ("edges",), SIZES)
+    claimed = read_card(files[0]).claimed
+    assert claimed[1] > 0
+    assert make_cards(restated(certificate, wanted, SIZES), about, tmp_path, ("any changes",), SIZES) == []
+    assert {verdict.status for verdict in check_folder(tmp_path)} == {"derived again"}
 
 
 def test_cards_have_the_form_of_the_schema(cards):

@@ -110,7 +110,7 @@ class Target:
         if math.isinf(budget.inject_nodes) and self._least(leader, rival) < 0:
             return False
         settled = len(self._record.by_size) + self._size  # more new nodes alter the score of the size no further
-        numbers = {int(min(budget.inject_nodes, number)) for number in range(settled + 1)}
+        numbers = set(range(int(min(budget.inject_nodes, settled)) + 1))
         if math.isfinite(budget.inject_nodes):
             numbers.add(int(budget.inject_nodes))
         for deleted in range(int(min(budget.delete_nodes, self._size)) + 1):

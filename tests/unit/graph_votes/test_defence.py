@@ -148,6 +148,30 @@ def test_nodes_can_be_classified_by_structure_alone():
     assert np.array_equal(defence.scores(model, data), defence.scores(model, altered))
 
 
+def drawn(total, computed):
+    """Rings of points in the plane, of which some are joined to the nearest points instead."""
+    rng = np.random.default_rng(0)
+    graphs = []
+    for k in range(total):
+        x = torch.from_numpy(rng.normal(size=(30, 2))).float()
+        ring = torch.arange(30)
+        ends = torch.stack([ring, (ring + 1) % 30])
+        if k < computed:
+            ends = torch.stack([ring, (torch.cdist(x, x) + 9 * torch.eye(30)).argmin(dim=1)])
+        graphs.append(Data(x=x, edge_index=torch.cat([ends, ends.flip(0)], dim=1), y=torch.tensor([k % 2])))
+    rows = torch.arange(total)
+    return ac.GraphSet(graphs, train=rows[: total // 2], val=rows[total // 2 :])
+
+
+def test_edges_that_join_nearest_nodes_are_no_structure():
+    with pytest.raises(ModelContractError, match="nearest"):
+        ac.fit(None, drawn(8, computed=8), ac.StructureOnly())
+
+
+def test_one_graph_whose_edges_look_computed_by_chance_is_no_reason_to_refuse():
+    ac.fit(None, drawn(8, computed=1), ac.StructureOnly())
+
+
 def star_forest():
     """Hubs (class 1) with three leaves each (class 0)."""
     hubs = torch.arange(40) * 4

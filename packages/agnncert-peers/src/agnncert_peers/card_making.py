@@ -18,6 +18,7 @@ from agnncert_peers.cards import (
     DIGITS,
     FORMAT,
     MEASURES,
+    ON_REQUEST,
     THREATS,
     Card,
     Run,
@@ -67,8 +68,8 @@ class About:
 
 
 def threats_of(certificate: Certificate) -> tuple[str, ...]:
-    """Returns the threats that a certificate says something about."""
-    return tuple(threat for threat in THREATS if _answers(certificate, threat))
+    """Returns the threats that a certificate says something about, without those that have to be asked for."""
+    return tuple(threat for threat in THREATS if threat not in ON_REQUEST and _answers(certificate, threat))
 
 
 def _answers(certificate: Certificate, threat: str) -> bool:

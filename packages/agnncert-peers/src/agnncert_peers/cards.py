@@ -39,12 +39,17 @@ THREATS = {
     "edges": "edges added or deleted between existing nodes",
     "edges and values": "edges between existing nodes added, deleted or given other values, in any mix",
     "injected nodes": "nodes injected with any features and up to 5 edges each",
+    "nodes": "nodes injected with any features and any number of edges, or deleted",
+    "any changes": "edges added or deleted, and nodes injected with any features and edges, deleted, or, other than "
+    "the target, given any features, in any mix",
     "poisoned edges": "edges between existing nodes added or deleted, before training or after it",
     "flipped labels": "training labels replaced by another class before training",
     "changed labels": "training labels flipped, added or removed before training, in any mix",
     "poisoned graphs": "training graphs inserted, deleted or altered before training; an altered one counts twice "
     "where settings say ids=content",
 }
+# Threats about which cards are written only if they are asked for: large attacks can be spent in very many ways.
+ON_REQUEST = frozenset({"nodes", "any changes"})
 # Threats whose budgets speak of the graph after training, so that the certificate itself must cover training, too.
 BEFORE_TRAINING = frozenset({"poisoned edges"})
 PROTOCOLS = {
@@ -91,6 +96,16 @@ def _mixes(size: int) -> list[tuple[int, int, int]]:
     return [(size - a - b, a, b) for a in range(size + 1) for b in range(size + 1 - a)]
 
 
+def _any_changes(size: int) -> list[Budget]:
+    return [
+        Budget(add_edges=added, delete_edges=edges - added, inject_nodes=nodes, delete_nodes=gone, change_features=more)
+        for left in range(size + 1)
+        for edges, nodes, gone in _mixes(left)
+        for added in range(edges + 1)
+        for more in [size - left]
+    ]
+
+
 _BUDGETS: dict[str, Callable[[int], list[Budget]]] = {
     "features": lambda size: [Budget(change_features=size)],
     "added edges": lambda size: [Budget(add_edges=size)],
@@ -99,6 +114,8 @@ _BUDGETS: dict[str, Callable[[int], list[Budget]]] = {
         Budget(add_edges=added, delete_edges=deleted, change_edges=changed) for added, deleted, changed in _mixes(size)
     ],
     "injected nodes": lambda size: [Budget(inject_nodes=size, edges_per_injected=5)],
+    "nodes": lambda size: [Budget(inject_nodes=size - gone, delete_nodes=gone) for gone in range(size + 1)],
+    "any changes": _any_changes,
     "poisoned edges": _added_or_deleted,
     "flipped labels": lambda size: [Budget(flip_labels=size)],
     "changed labels": lambda size: [
