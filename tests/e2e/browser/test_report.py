@@ -130,6 +130,22 @@ def test_names_from_the_data_cannot_become_markup(tmp_path: Path, open_page: Any
     assert page.locator("b").count() == 0
 
 
+def test_a_budget_that_is_too_large_for_one_target_leads_to_the_question_about_the_whole_graph(
+    tmp_path: Path, open_page: Any
+) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "node-centric/node", 60, 40, 3, mean_degree=3.0)
+    budget = Budget(add_edges=40)
+    broken = certificate.broken_at_most(budget)
+    assert 0 < broken < 60
+    assert not certificate.holds_against(budget).any()
+    page = open_page(report(tmp_path, certificate))
+    enter(page, budget, by_slider=False)
+    assert page.locator("#answer-collective").inner_text() == (
+        "So far the whole budget is spent on each target by itself. If it is for the whole graph, once, "
+        f"at most {broken} labels can change."
+    )
+
+
 def test_twenty_thousand_targets_fit_and_are_counted_and_searched(tmp_path: Path, open_page: Any) -> None:
     certificate, degree = made_up_certificate(
         np.random.default_rng(10), "edge-centric/node", 20_000, 300, 10, mean_degree=12.0, unstable=0.001

@@ -86,6 +86,14 @@ function startExplorer(report) {
     drawPager(byId("survivors-pager"), state.page, numPages, "targets", (page) => { state.page = page; drawList(); });
   }
 
+  function inOneGraph(broken, fallen) {
+    if (broken === 0) return "One attacked graph, all targets together: no label can change.";
+    const most = `at most ${plural(broken, "label")} can change.`;
+    return broken < fallen
+      ? `So far the whole budget is spent on each target by itself. If it is for the whole graph, once, ${most}`
+      : `One attacked graph, all targets together: ${most}`;
+  }
+
   function drawAnswer(budget) {
     const { kept, right, rare, alarms } = summarise(state.holds);
     const accuracy = (meta.has_truth ? right : kept) / meta.num_judged;
@@ -106,9 +114,7 @@ function startExplorer(report) {
     const low = meta.majority !== null && accuracy < meta.majority ? `The most frequent class alone is right for ${atLeast(meta.majority)}, which is more.` : "";
     byId("answer-classes").textContent = taken + all + low;
     byId("answer-collective").hidden = meta.task !== "node";
-    byId("answer-collective").textContent = broken === 0
-      ? "One attacked graph, all targets together: no label can change."
-      : `One attacked graph, all targets together: at most ${plural(broken, "label")} can change.`;
+    byId("answer-collective").textContent = inOneGraph(broken, n - kept);
     byId("answer-why").hidden = !why;
     byId("answer-why").textContent = why ?? "";
     byId("bar-right").style.width = `${(100 * (meta.has_truth ? right : kept)) / n}%`;
