@@ -234,6 +234,8 @@ def test_what_is_below_the_majority_class_is_starred_and_said(designed):
         "size only, edges."
     )
     assert falling.remarks()[0] in str(falling)
+    assert "The bar under attack, the strongest control: size only, edges, 60.0 at 1; " in str(falling)
+    assert "75.0" not in falling.remarks()[1]  # without an attack anything may be stronger
     (line,) = [line for line in falling.table().splitlines() if line.startswith("mine")]
     assert line.count("*") == 2
     assert falling.table().count("*") == 2  # controls are not judged

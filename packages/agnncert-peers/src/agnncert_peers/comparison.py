@@ -215,12 +215,32 @@ class Comparison:
         """Says of each defence where it is below the majority class and above every control; and what to mistrust."""
         remarks = [f"{self.exact}."] if self.exact else []
         remarks += [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
-        remarks += [*self._sets(), *self._possible()]
+        remarks += [*self._bar(), *self._sets(), *self._possible()]
         for row in self.rows:
             if not row.get("converged", True):
                 early = "training had not converged, its last epoch was the best. Try more epochs."
                 remarks.append(f"{row['defence']}: {early}")
         return remarks
+
+    def _bar(self) -> list[str]:
+        """Names the strongest control under attack, which every defence has to beat, and the sizes at which it is."""
+        controls = self._proved_controls()
+        places = [place for place, size in enumerate(self.sizes) if size]
+        if not controls or not places:
+            return []
+        curves = np.array([_with_gaps(self.curve(row)) for row in controls])
+        best: dict[str, list[str]] = {}
+        for place in places:
+            if not np.isnan(curves[:, place]).all():
+                strongest = int(np.nanargmax(curves[:, place]))
+                share = f"{100 * curves[strongest, place]:.1f} at {self.sizes[place]}"
+                best.setdefault(controls[strongest]["defence"], []).append(share)
+        named = "; ".join(f"{name}, {', '.join(shares)}" for name, shares in best.items())
+        return [f"The bar under attack, the strongest control: {named}."] if named else []
+
+    def _proved_controls(self) -> list[Row]:
+        """Returns the controls about which something is proved."""
+        return [row for row in self.rows if row["control"] and not row["guarantee"].startswith("none")]
 
     def _possible(self) -> list[str]:
         """Returns a sentence about the ceiling, if there is one."""
@@ -260,7 +280,7 @@ class Comparison:
 
     def _judged(self, row: Row) -> str:
         """Says where a defence is below the majority class, and where above all controls."""
-        controls = [other for other in self.rows if other["control"] and not other["guarantee"].startswith("none")]
+        controls = self._proved_controls()
         if self.majority is None or not controls:
             return "no controls were run"
         if not any(share is not None for share, size in zip(self.curve(row), self.sizes, strict=True) if size):
