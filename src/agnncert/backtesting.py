@@ -21,7 +21,7 @@ from agnncert.certifier import certify, choose_threshold
 from agnncert.datasets.encoding import encoding_of
 from agnncert.datasets.threshold_part import RULE, keep_for_threshold, kept_of
 from agnncert.defence import OperatingPoint
-from agnncert.errors import SettingsError
+from agnncert.errors import SettingsError, suggests_arguments
 from agnncert.graphs.targets import CanonicalData
 from agnncert.monitoring import Monitor
 from agnncert.proving.certificate import Certificate
@@ -150,6 +150,7 @@ def _of_type(found: tuple[float, int] | None) -> str:
     return "–" if found is None else f"{plain_percent(found[0], LOWER)} of {found[1]:,}"
 
 
+@suggests_arguments
 def backtest(  # noqa: PLR0913 - every setting is a keyword
     load: Load,
     times: Sequence[str],

@@ -299,6 +299,7 @@ def explain(model: Model, data: GraphData, defence: AsDefence, target: Id) -> Vo
     return in_words_of_the_table(explained, data)
 
 
+@suggests_arguments
 def audit(
     model: Model, data: GraphData | None = None, defence: AsDefence | None = None, *, task: Task | None = None
 ) -> AuditReport:

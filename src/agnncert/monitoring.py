@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agnncert.errors import SettingsError
+from agnncert.errors import SettingsError, suggests_arguments
 from agnncert.proving.words import plain_percent
 
 # Bets, as shares of the largest one that a case which is no hit can lose everything by.
@@ -95,6 +95,7 @@ class Monitor:
         return f"{text}: ALARM at case {self.alarm_at:,}, the rate does not hold any more"
 
 
+@suggests_arguments
 def monitor(hits: Iterable[Any], rate: float, *, confidence: float = 0.95) -> Monitor:
     """Watches whether a rate still holds, from confirmed cases in the order in which they were decided.
 

@@ -19,7 +19,7 @@ from agnncert.certificates.ids import Id, encode_id
 from agnncert.certifier import certify
 from agnncert.datasets.encoding import encoding_of
 from agnncert.defence import AsDefence, Model, as_defence
-from agnncert.errors import GraphError
+from agnncert.errors import GraphError, suggests_arguments
 from agnncert.graphs.voting_edges import ids_of_nodes, row_of_target
 from agnncert.proving.certificate import Certificate
 
@@ -44,6 +44,7 @@ class ReceptiveField:
     edges: Mapping[Id, int] = field(repr=False)
 
 
+@suggests_arguments
 def receptive_field(model: Model, data: Data, defence: AsDefence, target: Id) -> ReceptiveField:
     """Cuts the receptive field of a node out of a graph.
 
@@ -81,6 +82,7 @@ def receptive_field(model: Model, data: Data, defence: AsDefence, target: Id) ->
     return ReceptiveField(ids[row], part, edges)
 
 
+@suggests_arguments
 def certify_field(model: Model, field: ReceptiveField, defence: AsDefence) -> Certificate:
     """Certifies one node from its receptive field. Everything but its row is as :func:`certify` of the whole graph has.
 
@@ -141,12 +143,16 @@ def require_whole(target: Id, ends: Iterable[tuple[Id, Id]], edges: Mapping[Id, 
     more = f"; and {len(wrong) - _MOST_NAMED:,} more" if len(wrong) > _MOST_NAMED else ""
     raise GraphError(
         f"the receptive field is not whole: {'; '.join(wrong[:_MOST_NAMED])}{more}. All edges of every node within "
-        f"{hops} hops of the target are needed, and how many they are."
+        f"{_hops(hops)} of the target are needed, and how many they are."
     )
 
 
 def _named(name: Id, distance: int) -> str:
-    return f"{name!r:.60}, {distance} hops from the target," if distance else f"the target {name!r:.60}"
+    return f"{name!r:.60}, {_hops(distance)} from the target," if distance else f"the target {name!r:.60}"
+
+
+def _hops(number: int) -> str:
+    return "1 hop" if number == 1 else f"{number} hops"
 
 
 def _said(stated: object, sent: int) -> str:

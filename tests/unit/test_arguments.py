@@ -94,3 +94,25 @@ def test_help_shows_what_model_data_and_defence_may_be(function):
     assert all(kind in shown for kind in SHOWN[function]), shown
     assert ": Any" not in shown
     assert "typing.Any" not in shown
+
+
+def _named_functions():
+    """The public functions whose arguments all have a name; the settings of ``fit`` have a test of their own."""
+    functions = {name: getattr(ac, name) for name in sorted(ac.__all__) if inspect.isfunction(getattr(ac, name))}
+    for name, function in functions.items():
+        parameters = inspect.signature(function).parameters.values()
+        if parameters and name != "fit" and all(each.kind is not each.VAR_KEYWORD for each in parameters):
+            yield name
+
+
+@pytest.mark.parametrize("name", list(_named_functions()))
+def test_an_argument_that_does_not_exist_is_answered_with_the_nearest_one(name):
+    function = getattr(ac, name)
+    longest = max(inspect.signature(function).parameters, key=len)
+    said = f'{name} has no (argument|setting) "{longest}z": did you mean "{longest}"'
+    with pytest.raises(ac.errors.SettingsError, match=said):
+        function(**{**dict.fromkeys(_required(function)), f"{longest}z": 1})
+
+
+def _required(function):
+    return [name for name, each in inspect.signature(function).parameters.items() if each.default is each.empty]

@@ -64,3 +64,21 @@ def test_an_explanation_shows_its_table_and_all_its_sentences() -> None:
     assert shown.count("<tr>") == 1 + len(explained.rows())
     for sentence in explained.sentences():
         assert paragraph(sentence)[3:-4] in shown
+
+
+def test_an_attack_shows_its_summary_and_the_targets_whose_label_changed_first() -> None:
+    data = town(20)
+    certificate = ac.certify(NodeListener(), data, ac.NodeCentric(5))
+    report = ac.attack(NodeListener(), data, ac.NodeCentric(5), budget=ac.Budget(add_edges=2), certificate=certificate)
+    assert 0 < report.succeeded.sum() < len(report.results)
+    shown = report._repr_html_()
+    assert paragraph(str(report)) in shown
+    assert f"{len(report.results) - 10} more targets" in shown
+    rows = shown.split("<tr>")[2:]
+    changed = [int(result.label_before != result.label_after) for result in report.results]
+    assert len(rows) == 10
+    for row, is_changed in zip(rows, sorted(changed, reverse=True), strict=False):
+        cells = row.split("<td>")[1:]
+        assert (cells[1] != cells[2]) == is_changed
+    alone = ac.attack(NodeListener(), data, ac.NodeCentric(5), budget=ac.Budget(add_edges=2), targets=[0])
+    assert "<td>–</td>" in alone._repr_html_()

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from agnncert import notebook
 from agnncert.addons import addons
 from agnncert.attacks.gradient_search import gradient
 from agnncert.attacks.greedy_search import greedy
@@ -19,13 +20,14 @@ from agnncert.certificates.votes import BoolArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.defence import AsDefence, Defence, GraphData, Model, TargetChoice, as_defence
 from agnncert.engine.arguments import require_order
-from agnncert.errors import SettingsError, did_you_mean
+from agnncert.errors import SettingsError, did_you_mean, suggests_arguments
 from agnncert.evaluation_mode import evaluating
 from agnncert.proving.certificate import Certificate
 from agnncert.recompute import defence_of_file
 
 SEEDED = {"greedy": greedy, "random": random, "gradient": gradient}
 KINDS = (*SEEDED, "exhaustive")
+MOST_SHOWN = 10  # targets in a notebook's table
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,27 @@ class AttackReport:
             raise SettingsError("there is no accuracy without targets and their true classes.")
         correct = np.asarray([result.label_before for result in self.results] == certificate.truth)
         return float((correct & kept).sum() / certificate.labelled.sum())
+
+    def _repr_html_(self) -> str:
+        """Returns what a notebook shows: the summary, and the targets that the attack came furthest with."""
+        shown = sorted(range(len(self.results)), key=self._rank)[:MOST_SHOWN]
+        rows = [self._row(k) for k in shown]
+        left = len(self.results) - len(shown)
+        more = notebook.paragraph(f"{left:,} more targets: report.results has all of them.") if left else ""
+        head = ["target", "label", "after the attack", "what was changed", "certified against the budget"]
+        return notebook.framed(notebook.paragraph(str(self)) + notebook.table(head, rows) + more)
+
+    def _rank(self, k: int) -> tuple[bool, bool, float]:
+        """Returns what orders a table: refuted certificates first, then changed labels, then the nearest ones."""
+        result = self.results[k]
+        is_refuted = self.certificate is not None and result in self.violations
+        return not is_refuted, not result.succeeded, -result.moved
+
+    def _row(self, k: int) -> list[str]:
+        result = self.results[k]
+        proved = "–" if self.certificate is None else "yes" if self.certified[k] else "no"
+        changes = repr(result.cost).removeprefix("Budget(").removesuffix(")")
+        return [str(result.target), str(result.label_before), str(result.label_after), changes, proved]
 
     def __str__(self) -> str:
         lines = [self._attacked_in_words()]
@@ -167,6 +190,7 @@ def _problem_of(model: Model, data: GraphData, named: Defence) -> Problem:
     return problem
 
 
+@suggests_arguments
 def attack(
     model: Model,
     data: GraphData,

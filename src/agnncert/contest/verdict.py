@@ -20,7 +20,7 @@ from agnncert.contest.form import (
 from agnncert.contest.leads import allowance
 from agnncert.contest.plays import in_words
 from agnncert.contest.search import play_against
-from agnncert.errors import CertificateError
+from agnncert.errors import CertificateError, suggests_arguments
 from agnncert.storage import visible
 
 MOST_SHOWN = 10  # failures with a play
@@ -70,6 +70,7 @@ class ContestVerdict:
         return [*words, *(f"that {assumed}" for assumed in claim.assumes), *self.meant]
 
 
+@suggests_arguments
 def check_contest(file: str | PathLike[str]) -> ContestVerdict:
     """Checks a contest: a certificate of anybody's deterministic defence, in the open format.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from agnncert.controls.stored import control_of_scores
 from agnncert.controls.table import ComparedControls, Control, compare_with
-from agnncert.errors import SettingsError
+from agnncert.errors import SettingsError, suggests_arguments
 from agnncert.proving.certificate import Certificate
 
 WITHOUT_EDGES = "the same model without edges"  # a control that some certificates bring along
@@ -15,6 +15,7 @@ PAIR_TREES = "boosted trees on own features, common neighbours and degrees"  # t
 SAME = ("false_positive_rate", "alerts")
 
 
+@suggests_arguments
 def compare_controls(
     certificate: Certificate,
     data: Any = None,

@@ -32,7 +32,7 @@ from agnncert.datasets.splits import (
     set_masks,
 )
 from agnncert.datasets.tu import read_tu, tu_files
-from agnncert.errors import DatasetError, MissingPackage
+from agnncert.errors import DatasetError, MissingPackage, suggests_arguments
 
 # Features that span orders of magnitude (from -538 to 798 here) are compressed entry by entry. A scaler fitted on the
 # whole dataset would let one attacked graph change the features of all others.
@@ -46,6 +46,7 @@ _GENERATED: dict[str, Callable[[], list[Data]]] = {
 }
 
 
+@suggests_arguments
 def load_dataset(
     name: str, root: str | os.PathLike[str] | None = None, seed: int = 0, split: str | None = None
 ) -> Data | GraphSet:

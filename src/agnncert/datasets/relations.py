@@ -10,7 +10,7 @@ from torch_geometric.utils import coalesce, remove_self_loops
 
 from agnncert.datasets.hetero_checks import require_usable
 from agnncert.datasets.splits import MASKS
-from agnncert.errors import GraphError
+from agnncert.errors import GraphError, suggests_arguments
 from agnncert.graphs.node_ids import listed_ids
 
 
@@ -43,6 +43,7 @@ def both_directions(edge_index: Tensor, values: Tensor, num_nodes: int, reduce: 
     return joined, rows
 
 
+@suggests_arguments
 def from_hetero(data: HeteroData, *, target: str | None = None) -> Data:
     """Makes one graph of a graph with several kinds of nodes or edges, which the model ``"rgcn"`` reads.
 

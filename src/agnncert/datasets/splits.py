@@ -455,6 +455,7 @@ def seen_nodes(data: Data) -> Tensor:
     return seen
 
 
+@suggests_arguments
 def inductive_view(data: Data, validation: bool = True) -> Data:
     """Returns the graph without its test nodes, for inductive training. Nodes in no part stay, without their labels.
 
@@ -491,6 +492,7 @@ def inductive_view(data: Data, validation: bool = True) -> Data:
     return view
 
 
+@suggests_arguments
 def dataset_digest(data: Data | GraphSet | CanonicalData) -> str:
     """Returns the sha256 of ids, features, edges, labels, pairs to be classified, and split."""
     dataset = data.data if isinstance(data, CanonicalData) else data

@@ -22,7 +22,7 @@ from agnncert.divisions.edge import EdgeCentric, EdgeDivision, PerEdge
 from agnncert.divisions.named import title_of
 from agnncert.divisions.node import NodeCentric, NodeDivision, PerNeighbour
 from agnncert.engine.arguments import require_order
-from agnncert.errors import SettingsError, did_you_mean
+from agnncert.errors import SettingsError, did_you_mean, suggests_arguments
 from agnncert.evaluation_mode import evaluating
 from agnncert.graphs.graph import Task
 from agnncert.graphs.labels import graph_classes
@@ -173,6 +173,7 @@ class RuleChoice:
         return "\n".join(lines)
 
 
+@suggests_arguments
 def choose_voting_rule(
     model: torch.nn.Module,
     data: Any,

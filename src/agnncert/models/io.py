@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from agnncert.addons import config_of
-from agnncert.errors import ModelContractError, did_you_mean
+from agnncert.errors import ModelContractError, did_you_mean, suggests_arguments
 from agnncert.models.build import build_from_config
 from agnncert.storage import parse_json, write_atomic
 
@@ -37,6 +37,7 @@ DIGESTS = {
 }
 
 
+@suggests_arguments
 def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] | None = None) -> Path:
     """Writes the weights to ``path`` and their description to the same name with ``.json``.
 
@@ -68,6 +69,7 @@ def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] |
     return files.weights
 
 
+@suggests_arguments
 def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
     """Loads what ``save_model`` wrote, and returns the model in evaluation mode.
 
@@ -145,6 +147,7 @@ def _read(path: Path) -> bytes:
         raise ModelContractError(f"cannot read {path}: {error.strerror}.") from error
 
 
+@suggests_arguments
 def pretrained(dataset: str) -> nn.Module:
     """Loads a trained model for one of the library's datasets, in evaluation mode.
 

@@ -26,7 +26,16 @@ from agnncert.certificates.ids import id_array
 from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.certificates.voting_rule import LARGEST_CLASS, VotingRule
-from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
+from agnncert.errors import (
+    AgnncertError,
+    BudgetError,
+    CertificateError,
+    IdError,
+    SettingsError,
+    did_you_mean,
+    missing,
+    suggests_arguments,
+)
 from agnncert.proving.evidence import Evidence
 from agnncert.proving.groups import Amounts, Groups, amounts_found, by_group, degree_groups
 from agnncert.proving.measures import Measures, measured, own_or_any
@@ -891,6 +900,7 @@ def usual_budgets(claim: Claim) -> tuple[Budget, ...]:
     )
 
 
+@suggests_arguments
 def load_certificate(path: str | Path) -> Certificate:
     """Loads a certificate from a file. Labels and radii are derived again and compared with the stored ones.
 

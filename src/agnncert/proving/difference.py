@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray
-from agnncert.errors import SettingsError, missing
+from agnncert.errors import SettingsError, missing, suggests_arguments
 from agnncert.proving.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -169,6 +169,7 @@ class Difference:
         return "\n".join([self.headline, why, *self.notes])
 
 
+@suggests_arguments
 def diff(old: Certificate, new: Certificate, at: Budget | float = 1, *, same_weights: bool | None = None) -> Difference:
     """Compares two certificates target by target.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.errors import SettingsError
+from agnncert.errors import SettingsError, suggests_arguments
 from agnncert.proving.words import LOWER, UPPER, plain_percent
 
 if TYPE_CHECKING:
@@ -286,6 +286,7 @@ def degree_groups(degree: IntArray) -> list[Range]:
     return [named[place] for place in np.searchsorted(_DEGREES, degree, side="left").tolist()]
 
 
+@suggests_arguments
 def ranges(values: Any, number: int = 4) -> list[Range | None]:
     """Puts numbers, such as ages or amounts, into a few ranges with about as many targets each.
 

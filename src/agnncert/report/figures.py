@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agnncert.errors import suggests_arguments
 from agnncert.proving.domain import title_in_domain
 from agnncert.report import text
 from agnncert.report.charts import MOST_CURVES, SIZE_ONLY_WORD, accuracy_table, degree_chart
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from agnncert.proving.certificate import Certificate
 
 
+@suggests_arguments
 def save_figures(
     certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
 ) -> tuple[Path, ...]:
@@ -86,6 +88,7 @@ def _size_label(summary: Summary) -> str:
     return summary.in_domain(f"size of the attack ({summary.words.step.many})")
 
 
+@suggests_arguments
 def save_tables(
     certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
 ) -> tuple[Path, ...]:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import VoteRecord
 from agnncert.divided.words import TARGETS
+from agnncert.errors import suggests_arguments
 from agnncert.proving.domain import glossary
 from agnncert.proving.theorems import LARGEST_AMOUNT
 from agnncert.proving.words import Words, whole
@@ -61,6 +62,7 @@ _SCRIPTS = (
 logger = logging.getLogger(__name__)
 
 
+@suggests_arguments
 def build_report(certificate: "Certificate", out_path: str | Path, *, context: ReportContext | None = None) -> Path:
     """Writes a certificate as one HTML page that needs no network.
 

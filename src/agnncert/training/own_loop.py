@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions.base import Division
-from agnncert.errors import SettingsError
+from agnncert.errors import SettingsError, suggests_arguments
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.targets import prepared
@@ -90,6 +90,7 @@ def _as_data(subgraph: CanonicalGraph, group: int) -> Data:
     return Data(x=subgraph.x, edge_index=subgraph.edge_index.long(), group=group, **subgraph.edge_values)
 
 
+@suggests_arguments
 def vote_loss(logits: Tensor, target: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
     """Returns the mean loss of the votes of targets, each of which is the mean of its predictions on subgraphs.
 

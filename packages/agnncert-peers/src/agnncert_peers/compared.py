@@ -19,7 +19,7 @@ from agnncert.datasets.load import load_dataset
 from agnncert.datasets.taught import can_be_taught
 from agnncert.defence import GraphData, TargetChoice
 from agnncert.engine.arguments import require_kinds
-from agnncert.errors import SettingsError, did_you_mean
+from agnncert.errors import SettingsError, did_you_mean, suggests_arguments
 from agnncert.graphs.graph import Task
 from agnncert.graphs.task import infer_task
 from agnncert.progress import OnProgress, Progress
@@ -53,6 +53,7 @@ FURTHER_CONTROLS = "controls beside them"
 FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # for edges and features, where every mix is tried
 
 
+@suggests_arguments
 def compare(  # noqa: PLR0913 - every setting is a keyword
     data: str | GraphData,
     defences: Mapping[str, Choice] | Sequence[Choice] | None = None,
