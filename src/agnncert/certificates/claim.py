@@ -35,6 +35,15 @@ SPLIT_GIVEN = {
     "isolated-models": "Which graphs are for training was fixed in advance, or drawn for each by its own id (as "
     "ac.split does): a poisoned graph moves no other one into the training part or out of it.",
 }
+# What claims of append-only scores assume about payers and about rows of one pair. Claims about payers did not say the
+# second at first: in a file without it, it is read after the first, which makes a claim weaker.
+PAYERS_SEND_NOTHING = (
+    "Who pays the target at the time of the certificate sends nothing more than he has sent, to anybody: a payment "
+    "needs the payer's signature, and these payers do not work for the attacker."
+)
+JOINED_ROWS_RISE = (
+    "Where rows of a pair are joined to one, appended rows can only raise the columns that are said to rise."
+)
 # What the claims of all defences begin with that prove nothing about training.
 PREMISES = (
     "The training data are trusted: nothing is proved about attacks on them, and the model is taken as given.",
@@ -163,7 +172,7 @@ class Claim:
         assumes = with_sentence(values["assumes"], EDGES_GIVEN, after=FEATURES_FIXED)
         if values["method"] in SPLIT_GIVEN:
             assumes = with_sentence(assumes, SPLIT_GIVEN[values["method"]], after=EDGES_GIVEN)
-        values["assumes"] = assumes
+        values["assumes"] = with_sentence(assumes, JOINED_ROWS_RISE, after=PAYERS_SEND_NOTHING)
         if values["threshold"] is not None:
             values["threshold"] = ThresholdRecord.from_json(values["threshold"])
         return cls(**values)

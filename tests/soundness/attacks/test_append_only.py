@@ -84,3 +84,46 @@ def test_scores_stay_above_their_bounds_after_a_deletion():
         after.edge_index, after.edge_attr = smaller.edge_index, smaller.edge_attr
         scores = point.defence.scores(point.model, after, certificate.row)[:, 1]
         assert (scores >= bound).all()
+
+
+def exported(folder, rows, classes):
+    """Tables of accounts and payments, as somebody exports them: accounts that cheat pay round sums."""
+    folder.mkdir(exist_ok=True)
+    accounts = "".join(f"{number},1,{'no' if y == 0 else 'yes'}\n" for number, y in enumerate(classes))
+    (folder / "nodes.csv").write_text(f"id,one,label\n{accounts}")
+    (folder / "edges.csv").write_text("source,target,amount\n" + "".join(f"{u},{v},{a}\n" for u, v, a in rows))
+    return folder
+
+
+@pytest.mark.parametrize("repeated", ["mean", "sum"])
+@pytest.mark.parametrize("threat", ["ledger", "grow"])
+def test_no_flag_falls_when_who_is_flagged_pays_the_same_accounts_again(tmp_path, repeated, threat):
+    """A further small payment lowers the mean of a pair, and raises its sum."""
+    random = np.random.default_rng(5)
+    classes = (random.random(ACCOUNTS) < 0.3).astype(int)
+    paid = {}
+    for payer, payee in random.integers(0, ACCOUNTS, (5 * ACCOUNTS, 2)).tolist():
+        paid[payer, payee] = int(random.integers(200, 220) if classes[payer] else random.integers(1, 50))
+    for payer, payee in random.integers(0, ACCOUNTS, (2 * ACCOUNTS, 2)).tolist():
+        if classes[payee] == 1:  # who cheats is also paid by more
+            paid.setdefault(
+                (payer, payee), int(random.integers(200, 220) if classes[payer] else random.integers(1, 50))
+            )
+    rows = [(payer, payee, amount) for (payer, payee), amount in paid.items() if payer != payee]
+
+    def read(rows):
+        folder = exported(tmp_path / "tables", rows, classes)
+        return ac.load_tables(folder, classes=("no", "yes"), edge_features=["amount"], directed=True, repeated=repeated)
+
+    data = read(rows)
+    defence = ac.AppendOnly(threat=threat, positive=1, trees=30, ensembles=1)
+    model = ac.fit(None, data, defence, seed=0)
+    point = ac.choose_threshold(model, data, defence, false_positive_rate=0.2)
+    flagged = np.flatnonzero(ac.certify(point.model, data, point, np.arange(ACCOUNTS)).label == 1)
+    assert len(flagged) > 10
+    fell = []
+    for target in flagged[:8].tolist():
+        again = [(payer, payee, 1) for payer, payee, _ in rows if payer == target for _ in range(20)]
+        if point.defence.labels(point.model, read([*rows, *again]), [target])[0] != 1:
+            fell.append(target)
+    assert fell == []
