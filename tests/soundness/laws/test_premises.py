@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.certificates.claim import EDGES_GIVEN, FEATURES_FIXED, PREMISES, SPLIT_GIVEN
+from agnncert.certificates.claim import (
+    EDGES_GIVEN,
+    FEATURES_FIXED,
+    JOINED_ROWS_RISE,
+    PAYERS_SEND_NOTHING,
+    PREMISES,
+    SPLIT_GIVEN,
+)
 from agnncert.certificates.file import read_contents, write_contents
 from agnncert.errors import CertificateError
 from agnncert.proving.certificate import load_certificate
@@ -110,11 +117,20 @@ def test_a_file_from_before_claims_spoke_of_computed_edges_is_read_as_if_it_did(
     assert seal(draft, old)
     claim = read_contents(old).claim
     assert claim.assumes.index(EDGES_GIVEN) == claim.assumes.index(FEATURES_FIXED) + 1
-    read = [sentence for sentence in claim.assumes if sentence not in (EDGES_GIVEN, *SPLIT_GIVEN.values())]
-    assert read == [sentence for sentence in written if sentence not in SPLIT_GIVEN.values()]
+    later = (*SPLIT_GIVEN.values(), JOINED_ROWS_RISE)  # other sentences that files did not have at first
+    read = [sentence for sentence in claim.assumes if sentence not in (EDGES_GIVEN, *later)]
+    assert read == [sentence for sentence in written if sentence not in later]
     assert verify(old).holds
     load_certificate(old).save(again)
     assert EDGES_GIVEN in lay_open(again).header["claim"]["assumes"]
+
+
+def test_a_file_about_payers_from_before_is_read_as_if_it_spoke_of_joined_rows():
+    file = next(file for file in GOLDEN if file.stem == "append-ledger")
+    assert JOINED_ROWS_RISE not in lay_open(file).header["claim"]["assumes"]
+    assumes = read_contents(file).claim.assumes
+    assert assumes.index(JOINED_ROWS_RISE) == assumes.index(PAYERS_SEND_NOTHING) + 1
+    assert verify(file).holds
 
 
 @every_kind
