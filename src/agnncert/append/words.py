@@ -5,6 +5,7 @@ from agnncert.append.record import AppendRecord
 from agnncert.proving.words import CountWords, Deed, StepWords, Subject, Words, whole
 
 _ONE = "deletes one pair of accounts and appends any number of rows"
+_NONE = "appends any number of rows and accounts"
 _MANY = "deletes {size} pairs of accounts and appends any number of rows"
 FRAMING = (
     "Nobody who is flagged can hide; anybody can be framed: with any number of appended rows every account can be "
@@ -20,7 +21,7 @@ def append_words(subject: Subject, record: AppendRecord) -> Words:
     """Returns what a report says about scores that appended rows can only raise."""
     flagged = subject.class_word(record.positive)
     return Words(
-        deed=Deed(_ONE, _MANY),
+        deed=Deed(_ONE, _MANY, none=_NONE),
         decided=(
             f"Each label is decided by one score: it is {flagged} above a threshold. The score adds up trees over "
             "whole numbers that are counted in the graph, and what is appended can only raise it."

@@ -29,7 +29,7 @@ from torch_geometric.utils._trim_to_layer import TrimToLayer
 
 from agnncert.auditing.original_code import Place, is_original
 from agnncert.models import gnn
-from agnncert.models.wrappers import Fallback, Scaling
+from agnncert.models.wrappers import Fallback, GraphFree, Scaling
 
 
 def _always(layer: Any) -> bool:
@@ -171,6 +171,7 @@ KNOWN: dict[type, KnownLayer] = {
     gnn.WeightedGraphGNN: _READOUT,
     gnn.RelationalGraphGNN: _READOUT,
     Fallback: KnownLayer("rows of one of two models, chosen by whether the node has an incoming arc"),
+    GraphFree: KnownLayer("its model without an edge"),
 }
 
 # sha256 of the files of PyTorch Geometric that were read.

@@ -189,6 +189,7 @@ def audited(
     division: Division | None,
     task: Task,
     probed_on: Sequence[Data] | None = None,
+    faults_of_data: Sequence[Finding] | None = None,
 ) -> tuple[AuditReport, ModelAdapter | None]:
     """Audits a model with arguments that were checked.
 
@@ -198,14 +199,13 @@ def audited(
         division: The division; ``None`` for every division.
         task: "node" or "graph".
         probed_on: The graphs on which the model is called. Defaults to ``data``.
+        faults_of_data: What ``inspect_data`` finds, if the caller has asked before.
 
     Returns:
         The report, and the model as it was called, or ``None`` if no probe could call it.
     """
-    findings = [*inspect_layers(model, task, division), *inspect_features(data), *inspect_edge_features(data)]
-    skipped = reason_not_inspected(data)
-    if skipped is not None:
-        log.warning("whether features were computed from edges was not looked at: %s", skipped)
+    of_data = inspect_data(data) if faults_of_data is None else faults_of_data
+    findings = [*inspect_layers(model, task, division), *of_data]
     is_known = not findings and by_construction(model)
     deviation = 0.0
     dtype = torch.float32
@@ -234,6 +234,14 @@ def audited(
     asked_about = "every division" if division is None else str(division)
     tolerance = UNITS_OF_ROUNDING * torch.finfo(dtype).eps
     return AuditReport(task, asked_about, tuple(findings), deviation, tolerance, locality), adapter
+
+
+def inspect_data(data: object) -> list[Finding]:
+    """Returns which features were computed from edges; a graph that is too large to look at is logged."""
+    skipped = reason_not_inspected(data)
+    if skipped is not None:
+        log.warning("whether features were computed from edges was not looked at: %s", skipped)
+    return [*inspect_features(data), *inspect_edge_features(data)]
 
 
 def _probed(

@@ -40,14 +40,18 @@ class Deed:
         one: The action, performed once.
         many: The action, performed ``{size}`` times.
         price: How many steps of the radius one such action costs.
+        none: What he does all the same if he performs it no time at all; empty if that is nothing.
     """
 
     one: str
     many: str
     price: int = 1
+    none: str = ""
 
     def times(self, count: int) -> str:
         """Returns the action, performed ``count`` times, in words."""
+        if count == 0:
+            return self.none
         return self.one if count == 1 else self.many.replace("{size}", whole(count))
 
 

@@ -71,16 +71,18 @@ def deed(summary: Summary) -> Deed:
 def headline_times(summary: Summary) -> int:
     """Returns how often the attacker of the headline acts: as often as leaves the rarest class most, at least once.
 
-    If that class is rare, balanced accuracy must be left most of too. Else nearly all others might be taken for it.
+    An attacker who does something else in any case may act no time at all. If that class is rare, most of balanced
+    accuracy must be left too. Else nearly all others might be taken for it.
     """
     curve = next(iter(summary.recalls.values()), summary.certified)
+    least = 0 if deed(summary).none else 1
     if not curve.share[0]:
-        return 1
+        return least
     is_left = curve.share >= KEPT_MOST * curve.share[0]
     if summary.rare is not None:
         balanced = np.mean([recall.share for recall in summary.recalls.values()], axis=0)
         is_left &= balanced >= KEPT_MOST * balanced[0]
-    return max(1, int(curve.size[is_left][-1]) // deed(summary).price)
+    return max(least, int(curve.size[is_left][-1]) // deed(summary).price)
 
 
 def headline_size(summary: Summary) -> int:

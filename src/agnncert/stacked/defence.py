@@ -15,7 +15,7 @@ from agnncert.addons import addon, config_of
 from agnncert.agreement import Comparison, wrong_numbers
 from agnncert.auditing.edge_features import require_no_edges_in
 from agnncert.auditing.known_layers import by_construction
-from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited
+from agnncert.auditing.model_audit import AuditReport, Locality, audit, audited, inspect_data
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import IntArray
 from agnncert.defence import (
@@ -34,6 +34,8 @@ from agnncert.graphs.targets import Targets, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import count_classes
 from agnncert.models.digest import settings_of, unchanged_digest
+from agnncert.models.wrappers import GraphFree
+from agnncert.progress import AUDITING, tell
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import measured, own_or_any, rate_of
 from agnncert.stacked.bounded_steps import steps_are_proved
@@ -41,7 +43,7 @@ from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.explain import explain_stacked
-from agnncert.stacked.model import GraphFree, StackedModel
+from agnncert.stacked.model import StackedModel
 from agnncert.stacked.own_probes import probe_own
 from agnncert.stacked.record import StackedRecord
 from agnncert.stacked.settings import StackedSettings
@@ -157,7 +159,9 @@ class StackedVotes(StackedSettings, Defence):
         self.require_own_task(canonical_data.task)
         chosen = canonical_data.targets(targets)
         settings_before = settings_of(model)
+        tell(options.progress, AUDITING, 0)
         locality = audit_own(model, canonical_data.data)
+        tell(options.progress, AUDITING, 1)
         evidence = StackedEvidence(**stacked_counts(model, chosen))
         digests = {**chosen.digests, "model": unchanged_digest(model, settings_before)}
         rounding = _rounding(model, chosen)
@@ -233,6 +237,10 @@ class StackedVotes(StackedSettings, Defence):
     def reach_in_hops(self) -> int:
         """Returns the number of levels: whose votes a label is made of."""
         return self.levels
+
+    def hops_of_field(self, model: Any) -> int:
+        """Returns 0, or 1 with two levels: the votes of neighbours then depend on all edges of theirs."""
+        return self.levels - 1
 
     def trusted_column(self) -> int | None:
         """Returns the column that marks trusted edges, if there is one."""
@@ -332,8 +340,9 @@ def audit_own(model: StackedModel, data: Any) -> Locality:
         ModelContractError: One of them does not, or its numbers are not exact enough.
     """
     locality: Locality = "construction"
+    of_data = inspect_data(data) if len(model.own) else []  # the same for all of them
     for own in model.own:
-        report, _ = audited(own, data, PerNeighbour(), "node")
+        report, _ = audited(own, data, PerNeighbour(), "node", faults_of_data=of_data)
         if not set(report.fit_for) >= _KINDS_OF_CHANGE:
             raise ModelContractError(str(report))
         if report.locality != "construction":

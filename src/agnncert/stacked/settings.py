@@ -1,7 +1,7 @@
 """The settings of stacked votes."""
 
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Self
 
 from agnncert.errors import SettingsError
 
@@ -15,6 +15,10 @@ class StackedSettings:
 
     Attributes:
         size: Target perturbation size: how many changes training prepares for.
+        of_neighbours: Training prepares each node for ``size`` changes, but for no more than this share of its
+            neighbours: 0.5 asks a node with two neighbours to withstand one. None asks the same of all nodes. Few
+            neighbours cannot outvote many changes, so that a large size otherwise makes training give up the votes of
+            all nodes, also where neighbours are many. It certifies more nodes with many neighbours, and fewer in all.
         levels: 1, or 2 if the vote of a neighbour depends on its neighbours. Two levels certify edges like one level,
             but injected and deleted nodes less.
         combine: ``"sum"`` or ``"mean"`` of the votes. A mean suits graphs whose degrees differ much.
@@ -30,7 +34,8 @@ class StackedSettings:
         weight_decay: Weight decay of the small networks. Defaults to 1e-4 from 2,000 training nodes on, else to 5e-3.
         edge_blind: Whether training reads no edge: votes are the neighbours' own predictions with a fixed weight, and
             nothing is trained on top. Certificates then hold for edges that are changed at any time, also before
-            training. ``size``, ``hidden``, ``refine``, ``epochs`` and ``weight_decay`` do not matter then.
+            training. ``size``, ``of_neighbours``, ``hidden``, ``refine``, ``epochs`` and ``weight_decay`` do not matter
+            then.
         vote_weight: What a vote counts beside a log-probability of the target's own features, if ``edge_blind``. It is
             fixed before training. Defaults to 0.25.
     """
@@ -48,6 +53,7 @@ class StackedSettings:
     weight_decay: float | None = None
     edge_blind: bool = False
     vote_weight: float = 0.25
+    of_neighbours: float | None = field(default=None, metadata={"later": True})  # for digests: see models.digest
 
     def __post_init__(self) -> None:
         if self.levels not in (1, 2) or self.combine not in ("sum", "mean"):
@@ -62,6 +68,12 @@ class StackedSettings:
             if value is not None and not (isinstance(value, int if whole else int | float) and value >= least):
                 kind = "a whole number of " if whole else ""
                 raise SettingsError(f"StackedVotes({name}={value!r}): expected {kind}at least {least}.")
+        share = self.of_neighbours
+        is_number = isinstance(share, int | float) and not isinstance(share, bool)
+        if share is not None and not (is_number and 0 < share <= 1):
+            raise SettingsError(f"StackedVotes(of_neighbours={share!r}): expected a share above 0 and up to 1.")
+        if share is not None and self.combine == "mean":
+            raise SettingsError("of_neighbours goes with combine='sum': a mean gives each node one vote in all.")
         self._check_edge_blind()
         for name in ("gated", "edge_values", "refine"):
             if getattr(self, name) not in (True, False, None):
@@ -82,6 +94,11 @@ class StackedSettings:
                 "edge_blind=True goes with a sum of one level, without gates, edge values and trusted edges: these "
                 "would have to be trained on edges, which an attacker may have changed."
             )
+
+    def described(self) -> dict[str, Any]:
+        """Returns the settings as a model describes itself: later ones only if they are set, so that digests stay."""
+        values = {one.name: (getattr(self, one.name), one.metadata.get("later", False)) for one in fields(self)}
+        return {name: value for name, (value, is_later) in values.items() if not (is_later and value is None)}
 
     def for_rows(self, number: int) -> Self:
         """Returns the same settings with the defaults for this number of training nodes filled in."""

@@ -22,15 +22,16 @@ from agnncert.certificates.votes import IntArray
 from agnncert.datasets.splits import seen_nodes
 from agnncert.datasets.taught import given_rows, teaching_of
 from agnncert.defence import AlertLimit
-from agnncert.errors import DatasetError, SettingsError
+from agnncert.errors import DatasetError, SettingsError, suggests_arguments
 from agnncert.graphs.labels import stated_classes
 from agnncert.graphs.node_ids import exact_ids, has_ids
 from agnncert.graphs.targets import prepared
 from agnncert.models.build import count_classes, fresh_copy
+from agnncert.models.wrappers import GraphFree
 from agnncert.proving.measures import target_weights
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
-from agnncert.stacked.model import GraphFree, Pairs, StackedModel, pairs_of
+from agnncert.stacked.model import Pairs, StackedModel, pairs_of
 from agnncert.stacked.record import LARGEST_SCORE, STEPS
 from agnncert.stacked.settings import StackedSettings
 
@@ -461,7 +462,7 @@ class _Look:
         own, votes_lead = (values.gather(1, true) - values for values in (prior, gate * total))
         price = torch.maximum(gate, gate.gather(1, true))
         if model.defence.combine == "sum":
-            margin = own + (votes_lead - size * price)
+            margin = own + (votes_lead - self._asked(size) * price)
         else:
             margin = torch.full_like(own, math.inf)
             for lost, taken in enumerate(self._taken(votes, int(size))):
@@ -470,6 +471,14 @@ class _Look:
                     left = own + (votes_lead - price * (taken + new)) / torch.where(there, rest + new, 1.0)
                     margin = torch.where(there, torch.minimum(margin, left), margin)
         return margin.scatter(1, true, math.inf)
+
+    def _asked(self, size: float) -> float | Tensor:
+        """How many of ``size`` changes each node is to withstand: all, or a share of its neighbours, ``[n, 1]``."""
+        share = self.model.defence.of_neighbours
+        if share is None:
+            return size
+        asked: Tensor = (share * self.free.degree.to(self.own.dtype)).clamp(max=size)
+        return asked[:, None]
 
     def _taken(self, votes: Tensor, most: int) -> list[Tensor]:
         """What the true class loses to each other class with the 0, 1, … most votes that help it most, ``[n, C]``."""
@@ -538,6 +547,7 @@ def _leads(model: StackedModel, data: Data, rows: IntArray, positive: int) -> Te
     return torch.from_numpy(scores[:, positive] - others.max(axis=1))
 
 
+@suggests_arguments
 def mark_trusted(data: Data, edges: Any) -> tuple[Data, int]:
     """The graph with one more column of ``edge_attr``, which marks trusted edges, and its number for ``trusted=``.
 

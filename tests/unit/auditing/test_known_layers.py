@@ -15,6 +15,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.models.build import MODELS as BUILT_IN
 from agnncert.models.gnn import ProjectedGINConv, ProjectedSAGEConv
+from agnncert.models.wrappers import GraphFree
 from tests.zoo.local import CLASSES, HIDDEN, WIDTH, Plain, mlp, zoo_data
 
 D, H, C = WIDTH, HIDDEN, CLASSES
@@ -29,6 +30,8 @@ MODELS = [
     lambda: pyg.GINEConv(mlp(D, H, C), edge_dim=2),
     lambda: nn.Sequential(nn.Linear(D, H), nn.RMSNorm(H), nn.Linear(H, C), nn.LogSoftmax(-1)),
     lambda: pyg.APPNP(2, 0.1),
+    lambda: GraphFree(nn.Sequential(nn.Linear(D, H), nn.ReLU(), nn.Linear(H, C))),
+    lambda: GraphFree(pyg.GCN(D, H, 2, C)),
     lambda: ProjectedSAGEConv(D, C),
     lambda: ProjectedGINConv(mlp(D, H, C)),
 ]

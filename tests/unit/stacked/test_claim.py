@@ -7,11 +7,12 @@ import torch
 
 import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
+from agnncert.errors import ModelContractError
 from agnncert.proving.words import Subject
 from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.record import STEPS
 from agnncert.stacked.words import stacked_words
-from tests.unit.stacked.test_numbers import Shares, model_of, ring
+from tests.unit.stacked.test_numbers import FEATURES, Shares, model_of, ring
 
 
 def weakened(path, locality):
@@ -23,7 +24,7 @@ def weakened(path, locality):
 
 
 def test_a_claim_that_does_not_say_how_locality_is_known_is_refused(tmp_path):
-    data, model = ring(), model_of()
+    data, model = ring(), model_of([Shares()])
     certificate = ac.certify(model, data, model.defence)
     assert certificate.claim.locality == "test"
     certificate.save(tmp_path / "a.cert")
@@ -33,6 +34,21 @@ def test_a_claim_that_does_not_say_how_locality_is_known_is_refused(tmp_path):
     assert not verdict.holds
     assert "does not say how it is known" in verdict.reasons[0]
     assert not ac.verify(tmp_path / "a.cert", data=data, model=model).holds
+
+
+def test_models_of_layers_that_were_read_are_local_by_construction():
+    model = model_of()
+    assert ac.certify(model, ring(), model.defence).claim.locality == "construction"
+    mixed = model_of([torch.nn.Linear(FEATURES, 2), Shares()])
+    assert ac.certify(mixed, ring(), mixed.defence).claim.locality == "test"
+
+
+def test_features_that_were_computed_from_edges_are_refused():
+    data, model = ring(), model_of()
+    data.edge_index = torch.triu_indices(len(data.x), len(data.x), offset=1)
+    data.x[:, 1] = torch.bincount(data.edge_index[1], minlength=len(data.x))
+    with pytest.raises(ModelContractError, match=r"column 1.*follows the number of edges"):
+        ac.certify(model, data, model.defence)
 
 
 def without_votes(**settings):
