@@ -20,10 +20,9 @@ import inspect
 from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
 from functools import wraps
-from typing import ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class AgnncertError(Exception):
@@ -101,7 +100,7 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
     return f'did you mean "{nearest}"? {all_of_them}'
 
 
-def suggests_arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def suggests_arguments(function: Function) -> Function:
     """Makes a function answer arguments that it does not have: with the nearest name that it has, or with its order.
 
     Example:
@@ -117,7 +116,7 @@ def suggests_arguments(function: Callable[Parameters, Result]) -> Callable[Param
     takes_any = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
 
     @wraps(function)
-    def checked(*args: Parameters.args, **named: Parameters.kwargs) -> Result:
+    def checked(*args: Any, **named: Any) -> Any:
         for name in named:
             if name not in valid:
                 raise SettingsError(f'{function.__name__} has no argument "{name}": {did_you_mean(name, valid)}')
@@ -128,7 +127,7 @@ def suggests_arguments(function: Callable[Parameters, Result]) -> Callable[Param
             )
         return function(*args, **named)
 
-    return checked
+    return cast(Function, checked)
 
 
 class SuggestsSettings:
@@ -153,6 +152,7 @@ EXTRAS = {
     "sklearn": "data",
     "pandas": "data",
     "pyarrow": "data",
+    "duckdb": "data",
     "matplotlib": "figures",
     "mlflow": "mlflow",
 }
@@ -160,12 +160,12 @@ EXTRAS = {
 ADDONS = {
     "agnncert_live": "agnncert-live",
     "fastapi": "agnncert-live",
+    "prometheus_client": "agnncert-live",
     "uvicorn": "agnncert-live",
     "agnncert_peers": "agnncert-peers",
     "agnncert_large": "agnncert-large",
     "pymetis": "agnncert-large[clusters]",
     "ray": "agnncert-large[ray]",
-    "duckdb": "agnncert-large[tables]",
     "agnncert_code": "agnncert-code",
     "tree_sitter": "agnncert-code",
     "tree_sitter_c": "agnncert-code",

@@ -117,6 +117,8 @@ def has_events(settings: DataSettings) -> bool:
     if settings.edges is not None or settings.data in DATASETS or not settings.data:
         return False
     kinds = {kind for kind in ("events", "edges") for suffix in FORMATS if _is_table(settings.data, kind + suffix)}
+    if Path(settings.data, "events").is_dir():
+        kinds.add("events")
     if len(kinds) > 1:
         raise SettingsError(
             f"{settings.data} has a table of events and one of edges: say which, with --set events=FILE or --set "

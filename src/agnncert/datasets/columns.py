@@ -268,22 +268,17 @@ def shortlist(items: Sequence[object], unit: str = "", limit: int = 5) -> str:
 def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
     import pandas as pd
 
-    with path.open(encoding="utf-8-sig") as file:  # spreadsheets write a byte order mark
-        first = file.readline()
+    header, separator = csv_layout(path)
     refuse_nul(path)
-    layout: dict[str, Any] = {
-        "sep": max(",;\t", key=first.count),
-        "encoding": "utf-8-sig",
-        "skipinitialspace": True,
-        "index_col": False,
-    }
-    header = [str(column) for column in pd.read_csv(path, nrows=0, **layout).columns]
     texts = {column: str for column in header if column.strip() in text}
     with warnings.catch_warnings():  # rows longer than the header would be cut in silence
         warnings.simplefilter("error", pd.errors.ParserWarning)
         frame = pd.read_csv(
             path,
-            **layout,
+            sep=separator,
+            encoding="utf-8-sig",
+            skipinitialspace=True,
+            index_col=False,
             low_memory=False,
             dtype=texts,
             keep_default_na=False,
@@ -291,8 +286,19 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
         )
     last = frame.iloc[:, -1]
     if (last.isna() | last.isin([""])).any():  # as in a row that ends before
-        refuse_short_rows(path, layout["sep"], len(header))
+        refuse_short_rows(path, separator, len(header))
     return frame
+
+
+def csv_layout(path: Path) -> tuple[list[str], str]:
+    """Returns the header of a CSV table, and its separator."""
+    import pandas as pd
+
+    with path.open(encoding="utf-8-sig") as file:  # spreadsheets write a byte order mark
+        first = file.readline()
+    separator = max(",;\t", key=first.count)
+    header = pd.read_csv(path, nrows=0, sep=separator, encoding="utf-8-sig", skipinitialspace=True, index_col=False)
+    return [str(column) for column in header.columns], separator
 
 
 def refuse_short_rows(path: Path, separator: str, width: int) -> None:

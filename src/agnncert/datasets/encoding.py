@@ -176,8 +176,13 @@ def trusted_rows(table: Table, trusted: str) -> npt.NDArray[np.bool_]:
         clock = None if is_number else Clock(start=0.0, unit=SECONDS_OF_DAY)
         return np.asarray(times(table, name) < limit_of(trusted, limit, clock))
     if not is_number:
-        raise table.error(f'column "{name}" holds no marks, 0 or 1. All before a date: trusted="{name}<2018-03-17".')
+        raise no_marks(table, name)
     return np.asarray(times(table, name) > 0)
+
+
+def no_marks(table: Table, name: str) -> DatasetError:
+    """Returns the error that a column does not say which edges are trusted."""
+    return table.error(f'column "{name}" holds no marks, 0 or 1. All before a date: trusted="{name}<2018-03-17".')
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,12 @@ class Column:
             return cls(name, "list")
         kind = kind or kind_of(values)
         if kind == "category":
-            return cls._of_texts(table, name, _texts(values))
-        numbers = numbers_of(values, kind)
+            return cls.of_counts(table, name, Counter(texts_of(values)))
+        return cls.of_numbers(name, kind, numbers_of(values, kind))
+
+    @classmethod
+    def of_numbers(cls, name: str, kind: str, numbers: Numbers) -> Self:
+        """Returns a column of numbers or days as training rows show it; NaN where an entry is missing."""
         finite = numbers[np.isfinite(numbers)]
         gaps = bool(np.isnan(numbers).any())
         if not len(finite):
@@ -73,18 +77,27 @@ class Column:
         return cls(name, kind, gaps, float(np.median(finite)), first)
 
     @classmethod
-    def _of_texts(cls, table: Table, name: str, texts: list[str]) -> Self:
-        """Returns a column of categories, the most frequent ones."""
-        entries = [text for text in texts if text]
-        counts = Counter(entries)
-        if len(counts) > max(MOST_CATEGORIES, len(entries) / 10):
+    def of_counts(cls, table: Table, name: str, texts: Mapping[str, int]) -> Self:
+        """Returns a column of categories, the most frequent ones.
+
+        Args:
+            table: What an error is about.
+            name: The column.
+            texts: How many training rows say what; missing entries are ``""``.
+
+        Raises:
+            DatasetError: It is text, but no category.
+        """
+        counts = {text: count for text, count in texts.items() if text}
+        total = sum(counts.values())
+        if len(counts) > max(MOST_CATEGORIES, total / 10):
             raise table.error(
-                f'column "{name}" has {len(counts):,} different texts in {len(entries):,} training rows: an id or free '
+                f'column "{name}" has {len(counts):,} different texts in {total:,} training rows: an id or free '
                 f"text is no category. Leave it out with features=[...] (--set feature=NAME,NAME)."
             )
         by_frequency = sorted(counts, key=lambda text: (-counts[text], text))
         categories = tuple(sorted(by_frequency[:MOST_CATEGORIES]))
-        return cls(name, "category", gaps=len(entries) < len(texts), categories=categories)
+        return cls(name, "category", gaps=bool(texts.get("")), categories=categories)
 
     @property
     def features(self) -> list[str]:
@@ -119,7 +132,7 @@ class Column:
         if self.kind == "list":
             return table.numbers([self.name], "feature").astype(np.float64)
         if self.kind == "category":
-            return self.marks([self._place(text) for text in _texts(table.frame[self.name])])
+            return self.marks([self.place(text) for text in texts_of(table.frame[self.name])])
         return self._encode_numbers(table)
 
     def encode_entry(self, entry: str | float | None) -> Numbers:
@@ -129,7 +142,7 @@ class Column:
             DatasetError: It is no number, no date or infinite.
         """
         if self.kind == "category":
-            return self.marks([self._place("" if entry is None else _text(entry))])
+            return self.marks([self.place("" if entry is None else text_of(entry))])
         if self.kind == "list":
             raise DatasetError(f'column "{self.name}" holds lists, and one entry is none.')
         number = self.fill if entry is None else number_of(entry, self.kind)
@@ -137,7 +150,7 @@ class Column:
             raise DatasetError(f'column "{self.name}" says {entry!r:.60}: expected a finite {self.kind}.')
         return self._filled(np.array([number]), np.array([entry is None]))
 
-    def _place(self, text: str) -> int:
+    def place(self, text: str) -> int:
         """Returns the place of a category among the features. Missing ones without a place count as others."""
         other = len(self.categories)
         if not text:
@@ -152,6 +165,11 @@ class Column:
         """Returns a row for each category, with a 1 at its place."""
         width = len(self.categories) + (2 if self.gaps else 1)
         return np.asarray(np.eye(width)[np.asarray(places, dtype=np.int64)])
+
+    def encode_numbers(self, numbers: Numbers) -> Numbers:
+        """Returns the features of numbers or days, NaN where an entry is missing, as ``encode_exactly`` does."""
+        is_empty = np.isnan(numbers)
+        return self._filled(np.where(is_empty, self.fill, numbers), is_empty)
 
     def _encode_numbers(self, table: Table) -> Numbers:
         values = table.frame[self.name]
@@ -298,13 +316,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def _texts(values: Any) -> list[str]:
+def texts_of(values: Any) -> list[str]:
     """Returns entries as text, missing ones as ``""``, and whole numbers without a decimal point."""
     gaps = values.isna().tolist()
-    return ["" if gap else _text(value) for value, gap in zip(values.tolist(), gaps, strict=True)]
+    return ["" if gap else text_of(value) for value, gap in zip(values.tolist(), gaps, strict=True)]
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """Returns an entry as a category: whole numbers without a decimal point, texts without blanks around them."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, float) and value.is_integer():

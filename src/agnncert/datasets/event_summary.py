@@ -7,7 +7,7 @@ whatever order and parts they are added. The values of an edge depend on the eve
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -15,8 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.datasets.columns import Table
-from agnncert.datasets.encoding_columns import MICROSECONDS_OF_DAY, Column, moment_of, moments, number_of
+from agnncert.datasets.encoding_columns import MICROSECONDS_OF_DAY, Column, moment_of, number_of
 from agnncert.errors import DatasetError, did_you_mean
 
 WAYS = ("count", "sum", "mean", "last", "max", "min")
@@ -241,22 +240,27 @@ class EventSummary:
         """Number of totals of one direction."""
         return int(self._totals[-1].place.stop)
 
-    def read(self, table: Table) -> Events:
-        """Returns the rows of a table of events as numbers.
+    def of_columns(
+        self, features: Mapping[str, Numbers], time: Whole, row: Callable[[int], str] | None = None
+    ) -> Events:
+        """Returns events as numbers.
+
+        Args:
+            features: The features of each column, see ``Column.encode_exactly``.
+            time: The time of each event, see ``order_of_times``; zeros if events have none.
+            row: Says which row of a table an event is, for messages.
 
         Raises:
-            DatasetError: A column is missing, or an entry makes no sense.
+            DatasetError: A number is too large.
         """
-        features = {}
-        errors = []
-        for column in self.columns:
-            try:
-                features[column.name] = column.encode_exactly(table)
-            except DatasetError as error:
-                errors.append(str(error))
-        if errors:
-            raise DatasetError("\n".join(errors))
-        return self._events(features, self.times(table), table)
+        quantities = {}
+        for quantity in self.quantities:
+            if quantity.column in features:
+                numbers = features[quantity.column]
+            else:
+                numbers = clock_features(time, quantity.column)
+            quantities[quantity] = self._in_units(quantity, numbers, row)
+        return Events(quantities, time)
 
     def read_entries(self, entries: Mapping[str, str | float | None]) -> Events:
         """Returns one event as ``read`` returns a row, from its entries by the names of columns.
@@ -266,20 +270,7 @@ class EventSummary:
         """
         features = {column.name: column.encode_entry(entries[column.name]) for column in self.columns}
         time = 0 if self.time is None else self._moment(entries[self.time])
-        return self._events(features, np.array([time]), None)
-
-    def times(self, table: Table) -> Whole:
-        """Returns the time of each row of a table of events.
-
-        Raises:
-            DatasetError: There is no such column, or it holds something else than in training.
-        """
-        if self.time is None:
-            return np.zeros(len(table), dtype=np.int64)
-        read = moments(table, self.time)
-        if read.are_dates != self.has_dates and len(table):
-            raise table.error(self._other_time())
-        return order_of_times(read.numbers, self.has_dates)
+        return self.of_columns(features, np.array([time]))
 
     def _moment(self, entry: str | float | None) -> int:
         """Returns the time of one event."""
@@ -289,24 +280,15 @@ class EventSummary:
             number = math.nan if entry is None else number_of(entry, "number")
             moment = int(order_of_times(np.array([number]), False)[0]) if math.isfinite(number) else None
         if moment is None:
-            raise DatasetError(f"{self._other_time()} It says {entry!r:.60}.")
+            raise DatasetError(f"{self.other_time()} It says {entry!r:.60}.")
         return moment
 
-    def _other_time(self) -> str:
+    def other_time(self) -> str:
+        """Returns the message that times are of another kind than in training."""
         wanted = "dates, as in 2027-12-31T23:59:59" if self.has_dates else "numbers"
         return f'column "{self.time}" held {wanted} in training, and holds something else here.'
 
-    def _events(self, features: Mapping[str, Numbers], time: Whole, table: Table | None) -> Events:
-        quantities = {}
-        for quantity in self.quantities:
-            if quantity.column in features:
-                numbers = features[quantity.column]
-            else:
-                numbers = clock_features(time, quantity.column)
-            quantities[quantity] = self._in_units(quantity, numbers, table)
-        return Events(quantities, time)
-
-    def _in_units(self, quantity: Quantity, numbers: Numbers, table: Table | None) -> Whole:
+    def _in_units(self, quantity: Quantity, numbers: Numbers, row: Callable[[int], str] | None) -> Whole:
         """Returns numbers in whole units.
 
         Raises:
@@ -317,13 +299,12 @@ class EventSummary:
         units = np.rint(numbers * self.units(quantity))
         is_large = np.abs(units) >= LARGEST
         if is_large.any():
-            row = int(np.flatnonzero(is_large.any(axis=1))[0])
-            where = "" if table is None else f" in row {table.start + row + 1}"
-            message = (
-                f'column "{quantity.column}" says {numbers[row].max():.6g}{where}, far beyond all that training saw: '
+            place = int(np.flatnonzero(is_large.any(axis=1))[0])
+            where = "" if row is None else f" in {row(place)}"
+            raise DatasetError(
+                f'column "{quantity.column}" says {numbers[place].max():.6g}{where}, far beyond all that training saw: '
                 f"events are added up exactly, and one has at most {LARGEST / self.units(quantity):.3g}."
             )
-            raise DatasetError(message) if table is None else table.error(message)
         return np.asarray(units.astype(np.int64))
 
     def part_totals(self, events: Events, groups: Whole) -> PartTotals:
@@ -332,6 +313,9 @@ class EventSummary:
         Args:
             events: The events.
             groups: Group of each.
+
+        Raises:
+            DatasetError: A sum is too large.
         """
         order = np.argsort(groups, kind="stable")
         starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
@@ -347,24 +331,13 @@ class EventSummary:
                 rows = events.quantities[total.quantity]
                 in_time = np.lexsort((*rows.T[::-1], events.time, groups))
                 place[:] = rows[in_time[np.append(starts[1:], len(order)) - 1]]
+            elif total.way == "sum":
+                assert total.quantity is not None
+                place[:] = _sums(total, events.quantities[total.quantity][order], starts)
             else:
                 assert total.quantity is not None
                 place[:] = _COMBINED[total.way].reduceat(events.quantities[total.quantity][order], starts, axis=0)
         return PartTotals(groups[order[starts]], totals)
-
-    def add(self, totals: Whole, part: PartTotals) -> None:
-        """Adds the totals of some groups to those of all, in place.
-
-        Raises:
-            DatasetError: A sum is too large.
-        """
-        totals[part.groups] = self.merged(totals[part.groups], part.totals)
-
-    def totals(self, events: Events, groups: Whole, num_groups: int) -> Whole:
-        """Returns the totals of each group of events, shape ``[num_groups, num_totals]``; zeros without events."""
-        totals = np.zeros((num_groups, self.num_totals), dtype=np.int64)
-        self.add(totals, self.part_totals(events, groups))
-        return totals
 
     def with_event(self, totals: Whole, event: Events) -> Whole:
         """Returns the totals of one direction with one more event.
@@ -421,7 +394,7 @@ class EventSummary:
     def _summed(self, total: _Total, one: Whole, other: Whole) -> Whole:
         summed = one + other
         if (np.abs(summed) >= LARGEST_SUM).any():
-            raise DatasetError(f'the sum of "{total.quantity}" between two nodes is too large to be added up exactly.')
+            raise _too_large(total)
         return summed
 
     def edge_values(self, totals: Whole) -> npt.NDArray[np.float32]:
@@ -511,7 +484,21 @@ class EventSummary:
                 )
 
 
-_COMBINED = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+_COMBINED = {"max": np.maximum, "min": np.minimum}
+
+
+def _sums(total: _Total, quantities: Whole, starts: Whole) -> Whole:
+    """Returns the sum of each group, whose first row is in ``starts``, or raises DatasetError if one is too large."""
+    longest = int(np.diff(starts, append=len(quantities)).max(initial=0))
+    if float(np.abs(quantities).max(initial=0)) * longest >= LARGEST_SUM:  # else no sum can be
+        sizes = np.add.reduceat(np.abs(quantities).astype(np.float64), starts, axis=0)
+        if (sizes >= LARGEST_SUM).any():
+            raise _too_large(total)
+    return np.asarray(np.add.reduceat(quantities, starts, axis=0))
+
+
+def _too_large(total: _Total) -> DatasetError:
+    return DatasetError(f'the sum of "{total.quantity}" between two nodes is too large to be added up exactly.')
 
 
 def _is_larger_row(rows: Whole, others: Whole) -> Mask:

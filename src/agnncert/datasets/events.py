@@ -1,7 +1,7 @@
 """``load_events``: reads a graph from a table of events between nodes, such as payments between accounts."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,9 +17,11 @@ from torch_geometric.data import Data
 from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import Table, read_table, shortlist
 from agnncert.datasets.drawn_splits import BY_CLASS, checked_way
-from agnncert.datasets.encoding import FITTED, Encode, Encoding, encoding_named, trusted_rows
-from agnncert.datasets.encoding_columns import Column, encoded, fit_columns, kind_of, moments, numbers_of
-from agnncert.datasets.event_keys import key_digests, sorted_rows
+from agnncert.datasets.encoding import FITTED, Clock, Encode, Encoding, encoding_named, limit_of, no_marks
+from agnncert.datasets.encoding_columns import Column, encoded, fit_columns, moments
+from agnncert.datasets.event_edges import MakeArray, Read, edges_of_events, new_array
+from agnncert.datasets.event_entries import EntryColumn
+from agnncert.datasets.event_files import EventFiles
 from agnncert.datasets.event_summary import (
     CLOCK,
     Events,
@@ -30,6 +32,7 @@ from agnncert.datasets.event_summary import (
     usual_values,
 )
 from agnncert.datasets.splits import NODE_FRACTIONS, set_masks
+from agnncert.datasets.staged_events import EventRows, StagedEvents, WantedColumns
 from agnncert.datasets.table_edges import TRUSTED
 from agnncert.datasets.table_roles import (
     ClassRows,
@@ -45,15 +48,18 @@ from agnncert.datasets.table_roles import (
     split_record,
     split_rows,
 )
+from agnncert.datasets.table_store import TableStore
 from agnncert.datasets.tables import PathLike, Problems, locate
-from agnncert.errors import DatasetError
+from agnncert.errors import DatasetError, suggests_arguments
 from agnncert.graphs.hashing import keys_of_encoded
+from agnncert.progress import OnProgress, ReportProgress, follow
 
 _log = logging.getLogger(__name__)
 Mask = npt.NDArray[np.bool_]
 SECONDS_OF_DAY = 86_400.0
 
 
+@suggests_arguments
 def load_events(  # noqa: PLR0913 - every setting is a keyword
     folder: PathLike | None = None,
     *,
@@ -79,6 +85,7 @@ def load_events(  # noqa: PLR0913 - every setting is a keyword
     name: str | None = None,
     split_by: str = BY_CLASS,
     classes: Sequence[str] | None = None,
+    progress: OnProgress | None = None,
 ) -> Data:
     """Reads a graph from a table of events, such as payments, and a table of the nodes that are known, if there is one.
 
@@ -86,8 +93,9 @@ def load_events(  # noqa: PLR0913 - every setting is a keyword
     edge depend on the events of its own pair alone, so one more event of an attacker changes one edge.
 
     Args:
-        folder: Holds ``events`` and, if there is one, ``nodes``, each as .csv or .parquet.
-        events: Table of events, instead of the one in ``folder``.
+        folder: Holds ``events`` and, if there is one, ``nodes``, each as .csv or .parquet. ``events`` may also be a
+            folder of such files with the same columns, which are read in the order of their names.
+        events: Table of events, or a folder of files, instead of the one in ``folder``.
         nodes: Table of nodes, instead of the one in ``folder``. Nodes that occur in events alone are in the graph too:
             they have no label, and their features are those of a row without entries. Without a table, or without
             columns of features, the only feature is a 1.
@@ -122,6 +130,7 @@ def load_events(  # noqa: PLR0913 - every setting is a keyword
             what is sought in events is rare, and by ids a part may lack it. Defences against poisoned labels need
             ``"id"``.
         name: Name of the dataset. Defaults to the folder's name.
+        progress: Called with a ``Progress`` while events are read and joined.
 
     Returns:
         A ``Data`` with ``edge_attr``, ``edge_names`` and ``encoding``. ``edge_totals`` holds what a live graph adds the
@@ -149,14 +158,13 @@ def load_events(  # noqa: PLR0913 - every setting is a keyword
         classes=checked_classes(classes),
     )
     roles = EventRoles(columns, event_time, event_key, label_time, None if values is None else tuple(values))
-    of_text = [*columns.of_text, *([event_key] if event_key else [])]
     event_file = locate(folder, "events", events)
     assert event_file is not None
     node_file = locate(folder, "nodes", nodes, is_required=False)
-    table = read_table(event_file, of_text)
-    known = None if node_file is None else read_table(node_file, of_text)
-    reader = _EventReader(table, known, roles)
-    data = reader.graph(as_of, cut_off)
+    known = None if node_file is None else read_table(node_file, columns.of_text)
+    with TableStore.opened("reading tables of events") as store:
+        reader = _EventReader(EventFiles(store, event_file), known, roles, progress=progress)
+        data = reader.graph(store, as_of, cut_off)
     data.name = name or Path(folder or event_file.parent).resolve().name
     return data
 
@@ -179,13 +187,10 @@ class _Nodes:
     Attributes:
         names: Their ids.
         num_listed: How many are in the table.
-        ends: Rows of the two nodes of each row of the table of events, shape ``[2, num_rows]``; -1 for nodes that only
-            rows name that do not count.
     """
 
     names: Names
     num_listed: int
-    ends: Rows
 
     @property
     def total(self) -> int:
@@ -201,45 +206,128 @@ class _Labels:
     split_by: str | None
 
 
+@dataclass(frozen=True)
+class _Entries:
+    """The columns of events that are read beside ids and keys.
+
+    Attributes:
+        values: What edges say something about.
+        at: The time of events, by which they are left out.
+        when: The time that values of edges are about. An encoding of an earlier table may name another column.
+        mark: What says that an event is trusted.
+    """
+
+    values: tuple[EntryColumn, ...]
+    at: EntryColumn | None
+    when: EntryColumn | None
+    mark: EntryColumn | None
+
+    @classmethod
+    def of(cls, files: EventFiles, roles: EventRoles, given: Encoding | dict[str, str]) -> "_Entries":
+        """Returns what roles and an encoding need, or raises DatasetError if a column is missing."""
+        time = roles.time
+        kinds = given
+        if isinstance(given, Encoding):
+            assert given.events is not None
+            time = given.events.time
+            kinds = {column.name: column.kind for column in given.edges}
+            names = list(kinds)
+        else:
+            names = _value_names(files, roles)
+        assert isinstance(kinds, dict)
+        for name in [*names, *([time] if time else [])]:
+            files.head().require(name)
+        values = [EntryColumn.of_kind(name, f"v{place}", kinds.get(name)) for place, name in enumerate(names)]
+        at = EntryColumn.of_time(roles.time, "happened", is_ordered=True) if roles.time else None
+        when = at
+        if time != roles.time:
+            when = EntryColumn.of_time(time, "moment", is_ordered=True) if time else None
+        trusted = _trusted_column(roles)
+        mark = EntryColumn.of_time(trusted, "mark", is_ordered=False) if trusted else None
+        return cls(tuple(values), at, when, mark)
+
+    def wanted(self, roles: EventRoles) -> WantedColumns:
+        """Returns all columns that are read."""
+        times = [entry for entry in (self.at, self.when, self.mark) if entry is not None]
+        by_place = {entry.place: entry for entry in [*self.values, *times]}
+        return WantedColumns(roles.columns.source, roles.columns.target, roles.key, tuple(by_place.values()))
+
+    def value(self, name: str) -> EntryColumn:
+        """Returns a column that edges say something about."""
+        return next(entry for entry in self.values if entry.name == name)
+
+
+def _value_names(files: EventFiles, roles: EventRoles) -> list[str]:
+    """Returns the columns that edges say something about."""
+    if roles.values is None:
+        used = (roles.columns.source, roles.columns.target, roles.time, roles.key, _trusted_column(roles))
+        return [name for name in files.columns if name not in used]
+    named = [term.quantity.column for term in map(Term.parse, roles.values) if term.quantity is not None]
+    return [name for name in dict.fromkeys(named) if name in files.columns or name not in CLOCK]
+
+
 class _EventReader:
     """Reads a table of events and a table of nodes, and notes all problems before it raises an error.
 
     Args:
-        events: The table of events.
+        files: The table of events.
         nodes: The table of nodes, or None.
         roles: What their columns stand for.
+        make: Makes the arrays of edges and keys.
+        progress: Called while events are read.
     """
 
-    def __init__(self, events: Table, nodes: Table | None, roles: EventRoles) -> None:
-        self.events = events
+    def __init__(
+        self,
+        files: EventFiles,
+        nodes: Table | None,
+        roles: EventRoles,
+        make: MakeArray = new_array,
+        progress: OnProgress | None = None,
+    ) -> None:
+        self.files = files
         self.nodes = nodes
         self.roles = roles
-        self.kept = np.ones(len(events), dtype=bool)  # rows of the table of events that count
-        self.read_rows = self.kept  # rows that are before as_of
-        self.repeats = np.zeros(len(events), dtype=bool)  # those that repeat the key of an earlier one
-        self.training = self.kept  # rows that columns are fitted to
+        self.make = make
+        self.progress = progress
         self.problems = Problems()
 
-    def graph(self, as_of: str | None, cut_off: str | None) -> Data:
+    def graph(self, store: TableStore, as_of: str | None, cut_off: str | None) -> Data:
         """Returns the graph as of a moment or, with a cut-off, what training may see of it."""
         self._require_columns(as_of, cut_off)
-        if as_of is not None:
-            self._keep_before(as_of, "as_of")
-        self.read_rows = self.kept.copy()
-        self.repeats = self._repeats_key()
-        self.kept &= ~self.repeats
-        nodes = self._all_nodes()
+        given = self.problems.attempt(encoding_named, self.roles.columns.encode)
+        self.problems.refuse()
+        assert given is not None
+        self._refuse_other_encoding(given)
+        listed = None
+        if self.nodes is not None:
+            rows = self.problems.attempt(NodeRows, self.nodes, self.roles.columns.id)
+            listed = None if rows is None else rows.names
+        self.problems.refuse()
+        known: Names = np.empty(0, dtype=np.int64) if listed is None else listed
+        self.entries = _Entries.of(self.files, self.roles, given)
+        wanted = self.entries.wanted(self.roles)
+        self.events = StagedEvents(store, self.files, wanted, [str(name) for name in known], self.progress)
+        self._require_kinds(given)
+        if as_of is not None and not self.events.read_before("happened", self._limit(as_of, "as_of")):
+            raise self.files.error(f'no event is before as_of="{as_of}": choose a later moment.')
+        num_repeats = self.events.find_repeats()
+        nodes, rows_of_codes = self._all_nodes(known)
         labels = self._labels(as_of, cut_off, nodes)
-        if cut_off is not None:
-            self._keep_before(cut_off, "cut_off")
-        return self._assemble(nodes, labels)
+        limit = None if cut_off is None else self._limit(cut_off, "cut_off")
+        if not self.events.keep(rows_of_codes, "happened", limit) and cut_off is not None:
+            raise self.files.error(f'no event is before cut_off="{cut_off}": choose a later moment.')
+        if labels is not None:
+            self.events.mark_training(labels.parts[0].numpy())
+        return self._assemble(given, nodes, labels, num_repeats)
 
     def _require_columns(self, as_of: str | None, cut_off: str | None) -> None:
         """Raises DatasetError with all columns that are missing, and settings that lack one."""
         roles = self.roles
-        wanted = (roles.columns.source, roles.columns.target, roles.time, roles.key)
+        head = self.files.head()
+        wanted = (roles.columns.source, roles.columns.target, roles.time, roles.key, _trusted_column(roles) or None)
         for name in (name for name in wanted if name is not None):
-            self.problems.attempt(self.events.require, name)
+            self.problems.attempt(head.require, name)
         for setting, moment in (("as_of", as_of), ("cut_off", cut_off)):
             if moment is not None and roles.time is None:
                 self.problems.append(f'{setting}="{moment}" needs the time of events: pass event_time="…".')
@@ -249,101 +337,73 @@ class _EventReader:
             self.problems.attempt(self.nodes.require, roles.columns.id)
             if roles.label_time is not None:
                 self.problems.attempt(self.nodes.require, roles.label_time)
-        if not len(self.events):
-            self.problems.append(str(self.events.error("there is a header but no event.")))
         self.problems.refuse()
 
-    def _repeats_key(self) -> Mask:
-        """Returns which of the rows that are kept repeat the key of an earlier one."""
-        import pandas as pd
-
-        repeats = np.zeros(len(self.events), dtype=bool)
-        if self.roles.key is not None:
-            keys = pd.Series(self.events.filled(self.roles.key), dtype=object)
-            repeats[self.kept] = keys[self.kept].duplicated()
-        return repeats
-
-    def _refuse_contradictions(self, digests: Rows, repeats: Mask) -> None:
-        """Raises DatasetError if two events of one key differ in what is read of them."""
-        key = self.roles.key
-        if key is None or not repeats.any():
+    def _refuse_other_encoding(self, given: Encoding | dict[str, str]) -> None:
+        """Raises DatasetError if an encoding of an earlier table is not about events, or about others."""
+        if not isinstance(given, Encoding):
             return
-        keys = self.events.filled(key)
-        row_of: dict[str, int] = {}
-        differing: dict[str, list[int]] = {}
-        again = {keys[row] for row in np.flatnonzero(repeats).tolist()}
-        for row in np.flatnonzero(self.read_rows).tolist():
-            name = keys[row]
-            if name not in again:
-                continue
-            first = row_of.setdefault(name, row)
-            if digests[row] != digests[first]:
-                differing.setdefault(name, [first + 1]).append(row + 1)
-        if differing:
-            name, rows = next(iter(differing.items()))
-            raise self.events.error(
-                f'{len(differing)} event(s) stand there several times and say different things, the first is "{name}" '
-                f"({shortlist(rows, 'row')}): correct them, or leave event_key out if the column is no key."
+        if given.events is None:
+            raise DatasetError("the encoding was made from a table of edges, and does not say how to read events.")
+        if given.events.key != self.roles.key:
+            raise DatasetError(
+                f"the encoding was made with event_key={given.events.key!r}, and here it is {self.roles.key!r}: "
+                "events would count twice in one of the two. Pass the same."
             )
-        number = f"{repeats.sum():,}"
-        _log.warning("%s: %s rows repeat an earlier event and are left out", self.events.path.name, number)
 
-    def _keep_before(self, moment: str, setting: str) -> None:
-        """Leaves out events at and after a moment."""
-        self.kept = self.kept & self._is_before(self.events, str(self.roles.time), moment, setting)
-        if not self.kept.any():
-            raise self.events.error(f'no event is before {setting}="{moment}": choose a later moment.')
+    def _require_kinds(self, given: Encoding | dict[str, str]) -> None:
+        """Raises DatasetError if a column holds something that no edge can say."""
+        self.events.refuse_infinite(list(self.entries.values))
+        if isinstance(given, Encoding):
+            assert given.events is not None
+            if self.entries.when is not None and (self.entries.when.kind == "date") != given.events.has_dates:
+                raise self.files.error(given.events.other_time())
+            return
+        dates = [entry.name for entry in self.entries.values if entry.kind == "date" and entry.name not in given]
+        if dates:
+            raise self.files.error(
+                f'column "{dates[0]}" holds dates: if it is the time of events, pass event_time="{dates[0]}" (--set '
+                f"column.event_time={dates[0]}), or leave it out by naming the values of edges."
+            )
 
-    def _is_before(self, table: Table, column: str, moment: str, setting: str) -> Mask:
-        read = moments(table, column)
-        limit = np.array([moment_number(setting, moment, read.are_dates)])
-        return np.asarray(order_of_times(read.numbers, read.are_dates) < order_of_times(limit, read.are_dates))
+    def _limit(self, moment: str, setting: str) -> int:
+        """Returns a moment in the order of the time of events."""
+        assert self.entries.at is not None
+        are_dates = self.entries.at.kind == "date"
+        return int(order_of_times(np.array([moment_number(setting, moment, are_dates)]), are_dates)[0])
 
-    def _all_nodes(self) -> _Nodes:
-        """Returns the nodes of the table, and after them, sorted, those that occur in events only.
+    def _all_nodes(self, known: Names) -> tuple[_Nodes, Rows]:
+        """Returns the nodes of the table, after them, sorted, those of events alone, and the row of each code.
 
         Ids are compared as whole numbers if all of them are, else as text. Events of a node with itself are left out
         before nodes are counted.
         """
-        import pandas as pd
-
+        num_loops = self.events.count_loops()
+        if num_loops:
+            _log.warning("%s: %s events of a node with itself are left out", self.files.path.name, f"{num_loops:,}")
+        texts = self.events.names
+        codes = self.events.taking_part()
+        codes = codes[codes >= len(known)]
         columns = self.roles.columns
-        ends = [self.problems.attempt(self.events.ids, name) for name in (columns.source, columns.target)]
-        listed = None
-        if self.nodes is not None:
-            rows = self.problems.attempt(NodeRows, self.nodes, columns.id)
-            listed = None if rows is None else rows.names
-        self.problems.refuse()
-        source, target = ends
-        assert source is not None
-        assert target is not None
-        known: Names = np.empty(0, dtype=np.int64) if listed is None else listed
-        parts = [known, source, target]
-        if not all(isinstance(part, np.ndarray) for part in parts):  # 7 and "7" are one id
-            parts = [[str(name) for name in part] for part in parts]
-        first, *of_ends = (pd.Index(part, dtype=None if isinstance(part, np.ndarray) else object) for part in parts)
-        self._leave_out_loops(of_ends[0] == of_ends[1])
-        taking_part = of_ends[0][self.kept].union(of_ends[1][self.kept])
-        unlisted = taking_part.unique().difference(first)
-        whole = first.append(unlisted)
-        names: Names = whole.to_numpy(np.int64) if isinstance(parts[0], np.ndarray) else [str(each) for each in whole]
-        rows_of_ends = np.stack([np.asarray(whole.get_indexer(each)) for each in of_ends])
-        return _Nodes(names, len(first), rows_of_ends)
-
-    def _leave_out_loops(self, is_loop: Mask) -> None:
-        """Leaves out events of a node with itself: a node that takes part in these alone is not in the graph."""
-        left_out = self.kept & is_loop
-        if left_out.any():
-            number = f"{left_out.sum():,}"
-            _log.warning("%s: %s events of a node with itself are left out", self.events.path.name, number)
-        self.kept &= ~is_loop
+        are_whole = isinstance(known, np.ndarray) and all(
+            self.files.stores_whole_numbers(name) for name in (columns.source, columns.target)
+        )
+        order = sorted(codes.tolist(), key=(lambda code: int(texts[code])) if are_whole else texts.__getitem__)
+        rows = np.full(len(texts), -1, dtype=np.int64)
+        rows[: len(known)] = np.arange(len(known))
+        rows[order] = len(known) + np.arange(len(order))
+        unlisted = [texts[code] for code in order]
+        if are_whole:
+            whole = np.array([int(name) for name in unlisted], dtype=np.int64)
+            return _Nodes(np.concatenate([np.asarray(known, dtype=np.int64), whole]), len(known)), rows
+        return _Nodes([*(str(name) for name in known), *unlisted], len(known)), rows
 
     def _labels(self, as_of: str | None, cut_off: str | None, nodes: _Nodes) -> _Labels | None:
         """Returns what is known about the classes, or None if there are no labels."""
         columns = self.roles.columns
         if self.nodes is None or not has_labels(self.nodes, columns):
             if columns.time is not None or self.roles.label_time is not None:
-                where = self.nodes or self.events
+                where = self.nodes or self.files.head()
                 raise where.error("there is no label, so there is nothing to split by time and no label that is late.")
             return None
         classes = class_rows(self.nodes, str(columns.label), columns.classes)
@@ -382,24 +442,33 @@ class _EventReader:
             known[has_time] = self._is_before(timed, column, moment, setting)
         return torch.from_numpy(known)
 
-    def _assemble(self, nodes: _Nodes, labels: _Labels | None) -> Data:
+    def _is_before(self, table: Table, column: str, moment: str, setting: str) -> Mask:
+        read = moments(table, column)
+        limit = np.array([moment_number(setting, moment, read.are_dates)])
+        return np.asarray(order_of_times(read.numbers, read.are_dates) < order_of_times(limit, read.are_dates))
+
+    def _assemble(
+        self, given: Encoding | dict[str, str], nodes: _Nodes, labels: _Labels | None, num_repeats: int
+    ) -> Data:
         """Returns the graph of the events that are left."""
-        trusted = None
-        if self.roles.columns.trusted is not None:
-            trusted = self.problems.attempt(trusted_rows, self.events, self.roles.columns.trusted)
-        given = self.problems.attempt(encoding_named, self.roles.columns.encode)
-        encoding = self._encoding(given, nodes, labels)
+        condition = self.problems.attempt(self._trusted)
+        encoding = given if isinstance(given, Encoding) else self._encoding(given, nodes, labels)
         x = None if encoding is None else self.problems.attempt(self._features, encoding, nodes)
-        summary = None if encoding is None else encoding.events
-        read = None if summary is None else self.problems.attempt(summary.read, self.events)
         self.problems.refuse()
         assert x is not None
-        assert read is not None
+        assert encoding is not None
+        summary = encoding.events
         assert summary is not None
-        joining = self._joining(nodes, trusted)
-        data = _joined(summary, read, nodes.ends, joining, trusted, nodes.total)
+        if condition:
+            num_again = self.events.leave_out_untrusted(condition)
+            if num_again:
+                number = f"{num_again:,}"
+                _log.warning("%s: %s events join a trusted pair again and are left out", self.files.path.name, number)
+        data = self._edges(summary, has_marks=bool(condition))
         if summary.key is not None:
-            data.event_keys = self._keys(summary, read, nodes, joining)
+            keys = keys_of_encoded(encode_ids(nodes.names)).view(np.int64)
+            self._refuse_contradictions(summary, keys, num_repeats)
+            data.event_keys = torch.from_numpy(self._keys(summary, keys))
         data.x = torch.from_numpy(x)
         data.node_id = node_ids(nodes.names)
         data.encoding = encoding
@@ -412,51 +481,91 @@ class _EventReader:
             set_masks(data, labels.parts, labels.split_by)
         return data
 
-    def _keys(self, summary: EventSummary, read: Events, nodes: _Nodes, joining: Mask) -> Tensor:
+    def _trusted(self) -> str:
+        """Returns which events no attacker can change, for the store; an empty text if that is not said."""
+        entry = self.entries.mark
+        trusted = self.roles.columns.trusted
+        if entry is None or trusted is None:
+            return ""
+        _, less_than, limit = (part.strip() for part in trusted.partition("<"))
+        if less_than:
+            clock = None if entry.kind == "number" else Clock(start=0.0, unit=SECONDS_OF_DAY)
+            return f"mark < {limit_of(trusted, limit, clock)!r}"
+        if entry.kind != "number":
+            raise no_marks(self.files.head(), entry.name)
+        return "mark > 0"
+
+    def _edges(self, summary: EventSummary, has_marks: bool) -> Data:
+        """Returns a graph with each pair of nodes in both directions, and the values and totals of their events."""
+        num_events = self.events.num_kept
+        num_edges = 2 * self.events.count_pairs()
+        report = follow(self.progress, "joining the events of each pair", 2 * num_events)
+        rows = _counted(self.events.by_edge(), report, 2 * num_events)
+        arrays = edges_of_events(summary, rows, self._reader(summary), num_edges, has_marks, self.make)
+        data = Data(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+        data.edge_names = _edge_names(summary, has_marks)
+        data.num_events = num_events
+        num_ways = int((arrays["edge_totals"][:, 0] > 0).sum())
+        data.repeated_edges = num_events - (num_ways if summary.directed else num_edges // 2)
+        return data
+
+    def _reader(self, summary: EventSummary) -> Read:
+        """Returns what reads events as numbers."""
+        columns = [(column, self.entries.value(column.name).place) for column in summary.columns]
+        when = None if summary.time is None or self.entries.when is None else self.entries.when.place
+
+        def read(rows: EventRows) -> Events:
+            numbers = rows.whole("number")
+            features = {column.name: rows.features(column, place) for column, place in columns}
+            time = np.zeros(len(rows), dtype=np.int64) if when is None else rows.whole(when)
+            try:
+                return summary.of_columns(features, time, lambda row: self.events.row(int(numbers[row])))
+            except DatasetError as error:
+                raise self.files.error(str(error)) from None
+
+        return read
+
+    def _keys(self, summary: EventSummary, keys: Rows) -> Rows:
         """Returns the keys of the events that count, with what is read of each."""
-        assert summary.key is not None
-        keys = keys_of_encoded(encode_ids(nodes.names)).view(np.int64)
-        has_nodes = (nodes.ends >= 0).all(axis=0)
-        ends = np.where(has_nodes, keys[nodes.ends], 0)
-        digests = summary.digests(read, ends)
-        self._refuse_contradictions(digests, self.repeats)
-        texts = self.events.filled(summary.key)
-        rows = np.flatnonzero(joining)
-        counted = np.column_stack([key_digests(texts[row] for row in rows.tolist()), digests[rows]])
-        return torch.from_numpy(sorted_rows(counted))
+        read = self._reader(summary)
+        kept = self.make("event_keys", (self.events.num_kept, 3), "int64")
+        first = 0
+        for rows in self.events.by_key():
+            end = first + len(rows)
+            kept[first:end, 0] = rows.whole("k1")
+            kept[first:end, 1] = rows.whole("k2")
+            kept[first:end, 2] = summary.digests(read(rows), keys[[rows.whole("s"), rows.whole("t")]])
+            first = end
+        return kept
 
-    def _joining(self, nodes: _Nodes, trusted: Mask | None) -> Mask:
-        """Returns which rows of the table of events join two nodes, and logs what is left out."""
-        kept = self.kept
-        if trusted is None:
-            return kept
-        pair = _pair_numbers(nodes.ends, nodes.total)
-        again = kept & ~trusted & np.isin(pair, pair[kept & trusted])
-        if again.any():
-            number = f"{again.sum():,}"
-            _log.warning("%s: %s events join a trusted pair again and are left out", self.events.path.name, number)
-        return np.asarray(kept & ~again)
+    def _refuse_contradictions(self, summary: EventSummary, keys: Rows, num_repeats: int) -> None:
+        """Raises DatasetError if two events of one key differ in what is read of them."""
+        if not num_repeats:
+            return
+        read = self._reader(summary)
+        first_digest: dict[int, int] = {}
+        differing: dict[int, list[int]] = {}
+        for rows in self.events.repeated():
+            ends = np.stack([rows.whole("s"), rows.whole("t")])
+            digests = summary.digests(read(rows), np.where((ends >= 0).all(axis=0), keys[ends], 0)).tolist()
+            numbers = zip(rows.whole("number").tolist(), rows.whole("original").tolist(), digests, strict=True)
+            for number, original, digest in numbers:
+                if first_digest.setdefault(original, digest) != digest:
+                    differing.setdefault(original, [original]).append(number)
+        if differing:
+            original = min(differing, key=lambda first: differing[first][1])
+            shown = shortlist([self.events.row(number) for number in differing[original]])
+            raise self.files.error(
+                f"{len(differing)} event(s) stand there several times and say different things, the first is "
+                f'"{self.events.key_of(original)}" ({shown}): correct them, or leave event_key out if the column is no '
+                "key."
+            )
+        _log.warning("%s: %s rows repeat an earlier event and are left out", self.files.path.name, f"{num_repeats:,}")
 
-    def _encoding(
-        self, given: Encoding | dict[str, str] | None, nodes: _Nodes, labels: _Labels | None
-    ) -> Encoding | None:
-        """Returns the encoding that is given, or the one that the training part shows; None if something is wrong."""
-        if isinstance(given, Encoding):
-            if given.events is None:
-                self.problems.append(
-                    "the encoding was made from a table of edges, and does not say how to read events."
-                )
-                return None
-            if given.events.key != self.roles.key:
-                self.problems.append(
-                    f"the encoding was made with event_key={given.events.key!r}, and here it is {self.roles.key!r}: "
-                    "events would count twice in one of the two. Pass the same."
-                )
-                return None
-            return given
-        kinds = given or {}
+    def _encoding(self, kinds: dict[str, str], nodes: _Nodes, labels: _Labels | None) -> Encoding | None:
+        """Returns the encoding that the training part shows; None if something is wrong."""
         node_columns = self.problems.attempt(self._fit_nodes, kinds, nodes, labels)
-        edge_columns = self.problems.attempt(self._fit_events, kinds, nodes, labels)
+        edge_columns = self.problems.attempt(self._fit_events)
         if node_columns is None or edge_columns is None:
             return None
         summary = self.problems.attempt(self._summary, edge_columns)
@@ -484,32 +593,16 @@ class _EventReader:
         # Also if nobody occurs in events alone yet: one event more would else change the columns of all.
         return tuple(column if column.kind == "list" else replace(column, gaps=True) for column in fitted)
 
-    def _fit_events(self, kinds: dict[str, str], nodes: _Nodes, labels: _Labels | None) -> tuple[Column, ...]:
+    def _fit_events(self) -> tuple[Column, ...]:
         """Returns how columns of events become numbers, fitted to events of training nodes."""
-        roles = self.roles
-        if roles.values is None:
-            used = (roles.columns.source, roles.columns.target, roles.time, roles.key, _trusted_column(roles))
-            names = [name for name in self.events.columns if name not in used]
-        else:
-            named = [term.quantity.column for term in map(Term.parse, roles.values) if term.quantity is not None]
-            names = [name for name in dict.fromkeys(named) if name in self.events.columns or name not in CLOCK]
-            for name in names:
-                self.events.require(name)
-        dates = [name for name in names if kinds.get(name) is None and kind_of(self.events.frame[name]) == "date"]
-        if dates:
-            raise self.events.error(
-                f'column "{dates[0]}" holds dates: if it is the time of events, pass event_time="{dates[0]}" (--set '
-                f"column.event_time={dates[0]}), or leave it out by naming the values of edges."
-            )
-        self.training = self.kept
-        if labels is not None:
-            is_training = self.kept & np.isin(nodes.ends, labels.parts[0].numpy()).any(axis=0)
-            self.training = is_training if is_training.any() else self.kept
-        return fit_columns(self.events, names, kinds, np.flatnonzero(self.training))
+        problems = Problems()
+        columns = [problems.attempt(self.events.fitted, entry) for entry in self.entries.values]
+        problems.refuse()
+        return tuple(column for column in columns if column is not None)
 
     def _summary(self, columns: tuple[Column, ...]) -> EventSummary:
         roles = self.roles
-        has_dates = roles.time is not None and moments(self.events, roles.time).are_dates
+        has_dates = self.entries.at is not None and self.entries.at.kind == "date"
         values = roles.values or usual_values(columns, has_dates)
         decimals = tuple(self._decimals(column) for column in columns)
         summary = EventSummary(
@@ -522,7 +615,7 @@ class _EventReader:
         """Returns to how many decimals a column is added up: to those that training rows have."""
         if column.kind != "number":
             return 0
-        numbers = numbers_of(self.events.frame[column.name][self.training], "number")
+        numbers = self.events.training_numbers(self.entries.value(column.name).place)
         return decimals_of(numbers[np.isfinite(numbers)])
 
     def _features(self, encoding: Encoding, nodes: _Nodes) -> npt.NDArray[np.float32]:
@@ -530,16 +623,11 @@ class _EventReader:
         if not encoding.nodes:
             return np.ones((nodes.total, 1), dtype=np.float32)
         if self.nodes is None:
-            listed = self.events.frame.iloc[:0].reindex(columns=[column.name for column in encoding.nodes])
-            start = self.events.start
-            path = self.events.path
-        else:
-            for column in encoding.nodes:
-                self.nodes.require(column.name)
-            listed = self.nodes.frame[[column.name for column in encoding.nodes]]
-            start = self.nodes.start
-            path = self.nodes.path
-        x = encoded(Table(path, listed, start), encoding.nodes)
+            return np.repeat(unlisted_features(encoding), nodes.total, axis=0)
+        for column in encoding.nodes:
+            self.nodes.require(column.name)
+        listed = self.nodes.frame[[column.name for column in encoding.nodes]]
+        x = encoded(Table(self.nodes.path, listed, self.nodes.start), encoding.nodes)
         if nodes.total == len(x):
             return x
         unlisted = np.repeat(unlisted_features(encoding), nodes.total - len(x), axis=0)
@@ -583,67 +671,13 @@ def _trusted_column(roles: EventRoles) -> str:
     return (roles.columns.trusted or "").partition("<")[0].strip()
 
 
-def _joined(
-    summary: EventSummary, events: Events, all_ends: Rows, kept: Mask, trusted: Mask | None, num_nodes: int
-) -> Data:
-    """Returns a graph with each pair of nodes once, and the values and totals of their events.
-
-    Args:
-        summary: How events become values.
-        events: The rows of the table of events.
-        all_ends: Rows of the two nodes of each.
-        kept: Which of them count.
-        trusted: Which of them no attacker can change, if that is said.
-        num_nodes: Number of nodes.
-    """
-    rows = np.flatnonzero(kept)
-    joining = Events({key: numbers[rows] for key, numbers in events.quantities.items()}, events.time[rows])
-    ends = all_ends[:, rows]
-    pairs, pair = np.unique(_pair_numbers(ends, num_nodes), return_inverse=True)
-    goes_up = ends[0] < ends[1]
-    if summary.directed:
-        totals = summary.totals(joining, 2 * pair + ~goes_up, 2 * len(pairs)).reshape(len(pairs), 2, -1)
-        both_ways = np.concatenate([totals[:, 0], totals[:, 1]])
-    else:
-        totals = summary.totals(joining, pair, len(pairs))
-        both_ways = np.concatenate([totals, totals])
-    first, second = np.divmod(pairs, num_nodes)
-    edge_index = np.stack([np.concatenate([first, second]), np.concatenate([second, first])])
-    edge_order = np.lexsort((edge_index[1], edge_index[0]))
-    back = np.argsort(edge_order)[(edge_order + len(pairs)) % (2 * len(pairs))]  # place of the way back of each edge
-    edge_totals = both_ways[edge_order]
-    marks = None
-    if trusted is not None:
-        is_trusted = np.bincount(pair, weights=trusted[rows], minlength=len(pairs)) > 0
-        marks = np.tile(is_trusted, 2)[edge_order, None].astype(np.float32)
-    data = Data(edge_index=torch.from_numpy(edge_index[:, edge_order]))
-    data.edge_totals = torch.from_numpy(edge_totals)
-    data.edge_attr = torch.from_numpy(edge_attributes(summary, edge_totals, back, marks))
-    data.edge_names = _edge_names(summary, marks is not None)
-    data.num_events = len(rows)
-    data.repeated_edges = len(rows) - len(np.unique(2 * pair + (~goes_up if summary.directed else 0)))
-    return data
-
-
-def _pair_numbers(ends: Rows, num_nodes: int) -> Rows:
-    """Returns each pair of nodes as one number, whatever the direction."""
-    return np.asarray(ends.min(axis=0) * num_nodes + ends.max(axis=0))
-
-
-def edge_attributes(
-    summary: EventSummary, edge_totals: Rows, back: Rows, marks: npt.NDArray[np.float32] | None
-) -> npt.NDArray[np.float32]:
-    """Returns the values of edges: those of their own direction, of the other one, and marks of trusted edges.
-
-    Args:
-        summary: How events become values.
-        edge_totals: The totals of each edge.
-        back: Number of the edge that leads back.
-        marks: Marks of trusted edges, if there are any, shape ``[num_edges, 1]``.
-    """
-    values = summary.edge_values(edge_totals)
-    parts = [values, values[back]] if summary.directed else [values]
-    return np.hstack(parts if marks is None else [*parts, marks])
+def _counted(rows: Iterator[EventRows], report: ReportProgress, total: int) -> Iterator[EventRows]:
+    """Yields events, and says how many of them have come."""
+    done = 0
+    for some in rows:
+        yield some
+        done += len(some)
+        report(done / total)
 
 
 def _edge_names(summary: EventSummary, has_marks: bool) -> list[str]:

@@ -33,9 +33,10 @@ from agnncert.datasets.table_roles import (
     split_rows,
 )
 from agnncert.datasets.tu import read_tu, tu_files
-from agnncert.errors import DatasetError, did_you_mean
+from agnncert.errors import DatasetError, did_you_mean, suggests_arguments
 
 PathLike = str | os.PathLike[str]
+EVENTS = "events"
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -60,6 +61,7 @@ class Problems(list[str]):
             raise DatasetError(head + "\n- ".join(dict.fromkeys(self)))
 
 
+@suggests_arguments
 def load_tables(  # noqa: PLR0913 - every setting is a keyword
     folder: PathLike | None = None,
     *,
@@ -252,6 +254,8 @@ def locate(folder: PathLike | None, kind: str, path: PathLike | None, is_require
     if not Path(folder).is_dir():
         raise DatasetError(f"{folder} is not a folder: expected one with tables of nodes and edges.")
     options = [Path(folder) / (kind + suffix) for suffix in FORMATS]
+    if kind == EVENTS:
+        options.append(Path(folder) / EVENTS)  # a folder of files
     present = [option for option in options if option.exists()]
     if len(present) > 1:
         raise DatasetError(f"{folder} has {' and '.join(file.name for file in present)}: say which with {kind}=...")

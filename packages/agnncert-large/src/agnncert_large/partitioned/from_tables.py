@@ -20,6 +20,7 @@ from agnncert.datasets.encoding import Encoding
 from agnncert.datasets.encoding_columns import encoded
 from agnncert.datasets.splits import MASKS, NODE_FRACTIONS, parts_by_id
 from agnncert.datasets.table_roles import ClassNames, Columns, split_record, stated_part
+from agnncert.datasets.table_store import reader_of
 from agnncert.divisions.base import Division
 from agnncert.errors import DatasetError, IdError
 from agnncert.graphs import hashing
@@ -27,7 +28,7 @@ from agnncert.graphs.labels import CLASSES_COUNTED
 from agnncert_large.partitioned.from_data import write_senders
 from agnncert_large.partitioned.graph import NodeRange
 from agnncert_large.partitioned.places import Place, spare_folder
-from agnncert_large.partitioned.store import Buffered, GraphDigest, Store, reader_of
+from agnncert_large.partitioned.store import Buffered, GraphDigest, Store
 from agnncert_large.partitioned.writing import PartsWriter, rows_of_range
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def write_tables(  # noqa: PLR0913, PLR0917 - one step after another of one func
     """
     with spare_folder(None) as spare:
         writer = PartsWriter(place, division, spare)
-        store = Store.opened(spare)
+        store = Store.in_folder(spare)
         tables = _Tables(nodes, edges, columns, encoding, features, labelled)
         known = tables.store_ids(store, division)
         weighted = tables.store_arcs(store)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from agnncert.agreement import other_model, wrong_columns
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import VoteRecord, Votes
+from agnncert.datasets.table_store import reader_of
 from agnncert.defence import Findings, RecomputeOptions
 from agnncert.divided.recompute import BOUNDED, weaker_locality, wrong_model, wrong_votes
 from agnncert.divisions.base import Division
@@ -25,7 +26,7 @@ from agnncert_large.partitioned.certify import DEFAULT_MEMORY, TASKS_PER_WORKER,
 from agnncert_large.partitioned.counting import Counting, CountWork
 from agnncert_large.partitioned.graph import PartitionedGraph
 from agnncert_large.partitioned.places import Place, spare_folder
-from agnncert_large.partitioned.store import GraphDigest, Store, reader_of
+from agnncert_large.partitioned.store import GraphDigest, Store
 from agnncert_large.partitioned.voting import VoteTask, VoteWork, Voting, do_task
 
 __all__ = ["recompute_parts"]
@@ -110,7 +111,7 @@ def _wrong_targets(contents: Contents, graph: PartitionedGraph) -> Iterator[str]
 def _wrong_parts(contents: Contents, graph: PartitionedGraph) -> Iterator[str]:
     """Yields what is wrong in the parts: other arcs, groups or degrees than those of the graph with this digest."""
     with spare_folder(None) as spare:
-        store = Store.opened(spare)
+        store = Store.in_folder(spare)
         rows: dict[str, str] = {"row": "i64", "key": "i64", "grp": "i32", "degree": "i64"}
         store.run("CREATE TABLE nodes AS SELECT * FROM reader", reader=reader_of(rows, _nodes(graph)))
         digest = GraphDigest.of(store, graph.num_nodes)

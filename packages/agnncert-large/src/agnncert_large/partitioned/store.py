@@ -4,63 +4,28 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.datasets.table_store import TableStore, reader_of
 from agnncert.divisions.base import Division
-from agnncert.errors import missing
 from agnncert.graphs import hashing
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 MEMORY = "2GB"  # of DuckDB; what does not fit goes to the disk
-BATCH = 2**20  # rows that are taken from it at a time
 
 
 @dataclass
-class Store:
+class Store(TableStore):
     """A database of DuckDB in a file of this machine."""
 
-    connection: Any
-
     @classmethod
-    def opened(cls, spare: Path) -> "Store":
+    def in_folder(cls, spare: Path) -> "Store":
         """Opens a new one in a folder."""
-        try:
-            import duckdb
-        except ModuleNotFoundError as error:
-            raise missing(error.name, "writing tables in parts") from None
-        connection = duckdb.connect(str(spare / "tables.duckdb"))
-        connection.execute(f"SET memory_limit = '{MEMORY}'")
-        connection.execute(f"SET temp_directory = '{spare / 'sorting'}'")
-        connection.execute("SET preserve_insertion_order = false")
-        return cls(connection)
-
-    def run(self, statement: str, **tables: Any) -> None:
-        """Runs a statement about tables of this store, and others that are given by name."""
-        with self.connection.cursor() as cursor:
-            for name, table in tables.items():
-                cursor.register(name, table)
-            cursor.execute(statement).fetchall()
-            for name in tables:
-                cursor.unregister(name)
-
-    def one(self, statement: str) -> Any:
-        """Returns the only number that a question has as its answer."""
-        return self.rows(statement)[0][0]
-
-    def rows(self, statement: str) -> list[Any]:
-        """Returns a few rows."""
-        with self.connection.cursor() as cursor:
-            return cast(list[Any], cursor.execute(statement).fetchall())
-
-    def batches(self, statement: str) -> Iterator[Any]:
-        """Yields what a question has as its answer, some rows at a time."""
-        with self.connection.cursor() as cursor:
-            yield from cursor.sql(statement).to_arrow_reader(BATCH)
+        store = cls.connected(str(spare / "tables.duckdb"), MEMORY, str(spare / "sorting"), "writing tables in parts")
+        store.run("SET preserve_insertion_order = false")
+        return store
 
     def sort_arcs(self, division: Division, ascending: bool) -> None:
         """Gives every arc its group."""
@@ -192,24 +157,3 @@ class Buffered:
         whole = {name: np.concatenate([part[name] for part in self._held]) for name in self._held[0]}
         self._held = [{name: values[count:] for name, values in whole.items()}]
         return {name: values[:count].astype(np.int64) for name, values in whole.items()}
-
-
-def reader_of(schema: dict[str, str], rows: Iterator[dict[str, Any]]) -> "pa.RecordBatchReader":
-    """Returns rows as a stream that DuckDB reads."""
-    import pyarrow as pa
-
-    types = {
-        "i64": pa.int64(),
-        "i32": pa.int32(),
-        "f32": pa.float32(),
-        "text": pa.string(),
-        "bytes": pa.binary(),
-    }
-    stated = pa.schema([(name, types[kind]) for name, kind in schema.items()])
-
-    def batches() -> Iterator[Any]:
-        for columns in rows:
-            arrays = [pa.array(columns[name], type=types[kind]) for name, kind in schema.items()]
-            yield pa.record_batch(arrays, schema=stated)
-
-    return pa.RecordBatchReader.from_batches(stated, batches())
