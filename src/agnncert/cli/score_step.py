@@ -85,7 +85,7 @@ def score_data(
     if folder is None or not folder.certificate.is_file():
         raise SettingsError(f"{run} is not the folder of a certified run: agnncert certify makes one.")
     contents = read_contents(folder.certificate)
-    model = _certified(folder, named)
+    model = certified_alone(folder, named)
     if model_digest(model) != contents.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
     data, truth = _data_like(folder, named, contents.class_names)
@@ -124,7 +124,7 @@ def _known(share: float) -> float | None:
     return None if share != share else share
 
 
-def _certified(folder: RunFolder, named: DefenceSettings) -> Any:
+def certified_alone(folder: RunFolder, named: DefenceSettings) -> Any:
     """Returns the certified model of a run. A built-in one needs no data."""
     file = folder.certified_weights if folder.certified_weights.is_file() else folder.weights
     if file.is_file() and load_description(file)["model"] is not None:

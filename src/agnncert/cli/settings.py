@@ -147,6 +147,11 @@ class DefenceSettings(ModelSettings):
             require_one_of("division", self.division, defence_names())
         if self.groups is not None and self.groups < 1:
             raise SettingsError(f"groups={self.groups}: expected a whole number from 1 on.")
+        if not isinstance(self.defence, Mapping):
+            raise SettingsError(
+                f"defence={self.defence!r:.60}: expected a table with settings of the defence. Its name is "
+                f'division="{self.defence!s:.60}".'
+            )
         for key in self.defence:
             if key in DEFENCE_OPTIONS:
                 raise SettingsError(f"defence.{key}: say it with {DEFENCE_OPTIONS[key]}.")

@@ -146,7 +146,7 @@ def test_a_field_without_one_of_its_edges_is_refused(kind: str) -> None:
 def test_the_message_names_who_lacks_what() -> None:
     with pytest.raises(GraphError) as refused:
         require_whole("a", [("a", "b"), ("b", "c")], {"a": 1, "b": 3}, 1)
-    assert "'b', 1 hops from the target, has 3 edges, and 2 were sent" in str(refused.value)
+    assert "'b', 1 hop from the target, has 3 edges, and 2 were sent" in str(refused.value)
     require_whole("a", [("a", "b"), ("b", "c")], {"a": 1, "b": 2}, 1)
     with pytest.raises(GraphError, match="the target 'a' has 2 edges, and 1 were sent"):
         require_whole("a", [("a", "b")], {"a": 2}, 0)

@@ -84,6 +84,12 @@ class LiveClient:
         answer: dict[str, Any] = parse_json(self._ask(Request(f"/decision?{query}")))
         return answer
 
+    def certify(self, field: dict[str, Any]) -> dict[str, Any]:
+        """Returns what is proved about one node from its receptive field: ``target``, ``nodes`` and ``edges``."""
+        request = Request("/certify", json.dumps(field).encode(), "application/json")
+        answer: dict[str, Any] = parse_json(self._ask(request))
+        return answer
+
     def closest(self, limit: int = 50) -> list[dict[str, Any]]:
         """Returns the decisions closest to falling."""
         answer: list[dict[str, Any]] = parse_json(self._ask(Request(f"/closest?limit={int(limit)}")))

@@ -67,6 +67,10 @@ def serve(
         str | None,
         typer.Option(help="Regular expression that ids of new nodes must match.", metavar="PATTERN"),
     ] = None,
+    stateless: Annotated[
+        bool,
+        typer.Option("--stateless", help="Hold no graph: only certify receptive fields that are sent to /certify."),
+    ] = False,
     log_format: Annotated[
         str, typer.Option(help="text, or json: one JSON object per line on standard error.", metavar="FORMAT")
     ] = "text",
@@ -86,7 +90,7 @@ def serve(
         from agnncert_live.guard import Limits
         from agnncert_live.logs import log_as_json
         from agnncert_live.nodes import NewNodes
-        from agnncert_live.run import ServedRun, serve_run, token_from
+        from agnncert_live.run import ServedRun, serve_run, serve_stateless, token_from
         from agnncert_live.topic import Topic
     except ModuleNotFoundError as error:
         raise missing(error.name, "agnncert serve") from error
@@ -97,12 +101,28 @@ def serve(
     def on_ready(address: str, service: object) -> None:
         typer.echo(f"{address} answers: a page for people, {address}/api for programs. Ctrl-C ends it.")
 
+    served = ServedRun(run, journal, root, model, NewNodes(ids, known_only))
+    limits = Limits(rate=rate, body=body * 1_000_000)
+    if stateless:
+        given = {"--journal": journal, "--webhook": webhook, "--kafka": kafka}
+        useless = [option for option, value in given.items() if value is not None]
+        if useless:
+            raise SettingsError(f"{useless[0]} is about a graph, and --stateless holds none: leave one out.")
+        serve_stateless(
+            served,
+            host,
+            port,
+            token=token_from(token_file),
+            limits=limits,
+            on_ready=lambda place: on_ready(place, None),
+        )
+        return
     serve_run(
-        ServedRun(run, journal, root, model, NewNodes(ids, known_only)),
+        served,
         host,
         port,
         token=token_from(token_file),
-        limits=Limits(rate=rate, body=body * 1_000_000),
+        limits=limits,
         webhook=webhook,
         webhook_secret=token_from(webhook_secret, "AGNNCERT_WEBHOOK_SECRET"),
         topic=None if kafka is None else Topic.parse(kafka, kafka_settings),

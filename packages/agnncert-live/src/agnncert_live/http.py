@@ -1,6 +1,7 @@
 """The service over HTTP: one function per address."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,10 @@ from agnncert.errors import AgnncertError, IdError, ModelContractError, Settings
 from agnncert.report.html import fill_page
 from agnncert_live.event_stream import apply_stream, lines_of, parse_json
 from agnncert_live.events import KINDS
+from agnncert_live.fields import FieldCertifier
 from agnncert_live.guard import OPEN_PATHS, Guard, Limits, Refusal
 from agnncert_live.journal import JournalError
-from agnncert_live.metrics import OPEN_METRICS, TEXT, content_type_for
+from agnncert_live.metrics import OPEN_METRICS, TEXT, RequestMetrics, as_text, content_type_for, process_metrics
 from agnncert_live.service import Service
 
 _HERE = Path(__file__).parent
@@ -26,19 +28,16 @@ BINARY = "application/octet-stream"
 _MOST_CLOSEST = 1_000
 _SAFE = {"x-frame-options": "DENY", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 
-_EVENT = {
-    "type": "object",
-    "required": ["kind", "node"],
-    "properties": {
-        "kind": {"enum": list(KINDS)},
-        "node": {"description": "Id of the node, or of one end of the edge: a whole number or a text."},
-        "other": {"description": "Id of the other end."},
-        "value": {"description": "A weight or attribute row of an edge, or the feature row of a node."},
-        "directed": {"type": "boolean", "description": "add_edge, change_edge, record_edge: only from node to other."},
-        "columns": {"type": "object", "description": "Entries by the names of the table's columns, instead of value."},
-        "graph": {"type": "integer", "description": "Row of the graph, in a set of graphs."},
-    },
+_EVENT_PROPERTIES = {
+    "kind": {"enum": list(KINDS)},
+    "node": {"description": "Id of the node, or of one end of the edge: a whole number or a text."},
+    "other": {"description": "Id of the other end."},
+    "value": {"description": "A weight or attribute row of an edge, or the feature row of a node."},
+    "directed": {"type": "boolean", "description": "add_edge, change_edge, record_edge: only from node to other."},
+    "columns": {"type": "object", "description": "Entries by the names of the table's columns, instead of value."},
+    "graph": {"type": "integer", "description": "Row of the graph, in a set of graphs."},
 }
+_EVENT = {"type": "object", "required": ["kind", "node"], "properties": _EVENT_PROPERTIES}
 _BODY = {
     "required": True,
     "content": {
@@ -54,6 +53,48 @@ _BODY = {
 }
 
 
+_EDGE_PROPERTIES = {name: part for name, part in _EVENT_PROPERTIES.items() if name not in ("kind", "graph")}
+_FIELD = {
+    "required": True,
+    "content": {
+        JSON: {
+            "schema": {
+                "type": "object",
+                "required": ["target", "nodes", "edges"],
+                "properties": {
+                    "target": {"description": "Id of the node to certify."},
+                    "nodes": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["id"],
+                            "properties": {
+                                "id": {"description": "Id of the node: a whole number or a text."},
+                                "columns": {"type": "object", "description": "Its row in the table of nodes."},
+                                "value": {"type": "array", "description": "Its features, if there is no table."},
+                                "edges": {
+                                    "type": "integer",
+                                    "description": "How many edges it has in all.",
+                                },
+                            },
+                        },
+                    },
+                    "edges": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["node", "other"],
+                            "properties": {
+                                name: part for name, part in _EVENT_PROPERTIES.items() if name not in ("kind", "graph")
+                            },
+                        },
+                    },
+                    "budget": {"type": "object", "description": 'An attack that is asked about: {"add_edges": 3}.'},
+                },
+            }
+        }
+    },
+}
 _ERROR = {
     "description": "Why the request was refused.",
     "content": {
@@ -82,22 +123,47 @@ def make_app(service: Service, token: str | None = None, limits: Limits | None =
     """
     limits = limits or Limits()
     # Nothing is loaded from elsewhere: FastAPI's own pages of the interface would be, so there is a page of ours.
-    app = FastAPI(
-        title="agnncert live graph",
-        version=agnncert.__version__,
-        docs_url=None,
-        redoc_url=None,
-        default_response_class=PlainJSON,
-    )
-    _explain_errors(app)
+    app = _bare_app("agnncert live graph")
     app.include_router(_events_router(service, limits))
+    if service.fields is not None:
+        app.include_router(_fields_router(service.fields))
     app.include_router(_decisions_router(service))
     app.include_router(_operations_router(service))
+    app.include_router(_metrics_router(service.metrics))
     app.include_router(_rates_router(service))
     app.include_router(_pages_router(app, asks_token=token is not None))
     service.requests.paths = frozenset(app.openapi()["paths"])
     _describe(app, asks_token=token is not None)
     return Guard(app, token, limits, service.requests)
+
+
+def make_stateless_app(
+    certifier: FieldCertifier, summary: dict[str, Any], token: str | None = None, limits: Limits | None = None
+) -> Guard:
+    """Returns the application that certifies nodes from their receptive fields, and holds no graph.
+
+    Args:
+        certifier: What certifies them.
+        summary: What it says about itself.
+        token: What clients must know; None if only this machine can reach it.
+        limits: What one client may do.
+    """
+    requests = RequestMetrics()
+    app = _bare_app("agnncert without a graph")
+    app.include_router(_fields_router(certifier))
+    app.include_router(_stateless_router(summary))
+    app.include_router(_metrics_router(lambda kind: as_text([*requests.metrics(), *process_metrics()], kind)))
+    requests.paths = frozenset(app.openapi()["paths"])
+    _describe(app, asks_token=token is not None)
+    return Guard(app, token, limits or Limits(), requests)
+
+
+def _bare_app(title: str) -> FastAPI:
+    app = FastAPI(
+        title=title, version=agnncert.__version__, docs_url=None, redoc_url=None, default_response_class=PlainJSON
+    )
+    _explain_errors(app)
+    return app
 
 
 def _describe(app: FastAPI, asks_token: bool) -> None:
@@ -168,6 +234,38 @@ def _events_router(service: Service, limits: Limits) -> APIRouter:
     return router
 
 
+def _fields_router(certifier: FieldCertifier) -> APIRouter:
+    router = APIRouter()
+
+    @router.post("/certify", openapi_extra={"requestBody": _FIELD}, responses=_ERRORS)
+    async def certify(request: Request) -> dict[str, Any]:
+        """What is proved about one node, from its receptive field alone, as certifying the whole graph would say it.
+
+        Send all edges of every node that decides about the target, and how many they are. Nothing is kept.
+        """
+        return await run_in_threadpool(certifier.certify, parse_json(await request.body()))
+
+    return router
+
+
+def _stateless_router(about: dict[str, Any]) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/health")
+    @router.get("/ready")
+    @router.get("/live")
+    async def live() -> dict[str, Any]:
+        """Whether the process answers; needs no token."""
+        return {"ok": True}
+
+    @router.get("/summary")
+    async def summary() -> dict[str, Any]:
+        """What is certified, and how much of a graph has to be sent."""
+        return about
+
+    return router
+
+
 def _decisions_router(service: Service) -> APIRouter:
     router = APIRouter()
 
@@ -234,13 +332,19 @@ def _operations_router(service: Service) -> APIRouter:
         """What the service is about, and how large it is now."""
         return service.summary()
 
+    return router
+
+
+def _metrics_router(write: Callable[[str], str]) -> APIRouter:
+    router = APIRouter()
+
     kinds = {kind.partition(";")[0]: {"schema": {"type": "string"}} for kind in (TEXT, OPEN_METRICS)}
 
     @router.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": kinds}})
     def metrics(request: Request) -> PlainTextResponse:
         """For Prometheus: its text format, or OpenMetrics if the header ``Accept`` names it."""
         kind = content_type_for(request.headers.get("accept", ""))
-        return PlainTextResponse(service.metrics(kind), media_type=kind)
+        return PlainTextResponse(write(kind), media_type=kind)
 
     return router
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import uvicorn
 from agnncert.certificates.file import read_contents
 from agnncert.certifier import certify
 from agnncert.cli.folder import RunFolder, find_run
-from agnncert.cli.settings import CertifySettings, stored_settings
+from agnncert.cli.score_step import certified_alone
+from agnncert.cli.settings import CertifySettings, DefenceSettings, stored_settings
 from agnncert.cli.studies import certified_model, study_of_run
 from agnncert.errors import SettingsError
 from agnncert.models.digest import model_digest
@@ -24,9 +26,10 @@ from agnncert.proving.guaranteed_rate import largest_rate
 from agnncert.recompute import defence_of_file
 from agnncert_live.confirmed import Confirmed
 from agnncert_live.connections import IdleLimit
+from agnncert_live.fields import FieldCertifier
 from agnncert_live.graph import LiveGraph
 from agnncert_live.guard import LOCAL, Guard, Limits
-from agnncert_live.http import make_app
+from agnncert_live.http import make_app, make_stateless_app
 from agnncert_live.nodes import NewNodes
 from agnncert_live.service import ALERT_BELOW, Service
 from agnncert_live.streams import EventReader, TableRows, plain_events
@@ -66,15 +69,14 @@ def service_of_run(run: ServedRun) -> Service:
     Raises:
         SettingsError: The folder holds no certified run, or another model than the certified one.
     """
-    folder = find_run(run.folder)
-    if folder is None or not folder.certificate.is_file():
-        raise SettingsError(f"{run.folder} is not the folder of a certified run: agnncert certify makes one.")
+    folder = _certified_run(run)
     _, study = study_of_run(folder, CertifySettings(root=run.root, model=run.model))
     certificate = load_certificate(folder.certificate)
     trained = certified_model(folder, study.new_model()).eval()
     if model_digest(trained) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
-    defence = defence_of_file(read_contents(folder.certificate), trained)
+    contents = read_contents(folder.certificate)
+    defence = defence_of_file(contents, trained)
     _note_repeated(folder, study.data)
     place = folder.path / JOURNAL if run.journal is None else Path(run.journal)
     live = defence.live(trained, study.data, journal=place, new_nodes=run.new_nodes)
@@ -88,7 +90,41 @@ def service_of_run(run: ServedRun) -> Service:
         about.get("class_names"),
         confirmed=_confirmed(certificate, place),
         measured=None if live.task == "graph" else frozenset(certificate.target.tolist()),
+        fields=FieldCertifier.of_run(folder, contents, trained) if is_local(defence, trained) else None,
     )
+
+
+def stateless_of_run(run: ServedRun) -> FieldCertifier:
+    """Returns what certifies nodes from receptive fields with the model of a run; no graph is loaded for it.
+
+    Raises:
+        SettingsError: The folder holds no certified run, another model than the certified one, or a defence whose
+            certificates do not follow from a part of the graph.
+    """
+    folder = _certified_run(run)
+    contents = read_contents(folder.certificate)
+    model = certified_alone(folder, DefenceSettings(root=run.root, model=run.model)).eval()
+    if model_digest(model) != contents.claim.digests.get("model"):
+        raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
+    certifier = FieldCertifier.of_run(folder, contents, model)
+    certifier.defence.hops_of_field(model)
+    return certifier
+
+
+def is_local(defence: Any, model: Any) -> bool:
+    """Returns whether nodes can be certified from their receptive fields."""
+    try:
+        defence.hops_of_field(model)
+    except SettingsError:
+        return False
+    return True
+
+
+def _certified_run(run: ServedRun) -> RunFolder:
+    folder = find_run(run.folder)
+    if folder is None or not folder.certificate.is_file():
+        raise SettingsError(f"{run.folder} is not the folder of a certified run: agnncert certify makes one.")
+    return folder
 
 
 def _confirmed(certificate: Certificate, journal: Path) -> Confirmed | None:
@@ -172,6 +208,31 @@ def serve_run(  # noqa: PLR0913 - every setting is a keyword
         alerts = _alerts(service, webhook, webhook_secret)
         with service.live, alerts, consuming(service, topic, rows_reader(run.folder, service), stop):
             run_until(make_app(service, token, limits), listening, ready, stop)
+    finally:
+        listening.close()
+
+
+def serve_stateless(
+    run: ServedRun,
+    host: str = "127.0.0.1",
+    port: int = 8470,
+    *,
+    token: str | None = None,
+    limits: Limits | None = None,
+    on_ready: Callable[[str], None] | None = None,
+) -> None:
+    """Certifies nodes from receptive fields until it is stopped. It holds no graph and keeps nothing.
+
+    The arguments are those of :func:`serve_run`.
+    """
+    _require_token(token, host)
+    listening = listen(host, port)
+    try:
+        certifier = stateless_of_run(run)
+        named_host = f"[{host}]" if ":" in host else host
+        address = f"http://{named_host}:{listening.getsockname()[1]}"
+        app = make_stateless_app(certifier, certifier.summary(), token, limits)
+        run_until(app, listening, None if on_ready is None else partial(on_ready, address))
     finally:
         listening.close()
 

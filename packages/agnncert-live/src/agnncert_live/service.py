@@ -8,20 +8,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from prometheus_client.core import Metric
 
-from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
 from agnncert.certificates.votes import IntArray
 from agnncert.errors import AgnncertError, GraphError, IdError, SettingsError
 from agnncert.proving.certificate import Certificate
+from agnncert_live.budgets import json_number, read_budget
 from agnncert_live.confirmed import Case, Confirmed
 from agnncert_live.events import Applied, Event, Moved, class_name
+from agnncert_live.fields import FieldCertifier
 from agnncert_live.graph import LiveGraph
 from agnncert_live.metrics import (
     TEXT,
@@ -96,6 +97,7 @@ class Service:
             decisions are not about a threshold.
         measured: Targets among which recall is measured, such as the test part of a run. None for all with a class,
             which may be those that the model was trained on.
+        fields: Certifies nodes from receptive fields that are sent; None if the run cannot.
     """
 
     live: LiveGraph
@@ -108,6 +110,7 @@ class Service:
     dead_letters: Path | None = None
     confirmed: Confirmed | None = None
     measured: frozenset[Id] | None = None
+    fields: FieldCertifier | None = None
 
     def __post_init__(self) -> None:
         self._changes: deque[dict[str, Any]] = deque(maxlen=REMEMBERED_CHANGES)
@@ -209,7 +212,7 @@ class Service:
             SettingsError: The budget makes no sense.
         """
         self.counts.questions += 1
-        asked = _budget(budget) if budget else None
+        asked = read_budget(budget) if budget else None
         decision = self.live[target]
         answer = {
             "target": decision.target,
@@ -217,7 +220,7 @@ class Service:
             "truth": None if decision.truth is None else self._label(decision.truth),
             "radius": decision.radius,
             "votes": decision.votes.tolist(),
-            "withstands": {kind: _number(most) for kind, most in decision.withstands.items()},
+            "withstands": {kind: json_number(most) for kind, most in decision.withstands.items()},
             "number": self.live.number,
         }
         if asked is not None:
@@ -237,7 +240,7 @@ class Service:
             "radius": spent.radius,
             "votes_moved": spent.votes_moved,
             "new_neighbours": spent.new_neighbours,
-            "withstands_new_neighbours": _number(spent.withstands_new_neighbours),
+            "withstands_new_neighbours": json_number(spent.withstands_new_neighbours),
             "within": spent.within,
         }
 
@@ -421,38 +424,6 @@ def _batch_name(id: Any, part: int | None) -> str | None:
     if part is None:
         return f"batch {id}"
     return f"part {part} of {id}"
-
-
-_YES_OR_NO = {"true": True, "1": True, "false": False, "0": False}
-
-
-def _budget(stated: dict[str, str]) -> Budget:
-    known = {entry.name for entry in fields(Budget)}
-    values: dict[str, Any] = {}
-    for name, text in stated.items():
-        if name not in known:
-            raise SettingsError(f"a budget has no {name!r:.60}: it has {', '.join(sorted(known))}.")
-        values[name] = _yes_or_no(name, text) if name == "target_features" else _amount(name, text)
-    return Budget(**values)
-
-
-def _yes_or_no(name: str, text: str) -> bool:
-    if text.lower() not in _YES_OR_NO:
-        raise SettingsError(f"{name}={text!r:.60}: expected true or false.")
-    return _YES_OR_NO[text.lower()]
-
-
-def _amount(name: str, text: str) -> float:
-    if text == "inf":
-        return math.inf
-    if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise SettingsError(f"{name}={text!r:.60}: expected a whole number from 0 on, or inf.")
-    return int(text)
-
-
-def _number(value: float) -> int | str:
-    """Returns a number as JSON can hold it, which has no infinity."""
-    return "any" if value == math.inf else int(value)
 
 
 def _memory() -> int:
