@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -195,9 +196,9 @@ def test_made_again_it_takes_certificates_from_the_folder_for_any_attack(compare
 
 def test_training_that_had_not_converged_is_said(compared):
     comparison = compared[0]
-    early = replace(comparison, rows=[{**row, "converged": k > 0} for k, row in enumerate(comparison.rows)])
-    name = comparison.rows[0]["defence"]
-    assert f"{name}: training had not converged, its last epoch was the best. Try more epochs." in str(early)
+    early = replace(comparison, rows=[{**row, "converged": k > 1} for k, row in enumerate(comparison.rows)])
+    names = ", ".join(row["defence"] for row in comparison.rows[:2])
+    assert f"Training had not converged, its last epoch was the best: {names}. Try more epochs." in str(early)
     assert str(early).count("had not converged") == 1
     stored = [json.loads(file.read_text()) for file in compared[1].glob("*.json")]
     assert all(isinstance(one["converged"], bool) for one in stored)
@@ -295,6 +296,31 @@ def test_tables_say_the_same_in_every_format(compared):
     assert "injected nodes with up to 2 edges each" in str(comparison)
     with pytest.raises(SettingsError, match="text"):
         comparison.table("txt")
+
+
+def test_a_latex_table_fits_a_column(compared):
+    """At 8 points a digit is 4.25 points wide, and a column of two has 240 points."""
+    comparison = compared[0]
+    long = replace(
+        comparison,
+        sizes=tuple(range(14)),
+        rows=[{**row, "certified": [row["certified"][0]] * 14} for row in comparison.rows],
+    )
+    for shown in (comparison, long):
+        text = shown.table("latex")
+        assert r"\begin{tabularx}{\columnwidth}" in text
+        lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+        cells = [[cell.strip(" \\") for cell in line.split("&")[1:]] for line in lines]
+        widths = [max(map(len, column)) * 4.25 + 6 for column in zip(*cells, strict=True)]
+        assert 240 - sum(widths) >= 75  # for names, which are broken
+        assert len(lines) == 1 + len(comparison.rows)
+    assert cells[0] == ["0", "3", "5", "8", "10", "13"]
+    assert "% Left out for want of room: sizes 1, 2, 4, 6, 7, 9, 11, 12." in text
+    bi_rs = next(line for line in text.splitlines() if "bi-rs" in line)
+    assert r"$^\ddagger$" in bi_rs
+    assert r"$^\ddagger$ probabilistic, alpha = 0.01 for each target." in text
+    braces = re.sub(r"\\[{}%]", "", text)
+    assert braces.count("{") == braces.count("}")
 
 
 def test_latex_is_escaped():

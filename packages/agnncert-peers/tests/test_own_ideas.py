@@ -250,7 +250,7 @@ def test_tables_show_means_and_deviations(seeded):
     assert cell in comparison.table()
     assert cell in comparison.table("markdown")
     latex = comparison.table("latex")
-    assert cell.replace("±", r"$\pm$") in latex
+    assert f"${cell.replace(' ± ', chr(95) + '{' + chr(92) + 'pm ')}}}$" in latex
     assert all(rule in latex for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
     assert "over the seeds 0, 1, 2" in latex
     assert "Mean ± standard deviation over the seeds 0, 1, 2." in str(comparison)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 TIE = 1e-12  # shares that differ by no more are equal
 FIGURES = (".svg", ".pdf", ".png")
 DASH = "–"  # stands where nothing is proved
+RANDOM = "‡"  # stands behind a defence whose guarantee has a probability of error
 _WORDS = {
     "accuracy": "% of labels that are correct and certified",
     "balanced": "certified balanced accuracy (mean recall of the classes) in %",
@@ -216,10 +218,11 @@ class Comparison:
         remarks = [f"{self.exact}."] if self.exact else []
         remarks += [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
         remarks += [*self._bar(), *self._sets(), *self._possible()]
-        for row in self.rows:
-            if not row.get("converged", True):
-                early = "training had not converged, its last epoch was the best. Try more epochs."
-                remarks.append(f"{row['defence']}: {early}")
+        early = [row["defence"] for row in self.rows if not row.get("converged", True)]
+        if early:
+            remarks.append(
+                f"Training had not converged, its last epoch was the best: {', '.join(early)}. Try more epochs."
+            )
         return remarks
 
     def _bar(self) -> list[str]:
@@ -304,20 +307,54 @@ class Comparison:
 
         Args:
             format: ``"text"``, ``"markdown"``, ``"csv"`` (numbers; empty where nothing is proved) or ``"latex"``
-                (booktabs, with the footnotes below it).
+                (booktabs and tabularx, as wide as a column, with the footnotes below it: long names are broken, costs
+                and some of many sizes are left out).
         """
         if format not in FORMATS:
             raise SettingsError(f'no table format is called "{format}": {did_you_mean(format, FORMATS)}')
         if format == "csv":
             return laid_out(format, *self._numbers())
+        if format == "latex":
+            return self._latex()
         head, rows = self._cells()
         num_words = 3 if "vote" in head else 2
         sides = "l" * num_words + "r" * (len(head) - num_words)
-        table = laid_out(format, head, rows, sides)
-        if format != "latex" or not self.footnotes():
-            return table
-        notes = " ".join(self.footnotes()).replace(DASH, "--").replace("%", r"\%").replace("_", r"\_")
-        return f"{table}\n\\par\\smallskip\n{{\\footnotesize {notes}}}".replace("±", r"$\pm$")
+        return laid_out(format, head, rows, sides)
+
+    def _latex(self) -> str:
+        """Returns a table that is as wide as a column."""
+        most = 4 if self.runs else 6  # sizes for which there is room beside the names
+        places = sorted({round(k * (len(self.sizes) - 1) / (most - 1)) for k in range(most)})
+        rows = []
+        for row in self.rows:
+            vote = f", {row['vote']}" if row["vote"] else ""
+            mark = RANDOM if row["guarantee"].startswith("probabilistic") else ""
+            shares = self._shares(row)
+            rows.append([f"{row['defence']}{vote}{mark}", *(shares[place] for place in places)])
+        sizes = [str(self.sizes[place]) for place in places]
+        lines = laid_out("latex", ["defence", *sizes], rows, "l" + "r" * len(sizes)).splitlines()
+        columns = r"@{}>{\raggedright\arraybackslash}X" + "r" * len(sizes) + "@{}"
+        notes = " ".join(self._notes_in_column()).replace("%", r"\%").replace("_", r"\_")
+        left_out = [str(size) for place, size in enumerate(self.sizes) if place not in places]
+        text = "\n".join(
+            [
+                r"% Needs \usepackage{booktabs, tabularx}.",
+                *([f"% Left out for want of room: sizes {', '.join(left_out)}."] if left_out else []),
+                r"{\footnotesize\setlength{\tabcolsep}{3pt}%",
+                rf"\begin{{tabularx}}{{\columnwidth}}{{{columns}}}",
+                *lines[1:-1],
+                r"\end{tabularx}",
+                *([rf"\par\smallskip {notes}"] if notes else []),
+                r"\par}",
+            ]
+        )
+        text = re.sub(r"([\d.]+) ± ([\d.]+)", r"$\1_{\\pm \2}$", text)
+        return text.replace(RANDOM, r"$^\ddagger$").replace(DASH, "--").replace("±", r"$\pm$")
+
+    def _notes_in_column(self) -> list[str]:
+        """Returns the footnotes, and what the mark behind a name means."""
+        random = sorted({row["guarantee"] for row in self.rows if row["guarantee"].startswith("probabilistic")})
+        return [*self.footnotes(), *(f"{RANDOM} {guarantee}." for guarantee in random)]
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Returns the titles and the rows that people read."""
