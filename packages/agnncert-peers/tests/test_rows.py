@@ -200,6 +200,27 @@ def test_nodes_are_compared_with_the_best_model_without_edges(nodes):
     assert row["accuracy"] == pytest.approx(test)
     features = ac.compare(nodes, [ac.NodeCentric(5)], against="features", sizes=SIZES, own_features=True, **QUICK)
     assert row_of(features, "prediction without edges")["certified"][1:] == [None] * 3  # it reads the target's own
+    structure = row_of(features, "structure only")  # reads nobody's
+    assert len(structure["certified"]) == len(SIZES)
+    assert set(structure["certified"]) == {structure["accuracy"]}
+    assert "structure only" not in {row["defence"] for row in comparison.rows}  # about edges nothing is proved
+
+
+def test_the_structure_around_nodes_is_a_control_where_features_change(nodes, tmp_path):
+    settings = {"against": "features", "own_features": True, "sizes": (0, 3), "folder": tmp_path, **QUICK}
+    row = row_of(ac.compare(nodes, [ac.NodeCentric(5)], **settings), "structure only")
+    defence = ac.StructureOnly()
+    model = ac.fit(None, nodes, defence, seed=0)
+    label = ac.certify(model, nodes, defence, nodes.test_mask).label
+    assert row["certified"] == [(label == nodes.y[nodes.test_mask].numpy()).mean()] * 2
+    assert row["control"]
+    computed = nodes.clone()  # nearest nodes are joined, so that changed features would change the structure
+    computed.x = torch.from_numpy(np.random.default_rng(0).normal(size=(60, 2))).float()
+    nearest = (torch.cdist(computed.x, computed.x) + 9 * torch.eye(60)).argmin(dim=1)
+    ends = torch.stack([torch.arange(60), nearest])
+    computed.edge_index = torch.cat([ends, ends.flip(0)], dim=1).unique(dim=1)
+    found = ac.compare(computed, [ac.NodeCentric(5)], **{**settings, "folder": None})
+    assert "structure only" not in {each["defence"] for each in found.rows}
 
 
 def test_a_defence_may_bring_its_vote_and_its_row_says_which(nodes):

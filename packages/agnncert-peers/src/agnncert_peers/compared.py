@@ -115,9 +115,9 @@ def compare(  # noqa: PLR0913 - every setting is a keyword
         references: Whether to add controls that every defence should beat: the undefended model; an MLP that reads no
             edges; the majority class, which no attack can change. Nodes: five cross-fitted MLPs together, the best
             prediction of a defended model without edges, and boosted trees, on own features and with aggregates of the
-            neighbourhood. Graphs: a class by number of nodes, or of edges, and a vote of
-            all nodes by their features, which are chosen for the design size, or without one for each size (an
-            envelope); a classifier of sums of node features.
+            neighbourhood, and against features trees over the structure. Graphs: a class by number of nodes, or of
+            edges, and a vote of all nodes by their features, which are chosen for the design size, or without one for
+            each size (an envelope); a classifier of sums of node features, and trees over the structure.
         scores: Controls of your own, by name: a score for each target, as for ``ac.compare_controls``; two classes.
         false_positive_rate: Two classes: all rows are also shown at this rate of false positives, without an attack.
             Defaults to the rate of the first defence.
@@ -343,8 +343,10 @@ class _Plan:
         threat = self.wanted.threat
         sizes = self.wanted.sizes
         if study.task == "node":
-            row = no_edges_row(study, outcomes, threat, sizes)
-            return [*([] if row is None else [row]), *tree_rows(study, threat, sizes)]
+            found = [no_edges_row(study, outcomes, threat, sizes)]
+            if threat.kind == "features":  # otherwise nothing is proved about structure
+                found.append(structure_row(study, threat, sizes, folder))
+            return [*(row for row in found if row is not None), *tree_rows(study, threat, sizes)]
         designs = self.wanted.designs or sizes
         graphs = SizedGraphs.of(study.data, study.measure)
         by_size = [size_row(study, graphs, counts, threat, sizes, designs) for counts in SIZE_ONLY]

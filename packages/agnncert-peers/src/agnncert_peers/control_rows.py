@@ -76,10 +76,11 @@ ABOUT: dict[str, dict[Task, str]] = {
         "graph": "reads sums of the features of all nodes and no edges: edges cannot alter it, and about changes of "
         "nodes nothing is proved"
     },
-    STRUCTURE: {
-        "graph": "reads which nodes are joined and no feature: changed features cannot alter it, and about edges and "
-        "nodes that come or go nothing is proved"
-    },
+    STRUCTURE: dict.fromkeys(
+        ("node", "graph"),
+        "reads which nodes are joined and no feature: changed features cannot alter it, and about edges and nodes that "
+        "come or go nothing is proved",
+    ),
     SIZE_ONLY["nodes"]: {"graph": "counts nodes: each that is injected or deleted moves it by one, nothing else does"},
     SIZE_ONLY["edges"]: {
         "graph": "counts edges: each that is added or deleted moves it by one, a node by as many as it has; features "
@@ -109,10 +110,10 @@ def histogram_row(study: Study, threat: Threat, sizes: tuple[int, ...]) -> Row:
 
 
 def structure_row(study: Study, threat: Threat, sizes: tuple[int, ...], folder: Path | None = None) -> Row | None:
-    """Makes the row of trees over the structure of graphs, fitted on training and validation graphs.
+    """Makes the row of trees over the structure of graphs, or around nodes, fitted on training and validation targets.
 
-    There is none if the structure says nothing that features do not, or a part of the graphs is missing. ``folder``
-    keeps the outcome.
+    There is none if edges seem to be computed from features, or a part of the targets is missing. ``folder`` keeps the
+    outcome.
     """
     trees = replace(study, defence=StructureOnly(), model=WITHOUT_MODEL, model_args={}, fit_args={})
     stem = None if folder is None else folder / f"{key_of(trees)}-control"
