@@ -17,9 +17,9 @@ AgnncertError
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import SequenceMatcher
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, Self, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -135,13 +135,18 @@ class SuggestsSettings:
 
     def __new__(cls, *_args: object, **named: object) -> Self:
         """Refuses names that ``__init__`` would refuse with a TypeError."""
-        parameters = inspect.signature(cls.__init__).parameters
+        parameters = _parameters_of(cls)
         takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
         valid = list(parameters)[1:]
         for name in named:
             if name not in valid and not takes_any:
                 raise SettingsError(f'{cls.__name__} has no setting "{name}": {did_you_mean(name, valid)}')
         return super().__new__(cls)
+
+
+@cache
+def _parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(cls.__init__).parameters  # type: ignore[misc]
 
 
 # Which extra of this package installs which other package.

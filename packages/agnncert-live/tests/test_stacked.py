@@ -14,6 +14,7 @@ from agnncert.errors import GraphError, IdError, ModelContractError
 from agnncert.graphs.targets import prepared
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
+from agnncert.stacked.model import StackedModel
 from agnncert_live import Event, JournalError, LiveGraph
 from tests.soundness.laws.test_stacked_graphs import CLASSES, KINDS, RULES, random_model
 from tests.support.live import assert_current
@@ -127,6 +128,45 @@ def test_the_certificate_verifies_and_another_model_is_refused(tmp_path):
         model.vote_scale.add_(1.0)
     with pytest.raises(ModelContractError, match="begin a new one"):
         live.certificate()
+
+
+class Tinkerer(torch.nn.Module):
+    """Somebody's model without edges, which notes in itself how often it was called."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(KINDS, CLASSES)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) + self.calls
+
+
+def test_counts_follow_weights_however_these_are_changed():
+    """A copy in float64 that were kept beside the model would be stale: no counter knows of a change through .data."""
+    model = random_model(RULES["sum"], 3)
+    chosen = prepared(sample(0)).targets(None)
+    frozen = model.frozen()
+
+    def prior(frozen=None):
+        return stacked_counts(model, chosen, frozen)["prior"].tolist()
+
+    before = prior()
+    assert prior(frozen) == before
+    model.constant.data.add_(torch.tensor([1.0] + [0.0] * (CLASSES - 1)))
+    assert prior() != before
+    assert prior(frozen) == before  # the one that a live graph began with
+    assert prior(model.frozen()) == prior()
+
+
+def test_code_of_a_user_is_copied_for_each_count():
+    model = StackedModel([Tinkerer()], CLASSES, 0, RULES["sum"]).eval()
+    chosen = prepared(sample(0)).targets(None)
+    frozen = model.frozen()
+    counted = [stacked_counts(model, chosen, each)["prior"].tolist() for each in (None, frozen, frozen)]
+    assert counted[0] == counted[1] == counted[2]
+    assert frozen.own[0].model.calls == 0
 
 
 @pytest.mark.parametrize("theorem", RULES)

@@ -113,6 +113,7 @@ class StackedModel(OwnModel):
     """
 
     anybodys: ClassVar[frozenset[str]] = frozenset({"own"})
+    _is_frozen = False
 
     def __init__(
         self, own: Sequence[nn.Module], num_classes: int, edge_channels: int, defence: StackedSettings
@@ -371,8 +372,18 @@ class StackedModel(OwnModel):
         exact = self._in_float64()
         return exact._count(exact.own_logits(x.double()), edge_index, values, rows)
 
+    def frozen(self) -> "StackedModel":
+        """Returns a copy for many counts in a row: it counts as this model does, and is not copied for each of them.
+
+        It does not follow this model, so hold it only beside a model that stays as it is. A model with code of a user,
+        which may note something in itself when it is called, is copied for each count all the same.
+        """
+        frozen = self._in_float64()
+        frozen._is_frozen = all(config_of(model.model) for model in self.own)
+        return frozen
+
     def _in_float64(self) -> "StackedModel":
-        return copy.deepcopy(self).double().eval()
+        return self if self._is_frozen else copy.deepcopy(self).double().eval()
 
     def _count(
         self, logits: Tensor, edge_index: Tensor, values: dict[str, Tensor | None], rows: Tensor

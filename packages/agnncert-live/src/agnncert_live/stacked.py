@@ -58,6 +58,7 @@ class StackedCore(Core[StackedAnswers]):
     def __init__(self, subject: Subject, beginning: Beginning, locality: Locality) -> None:
         super().__init__(subject)
         self.model = _stacked_model(beginning.model)
+        self._frozen = self.model.frozen()
         self.defence = beginning.defence
         self.locality = locality
         self._id_kind = beginning.chosen.id_kind
@@ -158,7 +159,7 @@ class StackedCore(Core[StackedAnswers]):
             **{name: torch.from_numpy(value) for name, value in edges.values.items()},
         )
         chosen = prepared(graph).targets(np.searchsorted(around, slots))
-        evidence = StackedEvidence(**stacked_counts(self.model, chosen))
+        evidence = StackedEvidence(**stacked_counts(self.model, chosen, self._frozen))
         return replace(evidence, ids=self._id_kind)
 
     # What is asked.
