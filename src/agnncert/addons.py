@@ -17,6 +17,7 @@ group                     what an entry point is
 ``agnncert.theorem_facts`` what is known about a division, by the name that its theorems begin with
 ``agnncert.theorems``     what proves with its theorems (``divided.theorems``), by task
 ``agnncert.theorem_recounts`` what derives their statements again (``verifier.theorems``), by task
+``agnncert.theorem_contests`` what its theorems say as contests (``contest.kinds.theorem``), by task
 ``agnncert.live``         ``live(defence, model, data, **settings)``: a live graph, by the kind of evidence
 ``agnncert.attack_problems`` a class of ``attacks.problem``, by the kind of evidence; other kinds are attacked by scores
 ``agnncert.models``       ``build(config, build_part)``: the untrained model that a description names
@@ -95,6 +96,14 @@ _OWN = {
         "custom": "agnncert.verifier.theorems.custom:THEOREMS",
         "per-neighbour": "agnncert.verifier.theorems.per_neighbour:THEOREMS",
         "per-pair": "agnncert.verifier.theorems.per_pair:THEOREMS",
+    },
+    "agnncert.theorem_contests": {
+        "edge-centric": "agnncert.contest.kinds.theorems.edge_centric:THEOREMS",
+        "node-centric": "agnncert.contest.kinds.theorems.node_centric:THEOREMS",
+        "gated": "agnncert.contest.kinds.theorems.node_centric:GATED",
+        "custom": "agnncert.contest.kinds.theorems.custom:THEOREMS",
+        "per-neighbour": "agnncert.contest.kinds.theorems.per_neighbour:THEOREMS",
+        "per-pair": "agnncert.contest.kinds.theorems.per_pair:THEOREMS",
     },
     "agnncert.attack_problems": {
         "votes": "agnncert.attacks.vote_problem:VoteProblem",

@@ -3,6 +3,7 @@
 import ast
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,10 @@ from agnncert.addons import addons
 from agnncert.certificates.budget import Prices
 from agnncert.certificates.file import read_contents
 from agnncert.certificates.theorem_facts import theorem_mismatch
+from agnncert.contest import checker
+from agnncert.contest.file import read_contest
+from agnncert.contest.form import Stays
+from agnncert.contest.kinds.kind import STEPS
 from agnncert.errors import CertificateError
 from agnncert.report import page as build
 from agnncert.report.html import checker_script, own_scripts, theorem_script
@@ -34,6 +39,10 @@ lesser-end = {ROOM}.prover:THEOREMS
 [agnncert.theorem_recounts]
 lesser-end = {ROOM}.recount:THEOREMS
 """
+AS_CONTEST = f"""
+[agnncert.theorem_contests]
+lesser-end = {ROOM}.contest:THEOREMS
+"""
 EDGES = [
     ac.Budget(add_edges=2),
     ac.Budget(add_edges=1, delete_edges=2),
@@ -49,7 +58,7 @@ def installed(tmp_path, monkeypatch):
     package = tmp_path / "site" / "toy_division-1.0.dist-info"
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-division\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text(ENTRY_POINTS)
+    (package / "entry_points.txt").write_text(ENTRY_POINTS + AS_CONTEST)
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     addons.cache_clear()
     yield
@@ -66,12 +75,13 @@ def model(data):
     return ac.fit(ac.build_model("gcn", data, hidden_channels=16), data, epochs=10)
 
 
-def test_the_facts_the_verifier_and_the_prover_lie_in_three_files_that_keep_the_wall():
+def test_its_parts_lie_in_a_file_each_and_keep_the_wall():
     folder = PROJECT / "tests" / "support" / "lesser_end"
     for file, kept_out in (
         ("recount", ("proving", "divided")),
         ("facts", ("proving", "verifier")),
         ("prover", ("verifier",)),
+        ("contest", ("proving", "verifier", "divided")),
     ):
         tree = ast.parse((folder / f"{file}.py").read_text())
         imported = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
@@ -100,6 +110,33 @@ def test_it_is_certified_saved_verified_and_explained(installed, model, data, tm
     again = recount_prices.cheapest(read_contents(tmp_path / "toy.cert"), Prices(add_edges=3, delete_edges=2))
     assert cheapest.tolist() == again.tolist()
     assert len({*cheapest.tolist()}) > 2
+
+
+def test_as_a_contest_it_is_checked_without_the_package_and_one_edge_more_is_refused(installed, model, data, tmp_path):
+    certificate = ac.certify(model, data, LesserEnd(10), np.flatnonzero(data.test_mask)[:40])
+    certificate.to_contest(tmp_path / "toy.json", EDGES + NODES)
+    assert ac.check_contest(tmp_path / "toy.json").holds
+    contest = read_contest(tmp_path / "toy.json")
+    assert contest.attackers["graph"].counts.keys() == {"add_edges", "delete_edges", "change_edges", "machines"}
+    about_edges = [said for said in contest.statements if isinstance(said, Stays) and said.attacker == "graph"]
+    held = [certificate.holds_against(budget).sum() for budget in EDGES]
+    assert len(about_edges) == sum(held) > 0  # and nothing is said of budgets that change nodes
+    sizes = [each for each in contest.statements if isinstance(each, Stays) and each.attacker == STEPS]
+    more = [replace(each, budget={**each.budget, STEPS: each.budget[STEPS] + 1}) for each in sizes]
+    failures = checker.check(replace(contest, statements=tuple(more)))
+    assert {failure.statement for failure in failures} == {i for i, each in enumerate(more) if each.budget[STEPS] <= 10}
+    assert failures
+
+
+def test_without_a_form_as_a_contest_the_export_says_what_to_register(installed, model, data, tmp_path):
+    (tmp_path / "site" / "toy_division-1.0.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
+    addons.cache_clear()
+    certificate = ac.certify(model, data, LesserEnd(10), [3, 8])
+    certificate.save(tmp_path / "toy.cert")
+    assert ac.verify(tmp_path / "toy.cert").holds
+    with pytest.raises(CertificateError, match=r"'lesser-end/node' has no form .* under \[agnncert.theorem_contests\]"):
+        certificate.to_contest(tmp_path / "toy.json")
+    assert not (tmp_path / "toy.json").exists()
 
 
 def test_no_attack_within_what_is_certified_succeeds(installed, model, data):

@@ -13,9 +13,8 @@ from agnncert.certificates.votes import VoteRecord
 from agnncert.contest.kinds.isolated import IsolatedVotes
 from agnncert.contest.kinds.kind import Kind
 from agnncert.contest.kinds.labels import JointVotes, LabelVotes
-from agnncert.contest.kinds.own import OwnVotes
 from agnncert.contest.kinds.stacked import PairVotes, StackedVotes
-from agnncert.contest.kinds.tiers import TierVotes
+from agnncert.contest.kinds.theorem import contest_of
 from agnncert.contest.kinds.two_levels import TwoLevelVotes
 from agnncert.errors import CertificateError
 from agnncert.isolated.record import IsolatedRecord
@@ -26,12 +25,16 @@ from agnncert.stacked.record import StackedRecord
 
 
 def kind_of(record: object) -> Kind:
-    """Returns votes as a contest."""
+    """Returns votes as a contest.
+
+    Raises:
+        CertificateError: Their theorem has no form as a contest.
+    """
     return next(of_record(record) for record_type, of_record in _KINDS if isinstance(record, record_type))
 
 
 def _of_votes(record: VoteRecord) -> Kind:
-    return OwnVotes(record) if record.theorem.startswith("per-") else TierVotes(record)
+    return contest_of(record.theorem).kind(record)
 
 
 def _of_stacked(record: StackedRecord) -> Kind:

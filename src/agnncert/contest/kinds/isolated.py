@@ -22,16 +22,17 @@ from agnncert.contest.kinds.kind import (
     vote,
 )
 from agnncert.contest.kinds.labels import VOTERS
+from agnncert.contest.kinds.theorem import contest_of
 from agnncert.contest.kinds.tiers import (
     HITS,
     LISTED,
     REACHED,
     UNLISTED,
     TierVotes,
-    attacker_of,
     misread_pool,
     reach_row,
 )
+from agnncert.errors import CertificateError
 from agnncert.isolated.record import IsolatedRecord
 
 POISON = "poison"
@@ -47,13 +48,15 @@ class IsolatedVotes(Kind):
         self.record = record
         silent = np.full(len(record.group), ABSTAIN, dtype=np.int16)
         self.plain = record.views(silent, np.ones(len(record.group), dtype=bool))
-        of_views = TierVotes(self.plain)
+        of_views = contest_of(self.plain.theorem).kind(self.plain)
+        if not isinstance(of_views, TierVotes):
+            raise CertificateError(f"the theorem {self.plain.theorem!r} puts no votes in tiers, as views need them.")
         self.covers = of_views.covers | {"poison_graphs"}
         self.largest_size = record.num_models
         moves = {**of_views.form.moves, POISON: "a training graph that is poisoned alters one model"}
         kinds = [move for move in moves if move not in (MISREAD, POISON)]
         attackers: dict[str, Attacker] = {}
-        of_graph = attacker_of(self.plain, phase={"poison_graphs": 1})
+        of_graph = of_views.attacker(phase={"poison_graphs": 1})
         none = Limits().allow([POISON]).attacker()
         counts = {**of_graph.counts}
         attackers[GRAPH] = Attacker(counts, (*of_graph.limits, *none.limits), of_graph.phase)

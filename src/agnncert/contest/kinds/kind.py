@@ -42,7 +42,6 @@ COUNTED = {
     "remove_labels": "training labels that are taken away",
     "poison_graphs": "training graphs that are inserted, deleted or altered",
     "edges": "edges of the target that are added or deleted",
-    "cells": "groups of GNNCert-EN that the changed edges and features lie in",
     "new_places": "at how many targets edges may arrive: two for each added one, one for each of a new node",
     "places": "at how many targets the changes arrive: two for each edge, and all targets near to a changed node",
     "machines": "votes near a tie that another machine may read otherwise: always any number",
@@ -157,9 +156,15 @@ def counts_of(budget: Budget) -> dict[str, float]:
 
 @dataclass
 class Limits:
-    """Collects the limits of an attacker, and the counts that they read."""
+    """Collects the limits of an attacker, and the counts that they read.
+
+    Attributes:
+        limits: What was collected.
+        words: What each count is, in words. An attacker lists its counts in this order.
+    """
 
     limits: list[Limit] = field(default_factory=list)
+    words: Mapping[str, str] = field(default_factory=lambda: COUNTED)
 
     def allow(self, moves: Iterable[str], counts: Iterable[str] | Factors = (), **tables: Iterable[str]) -> "Limits":
         """Adds a limit: each of these counts allows one of the moves, or as many as its factor says."""
@@ -173,7 +178,7 @@ class Limits:
         readings = [phase or {}, *(limit.at_most for limit in self.limits), shared.at_most if shared else {}]
         readings += [factors for limit in self.limits for factors in limit.tables.values()]
         read = {count for factors in readings for count in factors}
-        counts = {name: words for name, words in COUNTED.items() if name in read}
+        counts = {name: words for name, words in self.words.items() if name in read}
         return Attacker(counts, tuple(self.limits), phase or {}, shared)
 
 

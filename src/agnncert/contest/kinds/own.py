@@ -1,7 +1,9 @@
 """Votes of which every neighbour, pair or node has one of its own (Theorem 9) as a contest."""
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping
+from typing import ClassVar
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import VoteRecord
@@ -24,7 +26,8 @@ from agnncert.contest.kinds.kind import (
     target_of,
     vote,
 )
-from agnncert.contest.kinds.tiers import OLD_NODES, misread_pool, prior_of, reach_row
+from agnncert.contest.kinds.theorem import TheoremAsContest
+from agnncert.contest.kinds.tiers import misread_pool, prior_of, reach_row
 
 ALTER, REMOVE, ADD, JOIN = "alter", "remove", "add", "join"
 MOVES = {
@@ -36,46 +39,56 @@ MOVES = {
 }
 
 
+class VotesThatComeAndGo(TheoremAsContest):
+    """A theorem about votes of which every neighbour, pair or node has one of its own.
+
+    Attributes:
+        of_nodes: Whether the targets are nodes, which share the changes of one graph.
+        by_pair: Whether a vote belongs to a pair, which an added edge may give its second direction.
+        adds: Whether an added edge brings a vote.
+        with_reach: Whether a node that is deleted or altered alters the votes that it reaches, by the reach table.
+    """
+
+    of_nodes: ClassVar[bool] = True
+    by_pair: ClassVar[bool] = False
+    adds: ClassVar[bool] = True
+    with_reach: ClassVar[bool] = False
+
+    @abstractmethod
+    def limits(self) -> Limits:
+        """Returns how many of the moves ``ALTER``, ``REMOVE``, ``ADD`` and ``JOIN`` each count of a budget allows."""
+
+    def kind(self, record: VoteRecord) -> "OwnVotes":
+        """Returns votes that are counted by this theorem as a contest."""
+        return OwnVotes(record, self)
+
+
 class OwnVotes(Kind):
     """Votes that come and go with neighbours, pairs or nodes."""
 
-    def __init__(self, record: VoteRecord) -> None:
-        self.record = record
+    def __init__(self, record: VoteRecord, theorem: VotesThatComeAndGo) -> None:
+        self.record, self.theorem = record, theorem
         self.covers = frozenset(GRAPH_FIELDS)
         self.largest_size = record.votes.num_groups
         empty = record.voting_rule.constant
         self.empty = -1 if empty is None else empty
-        adds = record.theorem != "per-neighbour/graph"
-        self.moves = [ALTER, REMOVE, *([ADD] if adds else []), JOIN]
+        self.moves = [ALTER, REMOVE, *([ADD] if theorem.adds else []), JOIN]
         structure = [move for move in self.moves if move != ALTER]
         attackers = {
             GRAPH: self._attacker(Limit((ADD, JOIN), {"new_places": 1})),
             STEPS: self._sized(self.moves),
             STRUCTURE: self._sized(structure),
         }
-        extensions = ["tables"] if record.theorem == "per-pair/graph" else []
-        if record.theorem.endswith("/node"):
+        extensions = ["tables"] if theorem.with_reach else []
+        if theorem.of_nodes:
             extensions.append("together")
             attackers[EVERYWHERE] = self._attacker(Limit(tuple(self.moves), {"places": 1}))
         self.form = Form({move: MOVES[move] for move in [*self.moves, MISREAD]}, attackers, tuple(extensions))
 
     def _attacker(self, shared: Limit) -> Attacker:
         """Returns the attacker of the theorem; with what all targets share in the node task."""
-        limits = Limits()
-        if self.record.theorem == "per-neighbour/graph":
-            limits.allow([ALTER], ["change_features"])
-            limits.allow([REMOVE], ["delete_nodes"])
-            limits.allow([JOIN], ["inject_nodes"])
-        elif self.record.theorem == "per-pair/graph":
-            limits.allow([ALTER], ["change_edges"], reach=["change_features"])
-            limits.allow([ALTER, REMOVE], ["change_edges", "delete_edges"], reach=OLD_NODES)
-            limits.allow([ADD], ["add_edges"]).allow([JOIN], ["injected_edges"])
-        else:
-            limits.allow([ALTER], ["change_edges", "change_features"])
-            limits.allow([REMOVE], ["delete_edges", "delete_nodes"])
-            limits.allow([ADD], ["add_edges"]).allow([JOIN], ["joined"])
-        limits.allow([MISREAD], [MACHINES])
-        return limits.attacker(shared=shared if self.record.theorem.endswith("/node") else None)
+        limits = self.theorem.limits().allow([MISREAD], [MACHINES])
+        return limits.attacker(shared=shared if self.theorem.of_nodes else None)
 
     def _sized(self, moves: list[str]) -> Attacker:
         limits = Limits().allow(moves, [STEPS]).allow([MISREAD], [MACHINES])
@@ -111,7 +124,7 @@ class OwnVotes(Kind):
         }
         prior, unsure = prior_of(record, place)
         hit_by = {ALTER: becomes_any(classes), REMOVE: Effect(self._empty_votes(1), all_of(classes, 0))}
-        by_new = hit_by | ({ADD: becomes_any(classes)} if record.theorem.startswith("per-pair") else {})
+        by_new = hit_by | ({ADD: becomes_any(classes)} if self.theorem.by_pair else {})
         pools = [
             Pool(hit_by, units[ALTER]),
             Pool(by_new, units[ADD]),

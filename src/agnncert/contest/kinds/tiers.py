@@ -1,13 +1,15 @@
-"""Votes of a fixed number of groups (Theorems 3 to 6, GNNCert, own divisions) as a contest."""
+"""Votes of a fixed number of groups as a contest: each vote is in a tier, and moves alter the votes of some tiers."""
 
-import math
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import VoteRecord
 from agnncert.contest.form import Attacker, Factors, Limit, Pool, Target, Unit, Vector
 from agnncert.contest.kinds.kind import (
+    COUNTED,
     GRAPH,
     GRAPH_FIELDS,
     MACHINES,
@@ -23,6 +25,7 @@ from agnncert.contest.kinds.kind import (
     target_of,
     vote,
 )
+from agnncert.contest.kinds.theorem import TheoremAsContest
 
 REACHED, LISTED, UNLISTED = range(3)  # tiers of votes
 ANY, ELSEWHERE, OF_LISTED, OF_REACHED = "any_vote", "reached_by_new_edge", "listed_vote", "reached_vote"
@@ -36,58 +39,84 @@ MOVES = {
 }
 EDGES = ("add_edges", "delete_edges", "change_edges")
 OLD_NODES = ("delete_nodes", "change_features")
+Amounts = Mapping[str, Iterable[str] | Factors]  # by move: the counts that allow one each, or their factors
 
-# Which counts allow how many moves, and which of them by the reach table of the target.
-AMOUNTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "edge-centric/node": {ANY: ("add_edges", "joined"), OF_REACHED: ("surplus", "delete_edges", "change_edges")},
-    "edge-centric/graph": {ANY: ("add_edges", "injected_edges"), OF_REACHED: ("delete_edges", "change_edges")},
-    "node-centric/node": {ANY: ("add_edges", "joined"), OF_REACHED: ("delete_edges", "change_edges", *OLD_NODES)},
-    "gated/node": {
-        ANY: ("add_edges", "joined"),
-        OF_LISTED: ("target_features",),
-        OF_REACHED: ("delete_edges", "change_edges", *OLD_NODES),
-    },
-    "node-centric/graph": {ANY: ("inject_nodes",), OF_LISTED: OLD_NODES, OF_REACHED: EDGES},
-    "gnncert-e/node": {ANY: EDGES},
-    "gnncert-e/graph": {ANY: EDGES},
-    "gnncert-n/node": {ANY: ("change_features", "target_features")},
-    "gnncert-n/graph": {ANY: ("change_features",)},
-    "gnncert-en/node": {ANY: ("cells",)},
-    "gnncert-en/graph": {ANY: ("cells",)},
-}
-WITH_REACH = ("edge-centric/node", "edge-centric/graph")
-NEW_NEIGHBOURS = ("edge-centric/node", "node-centric/node", "gated/node")  # an added edge is one of the target
-OF_OLD_EDGES = ("gnncert-e", "gnncert-en")
-OF_OLD_NODES = ("gnncert-n", "gnncert-en")
+
+class VotesInTiers(TheoremAsContest):
+    """A theorem about votes of a fixed number of groups.
+
+    Attributes:
+        covers: Fields of a budget about which it says something.
+        with_reach: Whether a node that is deleted or altered alters the votes that it reaches, by the reach table.
+        at_target: Whether a vote that the graph does not reach is altered by an edge at the target only, so that an
+            edge that is added elsewhere alters reached ones.
+        further_counts: What it counts beyond ``COUNTED``, in words.
+    """
+
+    covers: ClassVar[tuple[str, ...]] = GRAPH_FIELDS
+    with_reach: ClassVar[bool] = False
+    at_target: ClassVar[bool] = False
+    further_counts: ClassVar[Mapping[str, str]] = {}
+
+    @abstractmethod
+    def amounts(self, record: VoteRecord) -> Amounts:
+        """Returns how many moves each count of a budget allows. Nodes of the reach table are apart."""
+
+    def covered(self, record: VoteRecord) -> tuple[str, ...]:
+        """Returns fields of a budget about which something is said of these votes."""
+        return self.covers
+
+    def is_covered(self, record: VoteRecord, budget: Budget) -> bool:
+        """Returns whether something is said about a budget whose fields are covered."""
+        return True
+
+    def counts(self, record: VoteRecord, budget: Budget) -> Mapping[str, float]:
+        """Returns further counts of a budget, by name."""
+        return {}
+
+    def kind(self, record: VoteRecord) -> "TierVotes":
+        """Returns votes that are counted by this theorem as a contest."""
+        return TierVotes(record, self)
 
 
 class TierVotes(Kind):
     """Votes of groups, in tiers: those that the graph reaches, other listed ones, and all others."""
 
-    def __init__(self, record: VoteRecord) -> None:
-        self.record = record
-        self.covers = frozenset(covered_fields(record))
+    def __init__(self, record: VoteRecord, theorem: VotesInTiers) -> None:
+        self.record, self.theorem = record, theorem
+        keeps_ids = record.ids == "node_id"
+        self.covers = frozenset(name for name in theorem.covered(record) if keeps_ids or name != "delete_nodes")
         self.largest_size = record.votes.num_groups
-        shared = record.theorem in NEW_NEIGHBOURS
-        kinds = [*_amounts(record), *([ELSEWHERE] if shared else [])]
-        extensions = ["tables"] if record.theorem in WITH_REACH else []
-        extensions += ["together"] if shared else []
+        self._amounts = theorem.amounts(record)
+        kinds = [*self._amounts, *([ELSEWHERE] if theorem.at_target else [])]
+        extensions = ["tables"] if theorem.with_reach else []
+        extensions += ["together"] if theorem.at_target else []
         self.form = Form(
             {move: MOVES[move] for move in [*kinds, MISREAD]},
-            {GRAPH: attacker_of(record), STEPS: _of_any_change(kinds)},
+            {GRAPH: self.attacker(), STEPS: _of_any_change(kinds)},
             tuple(extensions),
         )
 
+    def attacker(self, phase: Factors | None = None) -> Attacker:
+        """Returns the attacker whose budget is that of the theorem."""
+        limits = Limits(words={**self.theorem.further_counts, **COUNTED})
+        for move, counts in self._amounts.items():
+            moves = [move, ELSEWHERE] if self.theorem.at_target and move == ANY else [move]
+            if move == OF_REACHED and self.theorem.with_reach:
+                limits.allow(moves, counts, reach=OLD_NODES)
+            else:
+                limits.allow(moves, counts)
+        limits.allow([MISREAD], [MACHINES])
+        places = Limit((ANY,), {"new_places": 1})
+        return limits.attacker(phase=phase, shared=places if self.theorem.at_target else None)
+
     def is_covered(self, budget: Budget) -> bool:
-        """Returns whether the theorem says something about a budget: of an own division only what it has stated."""
-        is_custom = self.record.theorem.startswith("custom")
-        if is_custom and budget.injected_edges and "edges_per_injected" not in self.record.parameters:
-            return False
-        return super().is_covered(budget)
+        """Returns whether the theorem says something about a budget."""
+        return super().is_covered(budget) and self.theorem.is_covered(self.record, budget)
 
     def counts(self, budget: Budget) -> Mapping[str, float]:
-        """Returns what is counted of a budget, with the cells of GNNCert-EN's grid."""
-        return counts_of(budget) | cells(self.record, budget)
+        """Returns what is counted of a budget, with what only this theorem counts."""
+        return {**counts_of(budget), **self.theorem.counts(self.record, budget)}
 
     def target(self, place: int) -> Target:
         """Returns one target: its votes by tier and class, and its reach table."""
@@ -108,61 +137,8 @@ class TierVotes(Kind):
         return target_of(str(place), fixed, pools, tables=tables)
 
 
-def attacker_of(record: VoteRecord, phase: Factors | None = None) -> Attacker:
-    """Returns the attacker whose budget is that of the theorem."""
-    limits = Limits()
-    shared = record.theorem in NEW_NEIGHBOURS
-    for move, counts in _amounts(record).items():
-        moves = [move, ELSEWHERE] if shared and move == ANY else [move]
-        if move == OF_REACHED and record.theorem in WITH_REACH:
-            limits.allow(moves, counts, reach=OLD_NODES)
-        else:
-            limits.allow(moves, counts)
-    limits.allow([MISREAD], [MACHINES])
-    places = Limit((ANY,), {"new_places": 1})
-    return limits.attacker(phase=phase, shared=places if shared else None)
-
-
 def _of_any_change(kinds: Iterable[str]) -> Attacker:
     return Limits().allow(kinds, [STEPS]).allow([MISREAD], [MACHINES]).attacker()
-
-
-def _amounts(record: VoteRecord) -> Mapping[str, Iterable[str] | Factors]:
-    """Returns how many moves each count allows."""
-    if not record.theorem.startswith("custom"):
-        return AMOUNTS[record.theorem]
-    names = {name.replace("edges_per_injected", "injected_edges"): price for name, price in record.parameters.items()}
-    return {ANY: {name: price for name, price in names.items() if price}}
-
-
-def covered_fields(record: VoteRecord) -> Iterator[str]:
-    """Yields fields of a budget about which the theorem says something."""
-    division, task = record.theorem.split("/")
-    keeps_ids = record.ids == "node_id"
-    fields: set[str] = set()
-    if division == "custom":
-        fields.update(record.parameters)
-    if division in OF_OLD_EDGES:
-        fields.update(EDGES)
-    if division in OF_OLD_NODES:
-        fields.add("change_features")
-    if division not in ("custom", *OF_OLD_EDGES, *OF_OLD_NODES):
-        fields.update(GRAPH_FIELDS)
-    if division in ("gated", *OF_OLD_NODES):
-        fields.add("target_features")
-    if task == "graph":
-        fields.discard("target_features")
-    yield from (name for name in fields if keeps_ids or name != "delete_nodes")
-
-
-def cells(record: VoteRecord, budget: Budget) -> dict[str, float]:
-    """Returns in how many groups of GNNCert-EN's grid the changes lie: edges in rows, features in columns."""
-    if not record.theorem.startswith("gnncert-en"):
-        return {}
-    rows, columns = record.parameters["edge_groups"], record.parameters["feature_groups"]
-    changed = budget.add_edges + budget.delete_edges + budget.change_edges
-    features = budget.change_features + budget.target_features
-    return {"cells": rows * columns - max(rows - changed, 0) * max(columns - features, 0)}
 
 
 def tier_pools(classes: int, listed: Mapping[tuple[int, int, bool], int], moves: Iterable[str]) -> list[Pool]:
@@ -210,13 +186,3 @@ def reach_row(record: VoteRecord, place: int) -> Vector:
     """Returns how many votes the worst 1, 2, 3, ... nodes reach."""
     row = record.reach[record.reach_ptr[place] : record.reach_ptr[place + 1]]
     return tuple(int(x) for x in row)
-
-
-def but_additions(record: VoteRecord) -> Budget:
-    """Returns any number of deletions and changes. Without ids, no node is deleted."""
-    return Budget(
-        delete_edges=math.inf,
-        change_edges=math.inf,
-        delete_nodes=math.inf if record.ids == "node_id" else 0,
-        change_features=math.inf,
-    )
