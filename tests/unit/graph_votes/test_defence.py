@@ -123,6 +123,59 @@ def test_the_worst_attack_is_the_bound():
             assert np.array_equal(flipped, ~certificate.holds_against(budget_of(changes)))
 
 
+@cache
+def told_by_types():
+    """Rings only: the structure says nothing, and the types of nodes follow the class."""
+    rng = np.random.default_rng(1)
+    graphs = [graph_of(rng, 1, 0.0) for _ in range(120)]
+    for k, graph in enumerate(graphs):
+        own = torch.from_numpy(rng.random(graph.num_nodes) < 0.4)
+        graph.x[own] = torch.eye(3)[k % 2]
+        graph.y = torch.tensor([k % 2])
+    return parted(graphs)
+
+
+@cache
+def told_by_edges():
+    """Four nodes of each of two types: edges are within a type in class 1, and between types in class 0, or mostly."""
+    rng = np.random.default_rng(2)
+    kind = np.arange(8) % 2
+    low, high = np.triu_indices(8, 1)
+    graphs = []
+    for k in range(120):
+        is_told = (kind[low] == kind[high]) == bool(k % 2)
+        ends = torch.from_numpy(np.stack([low, high])[:, rng.random(len(low)) < np.where(is_told, 0.6, 0.3)])
+        x = torch.eye(2)[torch.from_numpy(kind)]
+        graphs.append(Data(x=x, edge_index=torch.cat([ends, ends.flip(0)], dim=1), y=torch.tensor([k % 2])))
+    return parted(graphs)
+
+
+def parted(graphs):
+    rows = torch.arange(len(graphs))
+    return ac.GraphSet(graphs, train=rows[:60], val=rows[60:90], test=rows[90:])
+
+
+@pytest.mark.parametrize(
+    ("trusted", "graphs", "budgets"),
+    [
+        ("structure", told_by_types, [Budget(change_features=k) for k in (1, 2, 3)]),
+        ("nodes", told_by_edges, [Budget(add_edges=a, delete_edges=d) for a, d in ((1, 0), (0, 1), (1, 1), (2, 1))]),
+    ],
+)
+def test_the_worst_attack_beside_a_trusted_half_is_the_bound(trusted, graphs, budgets):
+    defence = ac.GraphVotes(1, trusted)
+    model = ac.fit(None, graphs(), defence)
+    assert model.training_record["kept"] == "votes"
+    certificate = ac.certify(model, graphs(), defence, graphs().test)
+    outcomes = set()
+    for budget in budgets:
+        report = attack(model, graphs(), defence, budget=budget, targets=certificate.row)
+        flipped = np.array([result.succeeded for result in report.results])
+        assert np.array_equal(flipped, ~certificate.holds_against(budget))
+        outcomes |= set(flipped.tolist())
+    assert outcomes == {False, True}
+
+
 def test_an_explanation_names_the_fewest_changes():
     defence = ac.GraphVotes(1, "count")
     certificate = certified(defence)
