@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 
@@ -12,7 +13,9 @@ import agnncert as ac
 from agnncert import backtesting
 from agnncert.backtesting import ANEW, FIRST, NEW, backtest
 from agnncert.cli.column_drift import drifted
+from agnncert.datasets.event_entries import EntryColumn
 from agnncert.datasets.generated_payments import write_payments
+from agnncert.datasets.table_store import TableStore
 from agnncert.errors import SettingsError
 from tests.support.mutations import text_turns_red
 
@@ -176,14 +179,29 @@ def test_senseless_settings_are_refused(bank, settings, said):
         backtest(loaded(bank), **given)
 
 
+def drift_of(values, kind):
+    """The drift of a column between the first and the second half of its entries."""
+    column = EntryColumn.of_kind("amount", "v0", kind)
+    half = np.arange(len(values)) < len(values) / 2
+    with TableStore.opened("a test") as store:
+        events = pa.table({"v0": pa.array(values, from_pandas=True), "is_first": half})
+        store.run("CREATE TABLE events AS SELECT * FROM given", given=events)
+        return drifted(store, column, "is_first", "NOT is_first")
+
+
 def test_a_column_that_changes_is_noticed():
-    half = np.arange(400) < 200
-    numbers = pd.Series(np.concatenate([np.arange(200), np.arange(200) + 50.0]))
-    assert drifted("amount", numbers, half, ~half).distance == pytest.approx(0.25)
-    assert drifted("amount", numbers, half, ~half).is_noticed
-    same = pd.Series(np.tile(["a", "b", "a", "c"], 100))
-    assert drifted("country", same, half, ~half).distance == 0
-    gone = same.where(half, "")
-    missing = drifted("country", gone, half, ~half)
+    numbers = np.concatenate([np.arange(200), np.arange(200) + 50.0])
+    assert drift_of(numbers, "number").distance == pytest.approx(0.25)
+    assert drift_of(numbers, "number").is_noticed
+    some = np.where(np.arange(400) % 4 == 3, np.nan, np.tile([1.0, 2.0, 2.0, 0.0], 100))
+    some[-100:] = np.nan
+    gaps = drift_of(some, "number")
+    assert (gaps.missing_before, gaps.missing_now, gaps.distance) == (0.25, 0.625, 0)
+    same = np.tile(["a", "b", "a", "c"], 100)
+    assert drift_of(same, "category").distance == 0
+    other = np.concatenate([same[:200], np.tile(["a", "a", "a", "d"], 50)])
+    assert drift_of(other, "category").distance == pytest.approx(0.5)
+    gone = [*same[:200].tolist(), *[None] * 200]
+    missing = drift_of(gone, "category")
     assert (missing.missing_before, missing.missing_now, missing.distance) == (0, 1, 1)
     assert not replace(missing, missing_now=0.05, distance=0.02).is_noticed

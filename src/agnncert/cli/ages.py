@@ -1,28 +1,19 @@
-"""How old accounts are, from the first event of each, as a table of events in a run folder tells."""
+"""How old accounts are, and how much their events move, as the table of events of a run tells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.cli.event_table import HAPPENED, stored_events
 from agnncert.cli.folder import RunFolder
-from agnncert.cli.settings import stored_settings
-from agnncert.datasets.columns import FORMATS, read_table
-from agnncert.datasets.encoding_columns import kind_of, numbers_of
+from agnncert.cli.settings import DataSettings, stored_settings
+from agnncert.cli.tables_of import require_table_of_run, table_of_run
+from agnncert.datasets.event_entries import EntryColumn
 from agnncert.errors import SettingsError
+from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
-
-MOST_EVENTS = 5_000_000  # rows that are read for ages
-
-
-def table_of(run: RunFolder, kind: str) -> Path:
-    """Returns the run's copy of a table."""
-    files = [run.tables / f"{kind}{suffix}" for suffix in FORMATS]
-    for file in files:
-        if file.is_file():
-            return file
-    raise SettingsError(f"{run} holds no table of {kind}: name one, as in --by {kind}.csv:COLUMN.")
 
 
 def looked_up(certificate: Certificate, numbers: Mapping[str, float]) -> npt.NDArray[np.float64]:
@@ -31,41 +22,45 @@ def looked_up(certificate: Certificate, numbers: Mapping[str, float]) -> npt.NDA
 
 
 def has_ages(run: RunFolder) -> bool:
-    """Returns whether a run folder holds a table of events, not too large, with times."""
-    files = [run.tables / f"events{suffix}" for suffix in FORMATS]
-    return any(file.is_file() for file in files) and "event_time" in stored_settings(run).column
+    """Returns whether a run folder holds a table of events with times."""
+    return table_of_run(run, "events") is not None and "event_time" in stored_settings(run).column
 
 
-def ages(run: RunFolder | None) -> dict[str, float]:
-    """Returns how many days (or units of time) lie between the first event of each account and the last of all.
+def ages_of_run(run: RunFolder | None, progress: OnProgress | None = None) -> dict[str, float]:
+    """Returns the ages of accounts in the run's own events, see :func:`ages`.
 
     Raises:
-        SettingsError: The run has no copy of a table of events with times, or a very large one.
+        SettingsError: The run has no copy of a table of events with times.
     """
     if run is None:
         raise SettingsError("--by age needs the run folder, which holds the table of events.")
-    names = {"source": "source", "target": "target", **stored_settings(run).column}
-    if "event_time" not in names:
+    settings = stored_settings(run)
+    if "event_time" not in settings.column:
         raise SettingsError(f"the events of {run} have no time: it was read without column.event_time.")
-    table = read_table(table_of(run, "events"), [str(names["source"]), str(names["target"])])
-    if len(table) > MOST_EVENTS:
-        raise SettingsError(f"{len(table):,} events: ages are read from {MOST_EVENTS:,} at most. Use --by FILE:COLUMN.")
-    values = table.frame[str(names["event_time"])]
-    moments = numbers_of(values, kind_of(values))
-    return first_moments([table.text(str(names[end])) for end in ("source", "target")], moments)
+    return ages(settings, require_table_of_run(run, "events"), progress)
 
 
-def first_moments(ends: Sequence[Sequence[str]], moments: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Returns the time from the first event of each account to the last event of all.
+def ages(settings: DataSettings, file: Path, progress: OnProgress | None = None) -> dict[str, float]:
+    """Returns how many days (or units of time) lie between the first event of each account and the last of all."""
+    with stored_events(settings, file, (), progress) as events:
+        found = events.of_nodes(f"min({HAPPENED}), max({HAPPENED})")
+        names = events.names
+        first = events.times([row[1] for row in found])
+        last = max(events.times([row[2] for row in found]), default=0.0)
+    return {names[row[0]]: last - moment for row, moment in zip(found, first, strict=True)}
 
-    Example:
-        >>> first_moments([["a", "b"], ["b", "c"]], np.array([1.0, 4.0]))
-        {'b': 3.0, 'c': 0.0, 'a': 3.0}
+
+def moved(run: RunFolder | None, column: str, progress: OnProgress | None = None) -> dict[str, float]:
+    """Returns the sum of a column over the events of each account, those that it sent and those that it got.
+
+    Raises:
+        SettingsError: The run has no copy of a table of events.
+        DatasetError: The column holds no numbers.
     """
-    order = np.argsort(-moments, kind="stable")
-    last = float(np.nanmax(moments)) if len(moments) else 0.0
-    found: dict[str, float] = {}
-    for row in order.tolist():
-        for end in ends:
-            found[str(end[row])] = last - float(moments[row])
-    return found
+    if run is None:
+        raise SettingsError(f"--amount events:{column} needs the run folder, which holds the table of events.")
+    amount = EntryColumn.of_kind(column, "amount", "number")
+    with stored_events(stored_settings(run), require_table_of_run(run, "events"), (amount,), progress) as events:
+        events.staged.refuse_infinite(events.columns)
+        names = events.names
+        return {names[code]: total for code, total in events.of_nodes("fsum(amount)") if total is not None}

@@ -15,6 +15,7 @@ from agnncert.datasets.drawn_splits import BY_ID
 from agnncert.errors import SettingsError
 from agnncert.fitting import fit
 from agnncert.models.build import build_model
+from agnncert.progress import OnProgress
 from agnncert.study import WITHOUT_MODEL
 
 
@@ -56,6 +57,7 @@ def backtest_run(
     size: float = 1,
     delay: float = 0,
     typology: str | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Replayed:
     """Replays the past on a table of events.
 
@@ -67,6 +69,7 @@ def backtest_run(
         size: The size of attacks for which recall is certified.
         delay: Days by which labels are used later than the column of label times says.
         typology: Column of the table of nodes that names the kind of each positive account.
+        on_progress: Called while events are read.
 
     Raises:
         SettingsError: The data is no table of events with times, or settings make no sense.
@@ -83,7 +86,7 @@ def backtest_run(
     kinds = None if typology is None else _typology(settings, typology)
     positive = settings.keep_for
     found = backtest(
-        _Loader(plain),
+        _Loader(plain, on_progress),
         times,
         lambda data: _train(plain, data),
         false_positive_rate=false_positive_rate,
@@ -94,7 +97,7 @@ def backtest_run(
         delay=delay,
         typology=kinds,
     )
-    return Replayed(found, drift_of_events(settings, [str(time) for time in times]))
+    return Replayed(found, drift_of_events(settings, [str(time) for time in times], on_progress))
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,10 @@ class _Loader:
     """Loads the graph as of a time, as settings say."""
 
     settings: TrainSettings
+    on_progress: OnProgress | None
 
     def __call__(self, as_of: str | None, encode: Any = None) -> Any:
-        return load_as_of(self.settings, as_of, encode)
+        return load_as_of(self.settings, as_of, encode, self.on_progress)
 
 
 def _train(settings: TrainSettings, data: Any) -> tuple[Any, Any]:

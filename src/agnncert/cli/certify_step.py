@@ -70,7 +70,7 @@ def certify_run(
         out: The run folder. Defaults to that of the earlier run, or one below ``runs``.
         fresh: Start from the beginning even if ``out`` holds another run.
         report: Whether to write the report as well.
-        on_progress: Called while predictions are computed.
+        on_progress: Called while a table of events is read, and while predictions are computed.
         workers: Where predictions are computed. Defaults to this process.
         scores: A table with the user's own scores, which become one more control. None by default.
     """
@@ -78,9 +78,9 @@ def certify_run(
     if earlier is not None and out is not None:
         raise SettingsError(f"the certificate of {earlier} goes into that folder: leave out --out.")
     if earlier is None:
-        settings, study = study_of_settings(settings)
+        settings, study = study_of_settings(settings, on_progress)
     else:
-        settings, study = study_of_run(earlier, settings)
+        settings, study = study_of_run(earlier, settings, on_progress)
     about = describe(study.ready, settings)
     table = _table(settings, earlier)
     folder = earlier or open_run(out, run_name(about, settings), "certify", table, about["digest"], fresh)

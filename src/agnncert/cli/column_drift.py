@@ -3,22 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
+from agnncert.cli.event_table import HAPPENED, stored_events
 from agnncert.cli.settings import TrainSettings
 from agnncert.cli.tables_of import table_file
-from agnncert.datasets.columns import read_table
-from agnncert.datasets.encoding_columns import kind_of, moment_of, numbers_of
-from agnncert.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pandas import Series
+from agnncert.datasets.event_entries import EntryColumn
+from agnncert.datasets.table_store import TableStore
+from agnncert.progress import OnProgress
 
 NOTICED = 0.1  # a distance, or a change of what is missing, from which on a column is marked
-_DAY = 86_400 * 10**6  # microseconds
 
 
 @dataclass(frozen=True)
@@ -44,72 +37,51 @@ class Drifted:
         return max(self.distance, abs(self.missing_now - self.missing_before)) >= NOTICED
 
 
-def drift_of_events(settings: TrainSettings, times: Sequence[str]) -> dict[str, tuple[Drifted, ...]]:
+def drift_of_events(
+    settings: TrainSettings, times: Sequence[str], progress: OnProgress | None = None
+) -> dict[str, tuple[Drifted, ...]]:
     """Returns how the columns of events differ between those before the first time and each later period.
 
     Args:
         settings: They name the table of events and its columns.
         times: The times, in order. Periods are named by their ends.
+        progress: Called while the events are read.
     """
-    names = settings.column
-    table = read_table(table_file(settings, "events"), [])
-    time = str(names["event_time"])
-    table.require(time)
-    kind = kind_of(table.frame[time])
-    moments = numbers_of(table.frame[time], kind)
-    cuts = [_number(each, kind) for each in times]
-    ids = {str(names.get(name, name)) for name in ("source", "target", "event_key")} | {time}
-    columns = [column for column in table.columns if column not in ids]
-    before = moments < cuts[0]
-    found = {}
-    for (start, end), to in zip(pairwise(cuts), times[1:], strict=True):
-        inside = (moments >= start) & (moments < end)
-        found[str(to)] = tuple(drifted(column, table.frame[column], before, inside) for column in columns)
+    with stored_events(settings, table_file(settings, "events"), None, progress) as events:
+        cuts = [events.moment("times", each) for each in times]
+        before = f"{HAPPENED} < {cuts[0]}"
+        found = {}
+        for (start, end), to in zip(pairwise(cuts), times[1:], strict=True):
+            inside = f"{HAPPENED} >= {start} AND {HAPPENED} < {end}"
+            found[str(to)] = tuple(drifted(events.store, column, before, inside) for column in events.columns)
     return found
 
 
-def _number(time: str, kind: str) -> float:
-    """Returns a time as the numbers of a column of times are."""
-    if kind != "date":
-        return float(time)
-    moment = moment_of(time)
-    if moment is None:
-        raise SettingsError(f"{time!r:.60} is no date, and the events have dates.")
-    return moment / _DAY
+def drifted(store: TableStore, column: EntryColumn, before: str, now: str) -> Drifted:
+    """Returns how a column differs between two sets of events.
 
-
-def drifted(column: str, values: "Series[Any]", before: npt.NDArray[np.bool_], now: npt.NDArray[np.bool_]) -> Drifted:
-    """Returns how a column differs between two sets of rows.
-
-    Example:
-        >>> import pandas as pd
-        >>> half = np.array([True, True, False, False])
-        >>> drifted("amount", pd.Series([1.0, 2.0, 9.0, None]), half, ~half)
-        Drifted(column='amount', missing_before=0.0, missing_now=0.5, distance=1.0)
+    Args:
+        store: The events, in a table "events".
+        column: The column.
+        before: Which events are those of training, as a condition.
+        now: Which events are those of the period.
     """
-    kind = kind_of(values)
-    if kind == "category":
-        is_known = ~(values.isna() | values.isin([""])).to_numpy()
-        entries = values.astype(str).to_numpy()
+    place = column.place
+    is_known = f"{place} IS NOT NULL" if column.stored == "text" else f"isfinite({place})"
+    questions = [f"count(*) FILTER ({which}{more})" for which in (before, now) for more in ("", f" AND {is_known}")]
+    all_before, known_before, all_now, known_now = store.rows(f"SELECT {', '.join(questions)} FROM events")[0]
+    missing = [
+        1 - known / every if every else 0.0 for known, every in ((known_before, all_before), (known_now, all_now))
+    ]
+    if not known_before or not known_now:
+        return Drifted(column.name, missing[0], missing[1], float(known_before != known_now))
+    shares = (
+        f"SELECT {place} AS entry, count(*) FILTER ({before}) / {known_before} AS was, "
+        f"count(*) FILTER ({now}) / {known_now} AS is_now FROM events WHERE {is_known} GROUP BY 1"
+    )
+    if column.stored == "text":
+        distance = store.one(f"SELECT sum(abs(was - is_now)) / 2 FROM ({shares})")
     else:
-        entries = numbers_of(values, kind)
-        is_known = np.isfinite(entries)
-    parts = [entries[which & is_known] for which in (before, now)]
-    missing = [float((~is_known[which]).mean()) if which.any() else 0.0 for which in (before, now)]
-    if not all(map(len, parts)):
-        return Drifted(column, missing[0], missing[1], 0.0 if not any(map(len, parts)) else 1.0)
-    if kind == "category":
-        return Drifted(column, missing[0], missing[1], _between_shares(*parts))
-    return Drifted(column, missing[0], missing[1], _between_numbers(*parts))
-
-
-def _between_shares(before: npt.NDArray[Any], now: npt.NDArray[Any]) -> float:
-    names = np.unique(np.concatenate([before, now]))
-    shares = [np.bincount(np.searchsorted(names, part), minlength=len(names)) / len(part) for part in (before, now)]
-    return float(np.abs(shares[0] - shares[1]).sum() / 2)
-
-
-def _between_numbers(before: npt.NDArray[Any], now: npt.NDArray[Any]) -> float:
-    values = np.unique(np.concatenate([before, now]))
-    below = [np.searchsorted(np.sort(part), values, side="right") / len(part) for part in (before, now)]
-    return float(np.abs(below[0] - below[1]).max())
+        below = f"SELECT sum(was) OVER up_to AS was, sum(is_now) OVER up_to AS is_now FROM ({shares})"
+        distance = store.one(f"SELECT max(abs(was - is_now)) FROM ({below} WINDOW up_to AS (ORDER BY entry))")
+    return Drifted(column.name, missing[0], missing[1], float(distance))

@@ -430,10 +430,11 @@ def backtest(
     from agnncert.storage import write_atomic
 
     screen = Screen(json)
-    replayed = backtest_run(
-        wanted, [each.strip() for each in times.split(",")], false_positive_rate=false_positive_rate,
-        confidence=confidence, size=size, delay=delay, typology=typology,
-    )  # fmt: skip
+    with screen.following() as on_progress:
+        replayed = backtest_run(
+            wanted, [each.strip() for each in times.split(",")], false_positive_rate=false_positive_rate,
+            confidence=confidence, size=size, delay=delay, typology=typology, on_progress=on_progress,
+        )  # fmt: skip
     if out is not None:
         write_atomic(out, dumps(replayed.to_json(), indent=2) + "\n")
     screen.result(replayed.to_json(), str(replayed))
@@ -460,7 +461,10 @@ def groups(
     ] = None,
     amount: Annotated[
         str | None,
-        typer.Option(metavar="FILE:COLUMN", help="How much money is behind what is found, and stays found."),
+        typer.Option(
+            metavar="events:COLUMN | FILE:COLUMN",
+            help="How much money is behind what is found, and stays found: from the run's own events, or a table.",
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:  # fmt: skip
@@ -697,7 +701,9 @@ def score(
     named = read_settings(DefenceSettings, "score", settings, set_ or (), data=data, model=model, root=root)
     from agnncert.cli.score_step import score_data
 
-    scored = score_data(run, named, ids=ids, only_new=new, to=to, out=out)
+    screen = Screen(json)
+    with screen.following() as on_progress:
+        scored = score_data(run, named, ids=ids, only_new=new, to=to, out=out, on_progress=on_progress)
     if certificate is not None:
         scored.certificate.save(certificate)
     labels = ", ".join(f"{number:,} {name}" for name, number in scored.counts.items())
@@ -712,7 +718,7 @@ def score(
         right, known = scored.right
         outcome |= {"right": right, "known": known, "accuracy": right / known}
         said += f"; right for {right / known:.1%} of the {known:,} whose class the data says"
-    Screen(json).result(outcome, said)
+    screen.result(outcome, said)
 
 
 @app.command()

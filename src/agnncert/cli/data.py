@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +14,24 @@ from agnncert.addons import addon
 from agnncert.certificates.votes import IntArray
 from agnncert.cli.folder import ENCODING, RunFolder
 from agnncert.cli.settings import EVENT_COLUMNS, DataSettings
+from agnncert.cli.tables_of import table_file
 from agnncert.datasets.catalog import DATASETS
 from agnncert.datasets.columns import FORMATS
 from agnncert.datasets.drawn_splits import BY_CLASS, BY_ID, RECORD
 from agnncert.datasets.encoding import Encode, encoding_of
+from agnncert.datasets.event_files import files_of
 from agnncert.datasets.events import load_events
 from agnncert.datasets.fraud import trusted_edges
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
-from agnncert.datasets.tables import load_tables
+from agnncert.datasets.tables import load_tables, locate
 from agnncert.datasets.threshold_part import keep_for_threshold
 from agnncert.datasets.tu import tu_files
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
 from agnncert.graphs.in_parts import GraphInParts
 from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.graphs.task import task_of_targets
+from agnncert.progress import OnProgress
 from agnncert.stacked.training import mark_trusted
 from agnncert.storage import write_atomic
 from agnncert.study import num_targets, part_rows
@@ -41,17 +43,22 @@ log = logging.getLogger(__name__)
 
 ON_DISK = "manifest.json"  # of a folder that ``write_graph`` wrote
 LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
+WORTH_SAYING = 10_000_000  # bytes of events, which take a second or more to read
 MOST_COUNTED = 20_000_000  # directed edges; the pairs among more would take long to count
 PARTS = ("train", "val", "test")
 
 
-def load_data(settings: DataSettings) -> Any:
+def load_data(settings: DataSettings, progress: OnProgress | None = None) -> Any:
     """Loads the graph, or graphs, that settings name, and keeps a share for the threshold if they say so.
+
+    Args:
+        settings: The settings.
+        progress: Called while a table of events is read.
 
     Raises:
         DatasetError: There is no such dataset or folder, or its content cannot be used.
     """
-    return _with_kept(_load(settings), settings)
+    return _with_kept(_load(settings, progress), settings)
 
 
 def _with_kept(data: Any, settings: DataSettings) -> Any:
@@ -63,9 +70,9 @@ def _with_kept(data: Any, settings: DataSettings) -> Any:
     return keep_for_threshold(data, settings.keep, positive=positive, seed=settings.seed)
 
 
-def _load(settings: DataSettings) -> Any:
+def _load(settings: DataSettings, progress: OnProgress | None) -> Any:
     if has_events(settings):
-        return _load_events(settings, cut_off=None, encode=settings.encode)
+        return _load_events(settings, cut_off=None, encode=settings.encode, progress=progress)
     if settings.nodes or settings.edges or settings.graphs or settings.pairs:
         return _load_tables(settings)
     if settings.data in DATASETS:
@@ -131,22 +138,26 @@ def _is_table(folder: str, name: str) -> bool:
     return Path(folder, name).is_file()
 
 
-def load_training(settings: DataSettings) -> tuple[Any, Any]:
+def load_training(settings: DataSettings, progress: OnProgress | None = None) -> tuple[Any, Any]:
     """Loads what training may see, and the whole data. They are the same without a cut-off in time.
 
     The columns are encoded as the first one shows.
+
+    Args:
+        settings: The settings.
+        progress: Called while a table of events is read.
 
     Raises:
         DatasetError: As ``load_data``.
         SettingsError: There is a cut-off, and the data is no table of events.
     """
     if settings.cut_off is None:
-        data = load_data(settings)
+        data = load_data(settings, progress)
         return data, data
     if not has_events(settings):
         raise SettingsError(f"cut_off={settings.cut_off} is for tables of events: other edges have no time.")
-    seen = _load_events(settings, cut_off=settings.cut_off, encode=settings.encode)
-    whole = _load_events(settings, cut_off=None, encode=seen.encoding)
+    seen = _load_events(settings, cut_off=settings.cut_off, encode=settings.encode, progress=progress)
+    whole = _load_events(settings, cut_off=None, encode=seen.encoding, progress=progress)
     return _with_kept(seen, settings), _with_kept(whole, settings)
 
 
@@ -159,12 +170,14 @@ def require_classes(data: Any) -> None:
         )
 
 
-def load_as_of(settings: DataSettings, as_of: str | None, encode: Encode = None) -> Any:
+def load_as_of(
+    settings: DataSettings, as_of: str | None, encode: Encode = None, progress: OnProgress | None = None
+) -> Any:
     """Loads a table of events as of a time, with the columns encoded as settings say or as they were before."""
-    return _load_events(replace(settings, as_of=as_of), cut_off=None, encode=encode or settings.encode)
+    return _load_events(replace(settings, as_of=as_of), None, encode or settings.encode, progress)
 
 
-def _load_events(settings: DataSettings, cut_off: str | None, encode: Encode) -> Any:
+def _load_events(settings: DataSettings, cut_off: str | None, encode: Encode, progress: OnProgress | None) -> Any:
     """Loads a table of events, and with a cut-off what training may see of it."""
     if settings.pairs or (settings.data and any(_is_table(settings.data, f"pairs{suffix}") for suffix in FORMATS)):
         raise SettingsError(
@@ -177,6 +190,7 @@ def _load_events(settings: DataSettings, cut_off: str | None, encode: Encode) ->
             f'"{foreign[0]}" is for tables of edges: what edges say about events is set by edge_value, as in '
             '--set "edge_value=log(count),mean(log(amount))".'
         )
+    _say_size(table_file(settings, "events"))
     return load_events(
         settings.data or None,
         events=settings.events,
@@ -192,8 +206,18 @@ def _load_events(settings: DataSettings, cut_off: str | None, encode: Encode) ->
         name=settings.name,
         split_by=settings.split_by or BY_CLASS,
         classes=settings.classes or None,
+        progress=progress,
         **_column_names(settings),
     )
+
+
+def _say_size(events: Path) -> None:
+    """Says how much there is to read, if that takes a while."""
+    files = files_of(events)
+    size = sum(file.stat().st_size for file in files)
+    if size >= WORTH_SAYING:
+        number = f"{len(files)} file{'s' if len(files) > 1 else ''}"
+        log.info("reading the events of %s (%s, %s MB)", events, number, f"{size / 1e6:,.0f}")
 
 
 def _column_names(settings: DataSettings) -> dict[str, Any]:
@@ -323,23 +347,28 @@ def copy_tables(settings: DataSettings, folder: RunFolder, data: Any) -> None:
             "the tables are too large for a copy in %s: later steps need --root with the folder of them", folder
         )
         return
-    folder.tables.mkdir(parents=True, exist_ok=True)
-    for kind, file in files.items():
-        copy = folder.tables / f"{kind}{file.suffix}"
+    for stale in folder.tables.rglob("*"):  # of the same graph, when its tables were in other files
+        if stale.is_file() and stale.relative_to(folder.tables).as_posix() not in files:
+            stale.unlink()
+    for name, file in files.items():
+        copy = folder.tables / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
         if not copy.exists() or not copy.samefile(file):
             write_atomic(copy, file.read_bytes())
 
 
 def _table_files(settings: DataSettings) -> dict[str, Path]:
-    """Returns the files that the data was read from, by the name of their copy."""
-    named = {name: getattr(settings, name) for name in ("nodes", "edges", "graphs", "pairs", "events")}
-    files = {}
-    if settings.data:
-        beside = [Path(settings.data, f"{kind}{suffix}") for kind, suffix in product(named, FORMATS)]
-        files = {file.stem: file for file in reversed(beside) if file.is_file()}  # the first format counts
-    files |= {kind: Path(file) for kind, file in named.items() if file is not None}
+    """Returns the files that the data was read from, by where their copies are in the folder of a run's tables."""
+    kinds = ("nodes", "events") if has_events(settings) else ("nodes", "edges", "graphs", "pairs")
+    files: dict[str, Path] = {}
+    for kind in kinds:
+        table = locate(settings.data or None, kind, getattr(settings, kind), is_required=False)
+        if table is not None and table.is_dir():
+            files |= {f"{kind}/{file.name}": file for file in files_of(table)}
+        elif table is not None:
+            files[f"{kind}{table.suffix}"] = table
     if settings.data and not files:
-        files = {path.stem: path for path in tu_files(settings.data).values()}
+        files = {path.name: path for path in tu_files(settings.data).values()}
     return files
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import Budget
-from agnncert.cli.ages import ages, looked_up, table_of
+from agnncert.cli.ages import ages_of_run, looked_up, moved
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.report_step import unlimited
 from agnncert.cli.settings import stored_settings
+from agnncert.cli.tables_of import require_table_of_run
 from agnncert.datasets.columns import Table, read_table
 from agnncert.datasets.encoding_columns import kind_of, numbers_of
 from agnncert.errors import SettingsError
@@ -44,21 +45,29 @@ def amounts_of(source: Path, amount: str, at: Mapping[str, Any], positive: str |
 
     Args:
         source: A certificate, or the run folder that holds one.
-        amount: A column with the amount of each target, as ``FILE:COLUMN``, of a table with a column ``id``.
+        amount: A column with the amount of each target, as ``FILE:COLUMN``, of a table with a column ``id``; or
+            ``events:COLUMN`` for the sum of a column over the events of each target, those that it sent and got.
         at: Fields of the budget of the attack; empty for no attack.
         positive: The class, as for :func:`groups_of`.
 
     Raises:
         SettingsError: No file is named, or amounts make no sense.
     """
-    certificate = load_certificate(source / "certificate.cert" if source.is_dir() else source)
+    path = source / "certificate.cert" if source.is_dir() else source
+    certificate = load_certificate(path)
     file, _, column = amount.rpartition(":")
     if not file:
-        raise SettingsError(f"--amount {amount}: expected FILE:COLUMN, a table with a column id.")
-    table = read_table(Path(file), ["id"])
-    table.require(column)
-    values = numbers_of(table.frame[column], "number").tolist()
-    found = looked_up(certificate, dict(zip(map(str, table.ids("id")), values, strict=True)))
+        raise SettingsError(
+            f"--amount {amount}: expected FILE:COLUMN, of a table with a column id, or events:COLUMN, of the run's own "
+            "events."
+        )
+    if file == "events":
+        found = looked_up(certificate, moved(find_run(path), column))
+    else:
+        table = read_table(Path(file), ["id"])
+        table.require(column)
+        values = numbers_of(table.frame[column], "number").tolist()
+        found = looked_up(certificate, dict(zip(map(str, table.ids("id")), values, strict=True)))
     chosen: Any = int(positive) if positive is not None and positive.isdecimal() else positive
     return certificate.amounts(found.tolist(), Budget().but(**unlimited(at)), chosen)
 
@@ -66,14 +75,14 @@ def amounts_of(source: Path, amount: str, at: Mapping[str, Any], positive: str |
 def _named(certificate: Certificate, run: RunFolder | None, by: str) -> list[Any]:
     """Returns the group of each target, from a table."""
     if by == "age":
-        return list(ranges(looked_up(certificate, ages(run))))
+        return list(ranges(looked_up(certificate, ages_of_run(run))))
     file, _, column = by.rpartition(":")
     if file:
         return _column(certificate, read_table(Path(file), ["id"]), "id", column)
     if run is None:
         raise SettingsError(f'--by {by}: a certificate has only "degree"; name a run folder, or FILE:COLUMN.')
     names = stored_settings(run).column
-    table = read_table(table_of(run, "nodes"), [str(names.get("id", "id"))])
+    table = read_table(require_table_of_run(run, "nodes"), [str(names.get("id", "id"))])
     return _column(certificate, table, str(names.get("id", "id")), by)
 
 

@@ -13,7 +13,7 @@ from agnncert.addons import addons
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import read_contents
-from agnncert.cli.ages import ages, has_ages, looked_up
+from agnncert.cli.ages import ages_of_run, has_ages, looked_up
 from agnncert.cli.controls_step import add_scores, controls_of_file, stored_controls
 from agnncert.cli.folder import CHOICE, RunFolder, find_run
 from agnncert.controls.table import ComparedControls
@@ -286,7 +286,7 @@ def _groups(folder: RunFolder, certificate: Certificate) -> dict[str, list[Any]]
     """Returns the ranges of days since the first event, if the folder holds a table of events with times."""
     if certificate.truth is None or not has_ages(folder):
         return {}
-    return {"days since the first event": list(ranges(looked_up(certificate, ages(folder))))}
+    return {"days since the first event": list(ranges(looked_up(certificate, ages_of_run(folder))))}
 
 
 def _recorded_classes(known: dict[str, Any], num_classes: int, no_edges: str) -> dict[str, list[tuple[float, float]]]:

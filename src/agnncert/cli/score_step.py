@@ -1,5 +1,6 @@
 """The step that scores: ``score_data`` labels new data with everything that a run has certified."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,21 @@ import numpy as np
 from agnncert.certificates.file import read_contents
 from agnncert.certificates.votes import IntArray
 from agnncert.certifier import certify
+from agnncert.cli.ages import ages, ages_of_run, has_ages, looked_up
 from agnncert.cli.data import has_events, load_data
 from agnncert.cli.export_step import digest_of, require_format, table_of, write_table
 from agnncert.cli.folder import ENCODING, RunFolder, find_run
 from agnncert.cli.settings import DataSettings, DefenceSettings, stored_settings
 from agnncert.cli.studies import certified_model, load_run_data, model_of_run
+from agnncert.cli.tables_of import table_file
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.graphs.task import task_of_targets
 from agnncert.models.digest import model_digest
 from agnncert.models.io import load_description, load_model
+from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.proving.groups import degree_groups
+from agnncert.proving.groups import Groups, degree_groups, ranges
 from agnncert.recompute import defence_of_file
 
 
@@ -63,6 +67,7 @@ def score_data(
     only_new: bool = False,
     to: str = "csv",
     out: Path | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Scored:
     """Labels nodes of other data as a run does, and writes one row for each of them.
 
@@ -76,6 +81,7 @@ def score_data(
         only_new: Whether to label only nodes that the data of the run does not have. Defaults to False.
         to: The format, as for ``agnncert export``.
         out: Where to write. Defaults to ``scores.csv`` (or another ending) in the present folder.
+        on_progress: Called while a table of events is read, and while predictions are computed.
 
     Raises:
         SettingsError: The run is not certified, its model is not the certified one, or an id is not in the data.
@@ -88,7 +94,8 @@ def score_data(
     model = certified_alone(folder, named)
     if model_digest(model) != contents.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
-    data, truth = _data_like(folder, named, contents.class_names)
+    settings = _settings_like(folder, named)
+    data, truth = _data_of(settings, folder, contents.class_names, on_progress)
     canonical_data = CanonicalData.of(data)
     task = task_of_targets(data)
     if task != contents.claim.task:
@@ -96,10 +103,11 @@ def score_data(
         raise SettingsError(f"{folder} classifies {contents.claim.task}s, {named.data} has {task}s as targets.{table}")
     rows = _chosen_rows(canonical_data, folder, named, ids, only_new)
     defence = defence_of_file(contents, model)
-    certificate = replace(certify(model, canonical_data, defence, rows), truth=None)
+    certificate = replace(certify(model, canonical_data, defence, rows, progress=on_progress), truth=None)
     out = out or Path(f"scores.{to}")
     columns = table_of(certificate, folder.path.resolve().name, digest_of(folder.certificate))
-    columns |= _of_like(certificate, load_certificate(folder.certificate))
+    of_run = load_certificate(folder.certificate)
+    columns |= _of_like(certificate, of_run) | _of_age(certificate, of_run, folder, settings)
     write_table(columns, to, out)
     known = None if truth is None else truth[certificate.row]
     return Scored(out, certificate, folder, known)
@@ -109,15 +117,39 @@ def _of_like(certificate: Certificate, of_run: Certificate) -> dict[str, list[An
     """Returns for each target what the run found among targets with about as many edges: detection is not the same."""
     if certificate.degree is None or of_run.degree is None or of_run.truth is None or certificate.claim.task != "node":
         return {}
-    found = {each.name: each for each in of_run.by_group("degree").groups}
-    ranges = [str(each) for each in degree_groups(certificate.degree)]
-    rates = [found.get(name) for name in ranges]
+    names = [str(each) for each in degree_groups(certificate.degree)]
+    found = _found_in(of_run.by_group("degree"), names)
     return {
         "edges": certificate.degree.tolist(),
-        "edges_range": ranges,
-        "recall_in_range": [None if each is None else _known(each.recall.now) for each in rates],
-        "false_positives_in_range": [None if each is None else _known(each.false_positives.now) for each in rates],
+        "edges_range": names,
+        "recall_in_range": found[0],
+        "false_positives_in_range": found[1],
     }
+
+
+def _of_age(
+    certificate: Certificate, of_run: Certificate, folder: RunFolder, settings: DataSettings
+) -> dict[str, list[Any]]:
+    """Does the same by the time since the first event of each target, if run and new data have events with times."""
+    if of_run.truth is None or not has_ages(folder) or not has_events(settings):
+        return {}
+    then = looked_up(of_run, ages_of_run(folder))
+    now = looked_up(certificate, ages(settings, table_file(settings, "events")))
+    names = [None if each is None else str(each) for each in ranges(now, of=then)]
+    found = _found_in(of_run.by_group(list(ranges(then))), names)
+    return {
+        "age": [_known(age) for age in now.tolist()],
+        "age_range": names,
+        "recall_in_age_range": found[0],
+        "false_positives_in_age_range": found[1],
+    }
+
+
+def _found_in(groups: Groups, names: Sequence[str | None]) -> tuple[list[float | None], list[float | None]]:
+    """Returns recall and rate of false positives of the group with each name; None where they are not known."""
+    rates = {each.name: (_known(each.recall.now), _known(each.false_positives.now)) for each in groups.groups}
+    both = [rates.get(name or "", (None, None)) for name in names]
+    return [recall for recall, _ in both], [false for _, false in both]
 
 
 def _known(share: float) -> float | None:
@@ -133,12 +165,8 @@ def certified_alone(folder: RunFolder, named: DefenceSettings) -> Any:
     return certified_model(folder, model_of_run(folder, data, named, named.root))
 
 
-def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str, ...]) -> tuple[Any, IntArray | None]:
-    """Loads data in the way in which the run loaded its own, without true classes and with its names of classes.
-
-    Returns:
-        The data, and its true classes apart from it, in the numbers of the run; None if it has none.
-    """
+def _settings_like(folder: RunFolder, named: DefenceSettings) -> DataSettings:
+    """Returns settings that load new data in the way in which the run loaded its own."""
     stored = stored_settings(folder)
     if not (named.data or named.events):
         raise SettingsError("score needs the data to label: a dataset, or a folder with tables.")
@@ -156,7 +184,19 @@ def _data_like(folder: RunFolder, named: DefenceSettings, class_names: tuple[str
     )
     if (folder.path / ENCODING).is_file():
         settings = replace(settings, encode=str(folder.path / ENCODING))
-    data = load_data(_without_missing_label(settings, "pairs" if folder.data.get("task") == "pair" else "nodes"))
+    return settings
+
+
+def _data_of(
+    settings: DataSettings, folder: RunFolder, class_names: tuple[str, ...], on_progress: OnProgress | None
+) -> tuple[Any, IntArray | None]:
+    """Loads new data without true classes and with the run's names of classes.
+
+    Returns:
+        The data, and its true classes apart from it, in the numbers of the run; None if it has none.
+    """
+    kind = "pairs" if folder.data.get("task") == "pair" else "nodes"
+    data = load_data(_without_missing_label(settings, kind), on_progress)
     truth = None
     if getattr(data, "y", None) is not None and not isinstance(data, list | tuple):
         truth = _in_numbers_of_run(data, class_names)

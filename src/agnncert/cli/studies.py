@@ -32,6 +32,7 @@ from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.graphs.task import task_of_targets
 from agnncert.models.io import load_description, load_model
+from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.study import Study
 
@@ -79,26 +80,34 @@ _CHOICE = (
 )  # what says how votes are added up
 
 
-def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study]:
-    """Returns the settings with nothing left open, and what they name as a study."""
+def study_of_settings(settings: CertifySettings, progress: OnProgress | None = None) -> tuple[CertifySettings, Study]:
+    """Returns the settings with nothing left open, and what they name as a study.
+
+    Args:
+        settings: The settings.
+        progress: Called while a table of events is read.
+    """
     if settings.weights == PRETRAINED:
         settings = with_pretrained_settings(settings)
     elif settings.weights is not None:
         require_threshold(settings.weights, settings.sets_rule or settings.chooses)
     settings = with_usual_split(settings, [settings.division])
-    canonical_data = CanonicalData.of(load_data(settings))
+    canonical_data = CanonicalData.of(load_data(settings, progress))
     settings = with_usual_for_pairs(settings, canonical_data.data)
     model = trained_model(settings, canonical_data.data)
     settings, defence = make_defence(settings, task_of_targets(canonical_data.data), canonical_data.data, model)
     return settings, _study(canonical_data, settings, defence, model)
 
 
-def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> tuple[CertifySettings, Study]:
+def study_of_run(
+    folder: RunFolder, changes: CertifySettings | None = None, progress: OnProgress | None = None
+) -> tuple[CertifySettings, Study]:
     """Returns the settings with nothing left open, and what an earlier run worked on as a study.
 
     Args:
         folder: The run.
         changes: What to certify and how, if not as before. Data must not be named; a model of the user's own must be.
+        progress: Called while a table of events is read.
 
     Raises:
         SettingsError: The run has not come far enough, its data has changed, ``changes`` name other data, or the folder
@@ -110,7 +119,7 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
         options = ", ".join(f"--{name}" for name in foreign)
         raise SettingsError(f"{folder} has a model and data of its own: leave out {options}.")
     earlier = settings_of_folder(folder, stored_settings(folder), changes.root, changes.model)
-    canonical_data = _unchanged_data(folder, earlier)
+    canonical_data = _unchanged_data(folder, earlier, progress)
     model = _model_with_weights(folder, earlier, canonical_data.data)
     settings, defence = make_defence(
         _changed(earlier, changes), task_of_targets(canonical_data.data), canonical_data.data, model
@@ -257,14 +266,14 @@ def _require_inside(folder: RunFolder, settings: DataSettings, root: str | None)
         raise SettingsError(f"{folder} names files outside of it, by links: {', '.join(links)}. Replace them by files.")
 
 
-def load_run_data(folder: RunFolder, root: str | None = None) -> Any:
+def load_run_data(folder: RunFolder, root: str | None = None, progress: OnProgress | None = None) -> Any:
     """Loads the data of a run, which must be what it was. Nothing that the folder names is run."""
     settings = _data_of_folder(folder, stored_settings(folder), root)
-    return _unchanged_data(folder, settings).data
+    return _unchanged_data(folder, settings, progress).data
 
 
-def _unchanged_data(folder: RunFolder, settings: DataSettings) -> CanonicalData:
-    canonical_data = CanonicalData.of(load_data(settings))
+def _unchanged_data(folder: RunFolder, settings: DataSettings, progress: OnProgress | None) -> CanonicalData:
+    canonical_data = CanonicalData.of(load_data(settings, progress))
     if dataset_digest(canonical_data) != folder.data.get("digest"):
         raise DataChangedError(
             f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."

@@ -99,10 +99,10 @@ def train_run(
         settings: What to train, on what.
         out: The run folder. Defaults to one below ``runs``.
         fresh: Start from the beginning even if the folder holds this run already.
-        on_progress: Called after every epoch.
+        on_progress: Called while a table of events is read, and after every epoch.
     """
     settings = with_usual_split(settings, [settings.division])
-    seen, whole = load_training(settings)
+    seen, whole = load_training(settings, on_progress)
     canonical_data = CanonicalData.of(whole)
     training_data = canonical_data if seen is whole else CanonicalData.of(seen)
     about = describe(canonical_data, settings)
@@ -115,6 +115,8 @@ def train_run(
         _resolved(settings, canonical_data), task_of_targets(canonical_data.data), canonical_data.data
     )
     require_classes(whole)
+    if defence is not None:
+        defence.require_data(training_data.data)
     voting_rule = complete.voting_rule(about["class_names"])
     table = complete.table()
     folder = open_run(out, run_name(about, complete), "train", table, about["digest"], fresh)
@@ -163,6 +165,8 @@ def _train(run: _Run, defence: Defence | None, voting_rule: VotingRule | None) -
     study = training if run.training is run.data else replace(training, ready=run.data, targets=_targets(run))
     if study.task == "pair":
         log.info("training a model of pairs")
+    elif settings.model == NO_MODEL:
+        log.info("training %s", defence)
     else:
         log.info("training %s for at most %d epochs", settings.model, settings.fit["epochs"])
     model, record = _fit(run, training, "model", "training")

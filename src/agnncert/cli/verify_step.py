@@ -32,10 +32,10 @@ def verify_named(
     if run is None and not own_data:
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
     if run is None or own_data:
-        data = load_data(named)
+        data = load_data(named, on_progress)
     else:
         try:
-            data = load_run_data(run, named.root)
+            data = load_run_data(run, named.root, on_progress)
         except DataChangedError:
             return _refused(certificate, f"the data of {run} is not what the run was made from: its digest differs")
         except DatasetError as error:

@@ -531,6 +531,18 @@ def order_of_times(times: Numbers, are_dates: bool) -> Whole:
     return np.asarray(np.where(bits < 0, np.int64(-(2**63)) - bits, bits))
 
 
+def times_in_order(order: Whole, are_dates: bool) -> Numbers:
+    """Returns the times that ``order_of_times`` made whole numbers of.
+
+    Example:
+        >>> times_in_order(order_of_times(np.array([-2.5, 0.0, 7.25]), False), False)
+        array([-2.5 ,  0.  ,  7.25])
+    """
+    if are_dates:
+        return order / MICROSECONDS_OF_DAY
+    return np.where(order < 0, np.int64(-(2**63)) - order, order).view(np.float64)
+
+
 def decimals_of(numbers: Numbers) -> int:
     """Returns to how many decimals numbers are added up: all that they have, as far as sums have room for them.
 

@@ -295,7 +295,7 @@ class _EventReader:
     def graph(self, store: TableStore, as_of: str | None, cut_off: str | None) -> Data:
         """Returns the graph as of a moment or, with a cut-off, what training may see of it."""
         self._require_columns(as_of, cut_off)
-        given = self.problems.attempt(encoding_named, self.roles.columns.encode)
+        given = self.problems.attempt(encoding_named, self.roles.columns.encode or "auto")
         self.problems.refuse()
         assert given is not None
         self._refuse_other_encoding(given)

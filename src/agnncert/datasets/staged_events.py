@@ -45,7 +45,6 @@ class WantedColumns:
 
     @property
     def names(self) -> list[str]:
-        """Ids of all nodes by their codes, as text: those that are known, and then those that events name."""
         """Their names, each once."""
         names = [self.source, self.target, *([self.key] if self.key else [])]
         return list(dict.fromkeys([*names, *(entry.name for entry in self.entries)]))
@@ -179,18 +178,19 @@ class StagedEvents:
         return int(self._store.one("SELECT count(*) FROM repeats"))
 
     @property
-    def _counted(self) -> str:
+    def counted(self) -> str:
+        """Which events count, as a condition for the store: those that were not left out, and no repeats."""
         without = " AND number NOT IN (SELECT number FROM repeats)"
         has_repeats = self._store.one("SELECT count(*) FROM repeats")
         return f"{self._until}{without if has_repeats else ''}"
 
     def count_loops(self) -> int:
         """Returns how many events of a node with itself there are."""
-        return int(self._store.one(f"SELECT count(*) FROM events WHERE {self._counted} AND s = t"))
+        return int(self._store.one(f"SELECT count(*) FROM events WHERE {self.counted} AND s = t"))
 
     def taking_part(self) -> Whole:
         """Returns the codes of the nodes that an event with another node names, in order."""
-        where = f"FROM events WHERE {self._counted} AND s <> t"
+        where = f"FROM events WHERE {self.counted} AND s <> t"
         found = self._store.table(f"SELECT s AS code {where} UNION SELECT t {where} ORDER BY 1")
         return np.asarray(found["code"].to_numpy(), dtype=np.int64)
 
@@ -211,7 +211,7 @@ class StagedEvents:
         self._store.run(
             f"CREATE TABLE kept AS SELECT {', '.join(['number', 'a.node AS s', 'b.node AS t', *others])}, "
             "true AS is_training, false AS is_trusted FROM "
-            f"(SELECT * FROM events WHERE {self._counted} AND s <> t{cut}) e "
+            f"(SELECT * FROM events WHERE {self.counted} AND s <> t{cut}) e "
             "JOIN nodes a ON e.s = a.code JOIN nodes b ON e.t = b.code"
         )
         return self.num_kept

@@ -287,12 +287,13 @@ def degree_groups(degree: IntArray) -> list[Range]:
 
 
 @suggests_arguments
-def ranges(values: Any, number: int = 4) -> list[Range | None]:
+def ranges(values: Any, number: int = 4, of: Any = None) -> list[Range | None]:
     """Puts numbers, such as ages or amounts, into a few ranges with about as many targets each.
 
     Args:
         values: The numbers. What is missing is in no range.
         number: How many ranges, at most. Defaults to 4.
+        of: Other numbers, such as those of an earlier certificate, whose ranges are used. Defaults to ``values``.
 
     Example:
         >>> [str(each) for each in ranges([1, 2, 3, 4, float("nan"), 30], number=2)]
@@ -300,9 +301,11 @@ def ranges(values: Any, number: int = 4) -> list[Range | None]:
     """
     numbers = np.asarray(values, dtype=float)
     is_known = np.isfinite(numbers)
-    if not is_known.any():
+    shown = numbers if of is None else np.asarray(of, dtype=float)
+    shown = shown[np.isfinite(shown)]
+    if not len(shown):
         return [None] * len(numbers)
-    lasts = np.unique(np.quantile(numbers[is_known], np.arange(1, number) / number, method="lower")).tolist()
+    lasts = np.unique(np.quantile(shown, np.arange(1, number) / number, method="lower")).tolist()
     named = [Range(-math.inf, f"up to {lasts[0]:.6g}")]
     named += [Range(low, f"{low:.6g} to {high:.6g}") for low, high in pairwise(lasts)]
     named.append(Range(lasts[-1], f"above {lasts[-1]:.6g}"))

@@ -6,14 +6,18 @@ import re
 import shutil
 import tomllib
 from collections import defaultdict
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 import agnncert as ac
 from agnncert.cli import main
+from agnncert.cli.ages import ages_of_run, moved
+from agnncert.cli.folder import RunFolder
 from agnncert.datasets.generated_payments import write_payments
 from agnncert.models.digest import model_digest
 
@@ -107,6 +111,75 @@ def test_score_reads_later_payments_with_the_encoding_of_the_run(agnncert, bank)
     assert before.claim.digests["graph"] == run.claim.digests["graph"]
     same = [before.position[name] for name in run.position]
     assert before.label[same].tolist() == run.label.tolist()
+
+
+def test_a_folder_of_files_goes_through_all_commands_as_one_file_does(agnncert, bank) -> None:
+    rows = pd.read_csv("bank/events.csv")
+    Path("parts/events").mkdir(parents=True)
+    shutil.copy("bank/nodes.csv", "parts/nodes.csv")
+    rows[:1000].to_csv("parts/events/1.csv", index=False)
+    rows[1000:2000].to_parquet("parts/events/2.parquet", index=False)
+    rows[2000:].to_csv("parts/events/3.csv", index=False)
+    columns = [f"column.{name}={column}" for name, column in ROLES.items()]
+    settings = [word for setting in columns for word in ("--set", setting)]
+    cut = ("--set", "as_of=2026-02-15")
+    assert agnncert("train", "parts", *settings, *cut, *QUICK, "--out", "cut").status == 0
+    shutil.move("parts", "later")
+    assert sorted(file.name for file in Path("cut/data/events").iterdir()) == ["1.csv", "2.parquet", "3.csv"]
+    certified = agnncert("certify", "cut", "--set", "false_positive_rate=0.05", "--set", "positive=fraud")
+    assert certified.status == 0, certified.err
+    of_file, of_folder = (ac.load_certificate(f"{run}/certificate.cert") for run in ("run", "cut"))
+    assert of_folder.claim.digests["graph"] == of_file.claim.digests["graph"]
+    assert of_folder.radius.tolist() == of_file.radius.tolist()
+    assert agnncert("verify", "cut", "--require", "data,model").status == 0
+    for words in (("groups", "--by", "age"), ("groups", "--amount", "events:amount"), ("show",)):
+        command, *more = words
+        told = [agnncert(command, run, *more, "--json") for run in ("run", "cut")]
+        assert [answer.status for answer in told] == [0, 0], told[1].err
+        assert told[0].out == told[1].out
+    assert "days since the first event" in Path("cut/report.html").read_text(encoding="utf-8")
+    for named in (("later",), ("--set", "nodes=later/nodes.csv", "--set", "events=later/events")):
+        scored = agnncert("score", "cut", *named, *cut, "--out", "folder.csv")
+        assert scored.status == 0, scored.err
+        of_tables = ("--set", "nodes=bank/nodes.csv", "--set", "events=bank/events.csv")
+        assert agnncert("score", "run", *of_tables, *cut, "--out", "file.csv").status == 0
+        texts = [Path(name).read_text(encoding="utf-8") for name in ("folder.csv", "file.csv")]
+        by_id = [{row["id"]: row for row in csv.DictReader(text.splitlines())} for text in texts]
+        for row in (*by_id[0].values(), *by_id[1].values()):
+            del row["run"], row["certificate_sha256"]
+        assert by_id[0] == by_id[1]
+    quick = ("--set", "epochs=2", "--set", "defence.epochs=3", "--set", "defence.folds=2")
+    quick += ("--set", "keep=0.4", "--set", "keep_for=fraud")
+    limits = ("--times", "2026-02-01,2026-02-20", "--false-positive-rate", 0.3)
+    replayed = agnncert("backtest", "later", *limits, *settings, *quick, "--json")
+    assert replayed.status in (0, 1), replayed.err
+    assert [each["column"] for each in json.loads(replayed.out)["drift"]["2026-02-20"]] == ["amount"]
+
+
+def test_ages_and_amounts_are_those_of_the_payments_before_the_date(agnncert, bank) -> None:
+    first, total, last = {}, defaultdict(float), ""
+    for row in csv.DictReader(Path("bank/events.csv").read_text(encoding="utf-8").splitlines()):
+        if row["paid_at"] < "2026-02-15" and row["payer"] != row["payee"]:
+            last = max(last, row["paid_at"])
+            for end in ("payer", "payee"):
+                first[row[end]] = min(first.get(row[end], row["paid_at"]), row["paid_at"])
+                total[row[end]] += float(row["amount"])
+    run = RunFolder("run")
+    assert moved(run, "amount") == pytest.approx(total)
+    until = datetime.fromisoformat(last)
+    days = {name: (until - datetime.fromisoformat(at)) / timedelta(days=1) for name, at in first.items()}
+    assert ages_of_run(run) == pytest.approx(days, abs=1e-6)
+    later = ("--set", "nodes=bank/nodes.csv", "--set", "events=bank/events.csv")
+    assert agnncert("score", "run", *later, "--out", "all.csv").status == 0
+    scored = list(csv.DictReader(Path("all.csv").read_text(encoding="utf-8").splitlines()))
+    certificate = ac.load_certificate("run/certificate.cert")
+    then = np.array([days.get(name, np.nan) for name in certificate.target.tolist()])
+    known = {each.name: each.recall.now for each in certificate.by_group(list(ac.ranges(then))).groups}
+    assert {row["age_range"] for row in scored} <= {*known, ""}
+    assert len({row["age_range"] for row in scored} - {""}) > 1
+    for row in scored:
+        if row["age_range"] and known[row["age_range"]] == known[row["age_range"]]:
+            assert float(row["recall_in_age_range"]) == pytest.approx(known[row["age_range"]])
 
 
 def test_training_sees_nothing_after_the_cut_off(agnncert, bank) -> None:

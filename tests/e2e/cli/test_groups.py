@@ -2,10 +2,9 @@
 
 import json
 
-import numpy as np
-
 import agnncert as ac
-from agnncert.cli.ages import first_moments
+from agnncert.cli.ages import ages
+from agnncert.cli.settings import DataSettings
 from agnncert.datasets.generated_payments import write_payments
 from tests.support.commands import write_tables
 
@@ -50,9 +49,12 @@ def test_groups_of_a_run(agnncert, place) -> None:
         assert said in answer.err or "have no time" in answer.err
 
 
-def test_an_age_begins_with_the_first_event():
-    found = first_moments([["a", "b", "a"], ["b", "c", "c"]], np.array([5.0, 1.0, 9.0]))
+def test_an_age_begins_with_the_first_event(tmp_path):
+    (tmp_path / "events.csv").write_text("source,target,day\na,b,5\nb,c,1\na,c,9\nc,c,20\n")
+    found = ages(DataSettings(column={"event_time": "day"}), tmp_path / "events.csv")
     assert found == {"a": 4.0, "b": 8.0, "c": 8.0}
+    found = ages(DataSettings(column={"event_time": "day"}, as_of="9"), tmp_path / "events.csv")
+    assert found == {"a": 0.0, "b": 4.0, "c": 4.0}
 
 
 def test_a_backtest_of_generated_payments(agnncert, place) -> None:
