@@ -29,7 +29,8 @@ from torch_geometric.utils._trim_to_layer import TrimToLayer
 
 from agnncert.auditing.original_code import Place, is_original
 from agnncert.models import gnn
-from agnncert.models.wrappers import Fallback, GraphFree, Scaling
+from agnncert.models.wrappers import Fallback, Scaling
+from agnncert.stacked.model import GraphFree
 
 
 def _always(layer: Any) -> bool:

@@ -1,12 +1,11 @@
-"""``Scaling``, which scales features, ``Fallback``, a second model for nodes without neighbours, and ``GraphFree``.
+"""``Scaling``, which scales features within the model, and ``Fallback``, a second model for nodes without neighbours.
 
 The numbers of ``Scaling`` are measured on the training rows and stored in the model, so they are part of its digest and
 its file. Each row is scaled separately. If the data were scaled beforehand with the mean of all rows, every node could
 change that mean.
 
 Most subgraphs of a division show a node without edges, and a prior votes for the prediction there. With ``Fallback``
-one model is trained for nodes with edges and another one for nodes without. With ``GraphFree`` a model never gets an
-edge.
+one model is trained for nodes with edges and another one for nodes without.
 """
 
 import inspect
@@ -151,18 +150,3 @@ class Fallback(nn.Module):
         is_reached[dst[src != dst]] = True
         alone: Tensor = self.without_edges(x, edge_index[:, :0])
         return torch.where(is_reached[:, None], self.model(x, edge_index, **values), alone)
-
-
-class GraphFree(nn.Module):
-    """A model that is always called without edges, so that each row is classified by its features alone."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-        self.takes_edges = len(inspect.signature(model.forward).parameters) > 1
-
-    def forward(self, x: Tensor, edge_index: Tensor | None = None) -> Tensor:
-        """Logits of every row, shape ``[num_nodes, num_classes]``; ``edge_index`` is ignored."""
-        none = torch.zeros((2, 0), dtype=torch.int64, device=x.device)
-        logits: Tensor = self.model(x, none) if self.takes_edges else self.model(x)
-        return logits

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from agnncert.engine.bounded_model import BoundedModel, NotBoundedError
 from agnncert.engine.bounded_rows import BoundedRows
 from agnncert.engine.error_bounds import DOUBLE, UP, Bounds, gamma
-from agnncert.models.wrappers import GraphFree
-from agnncert.stacked.model import LOWEST, Pairs, StackedModel, pairs_of
+from agnncert.stacked.model import LOWEST, GraphFree, Pairs, StackedModel, pairs_of
 from agnncert.stacked.record import STEPS
 
 UNIT = DOUBLE.unit

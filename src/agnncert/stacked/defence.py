@@ -34,7 +34,6 @@ from agnncert.graphs.targets import Targets, prepared
 from agnncert.graphs.task import infer_task
 from agnncert.models.build import count_classes
 from agnncert.models.digest import settings_of, unchanged_digest
-from agnncert.models.wrappers import GraphFree
 from agnncert.progress import AUDITING, tell
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import measured, own_or_any, rate_of
@@ -43,7 +42,7 @@ from agnncert.stacked.claim import make_stacked_claim
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.explain import explain_stacked
-from agnncert.stacked.model import StackedModel
+from agnncert.stacked.model import GraphFree, StackedModel
 from agnncert.stacked.own_probes import probe_own
 from agnncert.stacked.record import StackedRecord
 from agnncert.stacked.settings import StackedSettings

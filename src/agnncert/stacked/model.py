@@ -17,6 +17,7 @@ into NaN.
 """
 
 import copy
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -27,7 +28,6 @@ from torch import Tensor, nn
 from agnncert.addons import config_of
 from agnncert.as_built import NOTED_LATER, OF_EVERY_MODULE, OwnModel, unexpected_attributes
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.models.wrappers import GraphFree
 from agnncert.stacked.record import LARGEST_GATE, LARGEST_SCORE, LARGEST_SECOND, STEPS
 from agnncert.stacked.rounding import whole_steps
 from agnncert.stacked.settings import StackedSettings
@@ -35,6 +35,21 @@ from agnncert.stacked.settings import StackedSettings
 NAME = "stacked-votes"
 LOWEST = -8.0  # smallest log-probability: how sure a model without edges can be
 ROWS_AT_ONCE = 2**14
+
+
+class GraphFree(nn.Module):
+    """A model that is always called without edges, so that each row is classified by its features alone."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.takes_edges = len(inspect.signature(model.forward).parameters) > 1
+
+    def forward(self, x: Tensor, edge_index: Tensor | None = None) -> Tensor:
+        """Logits of every row, shape ``[num_nodes, num_classes]``; ``edge_index`` is ignored."""
+        none = torch.zeros((2, 0), dtype=torch.int64, device=x.device)
+        logits: Tensor = self.model(x, none) if self.takes_edges else self.model(x)
+        return logits
 
 
 class Pairs(NamedTuple):

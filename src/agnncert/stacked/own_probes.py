@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from agnncert.errors import ModelContractError
-from agnncert.models.wrappers import GraphFree
-from agnncert.stacked.model import StackedModel
+from agnncert.stacked.model import GraphFree, StackedModel
 from agnncert.stacked.record import STEPS
 
 FEW_ROWS = 48

@@ -27,11 +27,10 @@ from agnncert.graphs.labels import stated_classes
 from agnncert.graphs.node_ids import exact_ids, has_ids
 from agnncert.graphs.targets import prepared
 from agnncert.models.build import count_classes, fresh_copy
-from agnncert.models.wrappers import GraphFree
 from agnncert.proving.measures import target_weights
 from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
-from agnncert.stacked.model import Pairs, StackedModel, pairs_of
+from agnncert.stacked.model import GraphFree, Pairs, StackedModel, pairs_of
 from agnncert.stacked.record import LARGEST_SCORE, STEPS
 from agnncert.stacked.settings import StackedSettings
 

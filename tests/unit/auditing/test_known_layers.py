@@ -15,7 +15,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.models.build import MODELS as BUILT_IN
 from agnncert.models.gnn import ProjectedGINConv, ProjectedSAGEConv
-from agnncert.models.wrappers import GraphFree
+from agnncert.stacked.model import GraphFree
 from tests.zoo.local import CLASSES, HIDDEN, WIDTH, Plain, mlp, zoo_data
 
 D, H, C = WIDTH, HIDDEN, CLASSES

@@ -10,9 +10,8 @@ from torch.nn.modules import module as torch_module
 import agnncert as ac
 from agnncert.errors import ModelContractError
 from agnncert.models.digest import model_digest
-from agnncert.models.wrappers import GraphFree
 from agnncert.stacked.claim import make_stacked_claim
-from agnncert.stacked.model import StackedModel
+from agnncert.stacked.model import GraphFree, StackedModel
 from tests.unit.stacked.test_numbers import FEATURES, model_of, ring
 
 
