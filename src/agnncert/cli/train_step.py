@@ -1,6 +1,7 @@
 """The step that trains: ``train_run`` trains the model of a run and the models that it is compared with."""
 
 import logging
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.addons import config_of
+from agnncert.auditing.model_audit import inspect_data
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.controls_step import store_controls
 from agnncert.cli.data import copy_tables, describe, load_training, require_classes, targets_of
@@ -30,6 +32,7 @@ from agnncert.cli.user_code import is_module_spec
 from agnncert.controls.pair_controls import pair_controls
 from agnncert.controls.table import Control
 from agnncert.controls.trees import tree_controls
+from agnncert.datasets.encoding import encoding_of
 from agnncert.datasets.events import made_of_events
 from agnncert.defence import Defence
 from agnncert.errors import MissingPackage, SettingsError
@@ -51,6 +54,7 @@ _NAMES = {  # of references as controls, by task
     "undefended": {"node": "undefended GNN", "graph": "undefended GNN"},
     "no edges": {"node": "MLP, no graph", "graph": "bag of nodes"},
 }
+_LEAVE_OUT = "List the other columns with --set feature=NAME,NAME; edges can vote instead."
 _WORDS = {None: "accuracy", "balanced": "balanced accuracy"}  # measures in words, if they are not called so
 
 
@@ -105,6 +109,7 @@ def train_run(
     seen, whole = load_training(settings, on_progress)
     canonical_data = CanonicalData.of(whole)
     training_data = canonical_data if seen is whole else CanonicalData.of(seen)
+    _warn_of_counted(training_data)
     about = describe(canonical_data, settings)
     if task_of_targets(canonical_data.data) == "pair":
         settings = _for_pairs(settings)
@@ -132,6 +137,19 @@ def train_run(
         folder.forget_checkpoints()
         folder.write("MODEL_CARD.md", card_text(folder))
     return Trained(folder, complete, measured_values)
+
+
+def _warn_of_counted(training_data: CanonicalData) -> None:
+    """Warns of features that were computed from edges, before a model is trained that certify refuses."""
+    if training_data.task != "node":
+        return
+    encoding = encoding_of(training_data.data)
+    names = [] if encoding is None else encoding.features
+    for finding in inspect_data(training_data.data):
+        numbers = [int(number) for number in re.findall(r"\d+", finding.what.partition(" and ")[0])]
+        called = ", ".join(f'"{names[number]}"' for number in numbers if number < len(names))
+        named = f"{called} ({finding.what})" if called else finding.what
+        log.warning("%s of the features %s: certify refuses a model that reads it. %s", named, finding.why, _LEAVE_OUT)
 
 
 @dataclass(frozen=True)

@@ -621,6 +621,17 @@ class Certificate:
             return np.full(self.num_targets, -1.0)
         return self.evidence.max_certified("add_edges", everything_but_additions(self.claim.ids))
 
+    @cached_property
+    def new_neighbours_alone(self) -> FloatArray:
+        """Certified number of new neighbours if nothing else changes, shape ``[n]``.
+
+        Never smaller than ``new_neighbours``, and -1 where not even the label of the unchanged graph is proved, as
+        always for whole graphs.
+        """
+        if self.claim.task == "graph":
+            return np.full(self.num_targets, -1.0)
+        return self.evidence.max_certified("add_edges", Budget())
+
     def save(
         self,
         path: str | Path,
@@ -760,8 +771,9 @@ class Certificate:
         ``label`` is the number of the class and ``class_name`` its name, if classes have names. ``score`` is what the
         label has, and ``margin`` by how much it leads: with a threshold, how far the target is from it. Both are in
         votes. Then come ``radius`` and ``structure_radius``, ``truth`` (negative where it is unknown), ``degree`` and
-        ``new_neighbours`` as far as there are any, and the votes for each class. Pairs have ``new_edges`` instead of
-        ``new_neighbours``. There is no ``structure_radius`` where the radius counts changes of the training data.
+        ``new_neighbours`` and ``new_neighbours_alone`` as far as there are any, and the votes for each class. Pairs
+        have ``new_edges`` instead of ``new_neighbours``. There is no ``structure_radius`` where the radius counts
+        changes of the training data.
         """
         votes = self.count_columns()
         table = np.stack([np.asarray(column) for column in votes.values()], axis=1)
@@ -777,8 +789,10 @@ class Certificate:
             columns["structure_radius"] = self.structure_radius
         known = {"truth": self.truth, "degree": self.degree}
         columns |= {name: values for name, values in known.items() if values is not None}
-        if (self.new_neighbours >= 0).any():
-            columns["new_edges" if self.claim.task == "pair" else "new_neighbours"] = self.new_neighbours
+        word = "new_edges" if self.claim.task == "pair" else "new_neighbours"
+        for name, values in ((word, self.new_neighbours), (f"{word}_alone", self.new_neighbours_alone)):
+            if (values >= 0).any():
+                columns[name] = values
         return columns | votes
 
     def count_columns(self) -> dict[str, npt.NDArray[Any]]:

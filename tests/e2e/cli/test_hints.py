@@ -1,6 +1,7 @@
 """What commands tell people to type next can be typed as it stands."""
 
 import shlex
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,23 @@ def test_words_of_the_domain_are_set_once_and_used_by_every_later_command(agnnce
     assert said
     assert not any(" edges" in line or " nodes" in line for line in said)
     assert agnncert("train", "tables", *fast, "--set", "words.vote=ballot").status == 2
+
+
+def test_a_feature_that_counts_contacts_is_named_before_a_model_is_trained(agnncert, place) -> None:
+    partners: dict[str, set[str]] = defaultdict(set)
+    for line in Path("tables/edges.csv").read_text(encoding="utf-8").splitlines()[1:]:
+        one, other = line.split(",")
+        partners[one].add(other)
+        partners[other].add(one)
+    first, *rows = Path("tables/nodes.csv").read_text(encoding="utf-8").splitlines()
+    rows = [f"{row},{3 * len(partners[row.partition(',')[0]]) + 1}" for row in rows]
+    Path("tables/nodes.csv").write_text("\n".join([f"{first},contacts", *rows]) + "\n", encoding="utf-8")
+    words = ("train", "tables", "--epochs", 1, "--no-references")
+    trained = agnncert(*words, "--set", "encode=auto", "--out", "counting")
+    assert trained.status == 0, trained.err
+    assert 'warning: "contacts" (column 2) of the features follows the number of edges' in trained.out
+    assert "follows the number of edges" in agnncert("certify", "counting").err
+    assert "warning: column 2 of the features follows" in agnncert(*words, "--out", "plain").out
+    without = agnncert(*words, "--set", "feature=a,b", "--out", "without")
+    assert "of the features" not in without.out
+    assert agnncert("certify", "without").status == 0

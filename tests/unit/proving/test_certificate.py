@@ -98,6 +98,17 @@ def test_new_neighbours_are_what_is_withstood_when_all_else_is_unlimited(cert, r
     assert set(graphs.new_neighbours) == {-1.0}
 
 
+def test_new_neighbours_alone_come_without_any_other_change(cert, rng):
+    assert cert.new_neighbours_alone.tolist() == cert.max_certified("add_edges").tolist()
+    assert (cert.new_neighbours_alone >= cert.new_neighbours).all()
+    assert (cert.new_neighbours_alone > cert.new_neighbours).any()
+    assert cert.columns()["new_neighbours_alone"].tolist() == cert.new_neighbours_alone.tolist()
+    by_any = dataclasses.replace(cert, evidence=random_evidence(rng, "custom/node", num_targets=30))
+    assert "new_neighbours" not in by_any.columns()  # of unlimited deletions nothing is proved here
+    assert "new_neighbours_alone" in by_any.columns()
+    assert "new_neighbours_alone" not in certificate_of(random_evidence(rng, "node-centric/graph")).columns()
+
+
 def test_broken_targets_can_be_counted_among_the_correct_ones(cert):
     budget = Budget(add_edges=100)
     correct = cert.label == cert.truth

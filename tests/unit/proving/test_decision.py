@@ -63,8 +63,9 @@ def test_a_certificate_counts_and_lists_its_targets(cert):
 def test_a_table_has_a_row_for_each_target(cert):
     frame = cert.to_pandas()
     assert frame.index.tolist() == NAMES
-    assert list(frame.columns)[:8] == [
+    assert list(frame.columns)[:9] == [
         "label", "score", "margin", "radius", "structure_radius", "truth", "degree", "new_neighbours",
+        "new_neighbours_alone",
     ]  # fmt: skip
     ordered = np.sort(cert.counts, axis=1)
     assert frame["score"].tolist() == cert.counts[np.arange(30), cert.label].tolist()
