@@ -135,7 +135,7 @@ class SuggestsSettings:
 
     def __new__(cls, *_args: object, **named: object) -> Self:
         """Refuses names that ``__init__`` would refuse with a TypeError."""
-        parameters = _parameters_of(cls)
+        parameters = _parameters_of(cls.__init__)
         takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
         valid = list(parameters)[1:]
         for name in named:
@@ -145,8 +145,8 @@ class SuggestsSettings:
 
 
 @cache
-def _parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(cls.__init__).parameters  # type: ignore[misc]
+def _parameters_of(function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
 
 
 # Which extra of this package installs which other package.

@@ -209,6 +209,29 @@ def test_a_journal_of_something_else_is_refused_by_name(tmp_path):
         begin(tmp_path / "text")
 
 
+def test_a_reference_that_is_the_snapshot_is_written_once_and_outlives_it(tmp_path):
+    def names():
+        with sqlite3.connect(tmp_path / "j") as database:
+            found = [name for (name,) in database.execute("SELECT name FROM graph ORDER BY name")]
+        database.close()
+        return found
+
+    with begin(tmp_path / "j") as live:
+        reference = live.reference()
+    digest = reference.claim.digests["graph"]
+    assert names() == ["now"]
+    with begin(tmp_path / "j") as live:
+        assert live.follows(reference)
+        for k in range(9):  # a snapshot comes after 7
+            live.apply(agnncert_live.Event("add_node", 12 + k, value=[1.0] * 5))
+    assert names() == sorted([digest, "now"])
+    with begin(tmp_path / "j") as live:
+        assert live.number == 9
+        assert live.follows(reference)
+        live.forget(reference)
+    assert names() == ["now"]
+
+
 def test_a_damaged_snapshot_and_a_second_writer_are_refused(tmp_path, monkeypatch):
     live, connect = begin(tmp_path / "j"), sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *given, **how: connect(*given, **{**how, "timeout": 0.05}))

@@ -1,13 +1,16 @@
 """A live graph whose edges stand for events: one by one they give what a table with all of them gives."""
 
+import sqlite3
+
 import pandas as pd
 import pytest
+import safetensors.numpy
 import torch
 
 import agnncert as ac
 from agnncert.datasets.generated_payments import write_payments
 from agnncert.errors import GraphError
-from agnncert_live import Event, LiveGraph
+from agnncert_live import Event, LiveGraph, graph
 from tests.support.live import assert_current, certified
 
 ROLES = {
@@ -181,3 +184,40 @@ def test_rows_of_a_table_of_edges_are_combined_as_in_training(tmp_path) -> None:
     for name in ("edge_attr", "edge_count"):
         assert values_by_pair(live.data(), name) == values_by_pair(expected, name)
     assert_current(live)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_journal_leaves_out_what_follows_from_totals_and_format_4_is_read(bank, directed, tmp_path, monkeypatch):
+    data = load(bank[0], as_of=DAY, values=VALUES, directed=directed)
+    model = trained(data)
+
+    def written(path):
+        with sqlite3.connect(path) as database:
+            (blob,) = database.execute("SELECT content FROM graph").fetchone()
+            (form,) = database.execute("SELECT value FROM about WHERE name = 'format'").fetchone()
+        database.close()
+        return safetensors.numpy.load(blob), form
+
+    LiveGraph(model, data, model.defence, journal=tmp_path / "new").close()
+    monkeypatch.setattr(graph, "without_derived", lambda complete, rules: complete)  # as format 4 was written
+    LiveGraph(model, data, model.defence, journal=tmp_path / "old").close()
+    monkeypatch.undo()
+    with sqlite3.connect(tmp_path / "old") as database:
+        database.execute("UPDATE about SET value = '4' WHERE name = 'format'")
+    database.close()
+    assert "value/edge_attr" not in written(tmp_path / "new")[0]
+    assert "value/edge_attr" in written(tmp_path / "old")[0]
+    for name in ("new", "old"):
+        with LiveGraph(model, None, model.defence, journal=tmp_path / name) as live:
+            assert values_by_pair(live.data(), "edge_attr") == values_by_pair(data, "edge_attr")  # to the last bit
+            assert_current(live)
+        assert written(tmp_path / name)[1] == "5"
+
+
+def test_values_that_do_not_follow_from_totals_stay_in_the_journal(bank, tmp_path) -> None:
+    data = load(bank[0], as_of=DAY, values=VALUES)
+    data.edge_attr[0, 0] += 1  # somebody's own change
+    model = trained(data)
+    LiveGraph(model, data, model.defence, journal=tmp_path / "j").close()
+    with LiveGraph(model, None, model.defence, journal=tmp_path / "j") as live:
+        assert values_by_pair(live.data(), "edge_attr") == values_by_pair(data, "edge_attr")

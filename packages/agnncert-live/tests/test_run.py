@@ -2,7 +2,12 @@
 
 import random
 import re
+import shutil
 import signal
+import sqlite3
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,9 +15,12 @@ import pytest
 import agnncert as ac
 import agnncert_live
 from agnncert.cli import main
-from agnncert_live.run import ServedRun, serve_run, service_of_run, token_from
+from agnncert.progress import Progress
+from agnncert_live import run as run_module
+from agnncert_live.run import ServedRun, listen, serve_run, service_of_run, token_from
 from tests.support import programs
 from tests.support.live import assert_current
+from tests.support.serving import sent
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +167,92 @@ def test_a_run_of_stacked_votes_is_served_killed_and_goes_on(stacked_run, tmp_pa
         (stacked_run / "now.cert").write_bytes(service.certificate())
         verdict = ac.verify(stacked_run / "now.cert", data=service.live.data(), model=service.live.model)
         assert verdict.holds
+
+
+def copied(run: Path, place: Path) -> Path:
+    """A copy of a run without what a service left there."""
+    shutil.copytree(run, place / "run", ignore=shutil.ignore_patterns("live*"))
+    return place / "run"
+
+
+def test_a_restart_reads_no_tables(stacked_run, tmp_path) -> None:
+    run = copied(stacked_run, tmp_path)
+    with service_of_run(ServedRun(run)).live as live:
+        live.apply(agnncert_live.Event("record_edge", "n1", "n2", 2.0))
+        before = live.label.tolist(), live.radius.tolist()
+        reference = live.reference_again(None)
+    shutil.rmtree(run / "data")
+    service = service_of_run(ServedRun(run))
+    with service.live as live:
+        assert (live.label.tolist(), live.radius.tolist()) == before
+        assert service.reference is not None
+        assert service.reference.claim.digests["graph"] == reference.claim.digests["graph"]
+        assert service.decision("n1", {})["since_reference"]["new_neighbours"] == 1
+        assert_current(live)
+
+
+def test_a_journal_of_another_run_is_refused(stacked_run, tmp_path) -> None:
+    run = copied(stacked_run, tmp_path)
+    service_of_run(ServedRun(run)).live.close()
+    with sqlite3.connect(run / "live.journal") as database:
+        database.execute("UPDATE about SET value = 'x' WHERE name = 'graph'")
+    database.close()
+    with pytest.raises(agnncert_live.JournalError, match="belongs to another graph: it says x"):
+        service_of_run(ServedRun(run))
+
+
+class Enough(Exception):
+    """Ends a service that a test has seen."""
+
+
+def test_while_it_loads_it_is_alive_and_says_how_far_it_is(stacked_run, tmp_path, monkeypatch) -> None:
+    go, seen, is_ready, ended = (threading.Event() for _ in range(4))
+    real, stages = run_module.service_of_run, []
+    run = ServedRun(copied(stacked_run, tmp_path))
+    with listen("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+
+    def held(run, progress):
+        progress(Progress("reading the run", 0, 1, 0.0))
+        assert go.wait(60)
+        return real(run, progress)
+
+    def on_ready(address, service):
+        is_ready.set()
+        assert seen.wait(60)
+        raise Enough
+
+    def serve():
+        with pytest.raises(Enough):
+            serve_run(run, port=port, on_ready=on_ready, progress=lambda progress: stages.append(progress.what))
+        ended.set()
+
+    monkeypatch.setattr(run_module, "service_of_run", held)
+    threading.Thread(target=serve, daemon=True).start()
+    address = f"http://127.0.0.1:{port}"
+    answer = (0, b"")
+    deadline = time.monotonic() + 60
+    while answer[0] != 200 or not stages:
+        assert time.monotonic() < deadline, answer
+        with suppress(OSError):
+            answer = sent(address, "/live")
+    for path in ("/ready", "/health", "/summary", "/decision?target=n1"):
+        status, text = sent(address, path)
+        assert status == 503, path
+        assert b"starting: reading the run" in text
+    assert sent(address, "/events", b"{}", {"content-type": "application/json"})[0] == 503
+    go.set()
+    assert is_ready.wait(60)
+    assert sent(address, "/ready")[0] == 200
+    assert sent(address, "/decision?target=n1")[0] == 200
+    assert stages[:2] == ["reading the run"] * 2
+    assert "certifying the reference" in stages
+    seen.set()
+    assert ended.wait(60)
+
+
+def test_what_goes_wrong_while_it_loads_ends_it(stacked_run, tmp_path) -> None:
+    run = copied(stacked_run, tmp_path)
+    (run / "live.journal").write_text("no journal")
+    with pytest.raises(agnncert_live.JournalError, match="no journal"):
+        serve_run(ServedRun(run), port=0)

@@ -1,5 +1,6 @@
 """The command ``agnncert serve``."""
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,9 @@ import typer
 
 from agnncert.cli.options import ModelOfRun, Root
 from agnncert.errors import SettingsError, missing
+from agnncert.progress import Progress
+
+log = logging.getLogger(__name__)
 
 
 def serve(
@@ -28,6 +32,13 @@ def serve(
         Path | None,
         typer.Option(
             help="File that keeps every event.", metavar="FILE", show_default="live.journal in the run folder",
+        ),
+    ] = None,
+    from_journal: Annotated[
+        Path | None,
+        typer.Option(
+            help="Journal of an earlier model, or its run folder: begin with its graph and event keys.", metavar="FILE",
+            show_default="the tables of the run",
         ),
     ] = None,
     rate: Annotated[
@@ -101,10 +112,10 @@ def serve(
     def on_ready(address: str, service: object) -> None:
         typer.echo(f"{address} answers: a page for people, {address}/api for programs. Ctrl-C ends it.")
 
-    served = ServedRun(run, journal, root, model, NewNodes(ids, known_only))
+    served = ServedRun(run, journal, root, model, NewNodes(ids, known_only), from_journal)
     limits = Limits(rate=rate, body=body * 1_000_000)
     if stateless:
-        given = {"--journal": journal, "--webhook": webhook, "--kafka": kafka}
+        given = {"--journal": journal, "--from-journal": from_journal, "--webhook": webhook, "--kafka": kafka}
         useless = [option for option, value in given.items() if value is not None]
         if useless:
             raise SettingsError(f"{useless[0]} is about a graph, and --stateless holds none: leave one out.")
@@ -127,7 +138,21 @@ def serve(
         webhook_secret=token_from(webhook_secret, "AGNNCERT_WEBHOOK_SECRET"),
         topic=None if kafka is None else Topic.parse(kafka, kafka_settings),
         on_ready=on_ready,
+        progress=_log_progress if log_format == "json" else _say_progress,
     )
+
+
+def _say_progress(progress: Progress) -> None:
+    typer.echo(f"starting: {_how_far(progress)}", err=True)
+
+
+def _log_progress(progress: Progress) -> None:
+    log.info("starting: %s", _how_far(progress))
+
+
+def _how_far(progress: Progress) -> str:
+    share = f" ({progress.done:,} of {progress.total:,})" if progress.total > 1 else ""
+    return progress.what + share
 
 
 def journal(

@@ -1,6 +1,6 @@
 """Conversions of a live graph: from the user's data and back to it, and to the arrays that a journal keeps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from agnncert.errors import GraphError
 from agnncert.graphs.graph import CanonicalGraph, Task
 from agnncert.graphs.node_ids import exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets
-from agnncert_live.edge_rules import KEPT_BESIDE
+from agnncert_live.edge_rules import KEPT_BESIDE, TOTALS, EdgeRules
 from agnncert_live.nodes import Nodes
 from agnncert_live.store import Store
 from agnncert_live.subgraphs import Subgraphs
@@ -27,6 +27,7 @@ GraphData: TypeAlias = Data | list[Data]
 
 EVENT_KEYS = "event_keys"  # of the data: which events have counted
 _VALUE = "value/"  # before the names of edge values among arrays
+_ATTRIBUTES = _VALUE + "edge_attr"
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,43 @@ def write_graph(store: Store, y: Array | None) -> WrittenGraph:
         "kinds": {name: str(dtype).removeprefix("torch.") for name, dtype in store.dtypes.items()},
     }
     return WrittenGraph(header, arrays)
+
+
+def without_derived(written: WrittenGraph, rules: EdgeRules) -> WrittenGraph:
+    """Returns a graph without the values of edges that follow from what their events add up to."""
+    derived = _derived_values(written.arrays, rules)
+    stated = written.arrays.get(_ATTRIBUTES)
+    if derived is None or stated is None or stated.dtype != derived.dtype or stated.tobytes() != derived.tobytes():
+        return written
+    return replace(written, arrays={name: each for name, each in written.arrays.items() if name != _ATTRIBUTES})
+
+
+def with_derived(written: WrittenGraph, rules: EdgeRules) -> WrittenGraph:
+    """Returns a graph with the values of edges that :func:`without_derived` left out."""
+    if _ATTRIBUTES in written.arrays:
+        return written
+    derived = _derived_values(written.arrays, rules)
+    return written if derived is None else replace(written, arrays={_ATTRIBUTES: derived, **written.arrays})
+
+
+def _derived_values(arrays: Arrays, rules: EdgeRules) -> Array | None:
+    """Returns the values of edges that stand for events, as they follow from the totals; None if they do not."""
+    totals = arrays.get(_VALUE + TOTALS)
+    if totals is None or rules.events is None:
+        return None
+    values = rules.events.edge_values(totals)
+    if not rules.halves:
+        return values
+    source, head = arrays["ends"]
+    num_nodes = len(arrays["x"])
+    key = source * num_nodes + head
+    order = np.argsort(key)
+    way_back = head * num_nodes + source
+    place = np.searchsorted(key[order], way_back).clip(max=max(0, len(key) - 1))
+    back = order[place]
+    if not np.array_equal(key[back], way_back):
+        return None
+    return np.concatenate([values, values[back]], axis=1)
 
 
 def value_names(arrays: Arrays) -> list[str]:

@@ -19,7 +19,7 @@ import torch
 
 from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certifier import threshold_of, with_teaching_note, with_threshold
+from agnncert.certifier import certify, threshold_of, with_teaching_note, with_threshold
 from agnncert.datasets.encoding import Encoding
 from agnncert.defence import Defence, Model, TargetChoice, as_defence
 from agnncert.defence import GraphData as GivenData
@@ -33,6 +33,7 @@ from agnncert.graphs.labels import class_numbers
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.models.digest import model_digest
+from agnncert.progress import OnProgress, tell
 from agnncert.proving.certificate import Certificate, Decision
 from agnncert_live.append import AppendCore
 from agnncert_live.conversion import (
@@ -43,6 +44,8 @@ from agnncert_live.conversion import (
     read_node_data,
     store_of,
     value_names,
+    with_derived,
+    without_derived,
     write_graph,
 )
 from agnncert_live.core import NO_TARGET, AddressedEvent, Answers, Beginning, Core, Outcome, Prepared, Subject
@@ -91,6 +94,23 @@ class StoredGraph(NamedTuple):
     number: int
 
 
+@dataclass(frozen=True)
+class OldJournal:
+    """The journal of an earlier model, whose graph a new model goes on with.
+
+    Attributes:
+        path: The file. No other process may have it open.
+        encoding: The encoding that the new model was trained with; None if its data had none.
+        class_names: Names of the classes that the new model was trained with; empty if they have none.
+        known: The class of nodes that are known by now, by id.
+    """
+
+    path: str | Path
+    encoding: Encoding | None = None
+    class_names: tuple[str, ...] = ()
+    known: Mapping[Id, int] = field(default_factory=dict)
+
+
 class LiveGraph:
     """A graph whose decisions and proofs are current after every event.
 
@@ -112,6 +132,9 @@ class LiveGraph:
             stopped: with all batches that were acknowledged, however the process ended.
         snapshot_every: After how many events the journal is replaced by a snapshot of the graph.
         new_nodes: Which nodes events may add; any when not given.
+        old_journal: A journal of another model. If ``journal`` does not exist, the live graph begins with its graph,
+            event keys and the acknowledged batches in it instead of data.
+        progress: Called while a journal is read.
 
     Attributes:
         model: The model.
@@ -143,6 +166,8 @@ class LiveGraph:
         journal: str | Path | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
         new_nodes: NewNodes | None = None,
+        old_journal: OldJournal | None = None,
+        progress: OnProgress | None = None,
     ) -> None:
         require_order(model, data, defence)
         self.model = model
@@ -160,11 +185,12 @@ class LiveGraph:
         self._snapshot_every = snapshot_every
         self._journal: Journal | None = None
         self._given: Any = None  # graph task: the data that it began with
+        self._progress = progress
         self.number = 0
-        if data is None and (journal is None or not Path(journal).exists()):
+        if data is None and old_journal is None and (journal is None or not Path(journal).exists()):
             raise GraphError("there is no graph to begin with: pass data, or a journal that exists.")
         try:
-            self._begin(data, targets, journal)
+            self._begin(data, targets, journal, old_journal)
             self._core.store.new_nodes = new_nodes or NewNodes()
         except BaseException:
             self.close()
@@ -172,7 +198,13 @@ class LiveGraph:
 
     # How it begins.
 
-    def _begin(self, data: GivenData | None, targets: TargetChoice, journal: str | Path | None) -> None:
+    def _begin(
+        self,
+        data: GivenData | None,
+        targets: TargetChoice,
+        journal: str | Path | None,
+        old_journal: OldJournal | None,
+    ) -> None:
         canonical_data = None
         chosen = None
         if data is not None:
@@ -187,6 +219,8 @@ class LiveGraph:
             contents = self._journal.load()
         if contents is not None:
             self._resume(contents)
+        elif old_journal is not None:
+            self._take_over(old_journal)
         elif canonical_data is None or chosen is None:
             raise GraphError("the journal holds no graph yet: pass data.")
         else:
@@ -261,12 +295,70 @@ class LiveGraph:
             "all": core.all_nodes,
             "rules": core.store.rules.to_json(),
         }
-        return WrittenGraph(header, {**written.arrays, "rows": core.target_rows()})
+        complete = WrittenGraph(header, {**written.arrays, "rows": core.target_rows()})
+        return without_derived(complete, core.store.rules)
 
     def _snapshot(self) -> None:
         if self._journal is not None:
             written = self._written()
             self._journal.save(written.header, written.arrays)
+
+    def _take_over(self, old: OldJournal) -> None:
+        """Begins with the graph, the event keys and the acknowledged batches of another model's journal.
+
+        Raises:
+            JournalError: It does not fit. The message says how.
+        """
+        if not Path(old.path).exists():
+            raise JournalError(f"there is no journal {old.path} to take over.")
+        before = Journal(old.path, {})
+        try:
+            contents = before.load()
+        finally:
+            before.close()
+        if contents is None:
+            raise JournalError(f"the journal {old.path} holds no graph yet: begin with data.")
+        if contents.graphs[NOW][0].get("task") != "node":
+            raise JournalError(f"the journal {old.path} is about a set of graphs: only one of nodes can be taken over.")
+        stored = self._read(*contents.graphs[NOW])
+        self._require_fit(old, stored)
+        self._resume(replace(contents, graphs={NOW: contents.graphs[NOW]}))
+        self._learn(old.known)
+        if self._journal is not None:
+            self._journal.remember(self._acknowledged)  # first: a journal with a graph is never taken over again
+            self._snapshot()
+
+    def _require_fit(self, old: OldJournal, stored: StoredGraph) -> None:
+        """Refuses a journal whose numbers mean something else to the model."""
+        found = stored.rules.encoding
+        if (None if found is None else found.digest) != (None if old.encoding is None else old.encoding.digest):
+            raise JournalError(
+                f"the journal {old.path} was written with another encoding of columns than the new model was trained "
+                "with, so its numbers mean something else: train the new model with --set encode=RUN/encoding.json of "
+                "the old run, or begin a new journal from the tables."
+            )
+        if stored.rules.class_names != old.class_names:
+            raise JournalError(
+                f"the journal {old.path} has the classes {list(stored.rules.class_names)}, and the new model "
+                f"{list(old.class_names)}: train it on the same ones, or begin a new journal from the tables."
+            )
+        data = stored.canonical_data.data
+        stored.rules.describe(data)
+        if EdgeRules.of(data, stored.chosen.graph, self.defence) != stored.rules:
+            raise JournalError(
+                f"the defence of the new model reads the edges of {old.path} otherwise (trusted edges, or both "
+                "directions): begin a new journal from the tables."
+            )
+
+    def _learn(self, known: Mapping[Id, int]) -> None:
+        """Notes classes of nodes that have become known."""
+        core = self._core
+        if known and core.y is None:
+            core.y = np.full(len(core.store.nodes.alive), -1, dtype=np.int64)
+        for name, label in known.items():
+            slot = core.store.nodes.find(0, name)
+            if slot is not None and core.y is not None and core.y.ndim == 1:
+                core.y[slot] = label
 
     def _resume(self, contents: JournalContents) -> None:
         """Goes on where a journal stopped: its graph is taken, and what is proved about it is computed again."""
@@ -303,9 +395,9 @@ class LiveGraph:
             number = header["number"]
             if task not in ("node", "graph") or type(number) is not int or number < 0:
                 raise ValueError("its statements about the graph make no sense")
-            dtypes = _read_dtypes(header, arrays)
             rules = EdgeRules.from_json(header["rules"])
-            written = WrittenGraph(dict(header), arrays)
+            written = with_derived(WrittenGraph(dict(header), arrays), rules)
+            dtypes = _read_dtypes(header, written.arrays)
             if task == "graph":
                 canonical_data = prepared(read_graphs(written, self._given, rows), rows)
             else:
@@ -320,11 +412,12 @@ class LiveGraph:
         """Applies the batches of a journal: older ones together, the last ones one by one, to know what they did."""
         older = contents.batches[:-OUTCOMES]
         waiting: list[Event] = []
-        for batch in older:
+        for place, batch in enumerate(older):
             waiting += batch.events
             if len(waiting) >= _EVENTS_AT_ONCE:
                 self._replay_events(waiting)
                 waiting = []
+                tell(self._progress, "applying the events of the journal", place + 1, len(contents.batches))
         if waiting:
             self._replay_events(waiting)
         for batch in contents.batches[-OUTCOMES:]:
@@ -511,6 +604,33 @@ class LiveGraph:
                     self._journal.save(written.header, written.arrays, digest)
                 self._references[digest] = Reference(digest, self.number, self._core.store)
             return certificate
+
+    def reference_again(self, digest: str | None) -> Certificate | None:
+        """Returns the certificate of a reference, certified again from the journal.
+
+        Args:
+            digest: Digest of its graph. If there is no such reference, the oldest one is taken.
+
+        Returns:
+            The certificate; None if there is no reference, or no journal.
+        """
+        with self._lock:
+            if self._journal is None or not self._references:
+                return None
+            if digest not in self._references:
+                digest = min(self._references, key=lambda each: self._references[each].number)
+            contents = self._journal.load()
+            assert contents is not None
+            stored = self._read(*contents.graphs[str(digest)])
+            data = stored.canonical_data.data
+            if self.task == "node":
+                stored.rules.describe(data)
+            return certify(self.model, data, self.defence)
+
+    @property
+    def began_with(self) -> str | None:
+        """Digest of the graph that the journal was begun with; None if it took over another, or there is no journal."""
+        return None if self._journal is None else self._journal.began_with()
 
     def forget(self, since: Certificate) -> None:
         """Stops comparing with a reference."""

@@ -158,6 +158,27 @@ def make_stateless_app(
     return Guard(app, token, limits or Limits(), requests)
 
 
+def make_starting_app(stage: Callable[[], str], token: str | None = None, limits: Limits | None = None) -> Guard:
+    """Returns the application that answers while a service is being loaded: alive, and not ready.
+
+    Args:
+        stage: Says how far it is.
+        token: What clients must know; None if only this machine can reach it.
+        limits: What one client may do.
+    """
+    app = _bare_app("agnncert live graph, starting")
+
+    @app.get("/live")
+    async def live() -> dict[str, Any]:
+        return {"ok": True}
+
+    @app.api_route("/{path:path}", methods=["GET", "POST"])
+    async def starting(path: str) -> JSONResponse:
+        return PlainJSON({"error": f"the service is starting: {stage()}."}, 503, {"retry-after": "1"})
+
+    return Guard(app, token, limits or Limits())
+
+
 def _bare_app(title: str) -> FastAPI:
     app = FastAPI(
         title=title, version=agnncert.__version__, docs_url=None, redoc_url=None, default_response_class=PlainJSON

@@ -1,8 +1,9 @@
 """The journal of a live graph: every batch is on disk before it is acknowledged, and a restart restores all batches.
 
 A journal is one SQLite file. It holds the identity of the live graph, the graph at the last snapshot, the graphs of
-references, the batches since the snapshot, and the ids of acknowledged batches. It holds no votes: what is proved is
-computed again from graph and model when a journal is opened, so nobody can write a label or a radius into it.
+references (one that is the snapshot is not written twice), the batches since the snapshot, and the ids of acknowledged
+batches. It holds no votes: what is proved is computed again from graph and model when a journal is opened, so that
+nobody can write a label or a radius into it. Nor does it hold values of edges that follow from what events add up to.
 
 *Durability.* A commit is in the file itself when it returns, not in a write-ahead log: one damaged byte in such a log
 drops all later commits without an error.
@@ -32,7 +33,8 @@ from agnncert.errors import AgnncertError
 from agnncert.storage import parse_json
 from agnncert_live.events import Event
 
-FORMAT = 4
+FORMAT = 5
+READABLE = (4, 5)  # format 4 holds values of edges that follow from totals, and each graph by itself
 REMEMBERED = 200_000  # ids of this many batches are kept, so that a client can send one again
 PART = 2**25  # bytes of a graph in one row: SQLite's rows have a limit
 PROBE = 2**16  # bytes that are written to find out whether there is space
@@ -225,7 +227,7 @@ class Journal:
         if schema != set(_TABLES):  # a trigger or a view would be somebody else's code
             raise JournalError(self._damaged("its tables are others than those of a journal"))
         stored = dict(self._database.execute("SELECT name, value FROM about"))
-        if stored.pop("format", None) != str(FORMAT):
+        if stored.pop("format", None) not in map(str, READABLE):
             raise JournalError(f"the journal {self.path} is of another version of this library's format.")
         for name, value in identity.items():
             if stored.get(name) != value:
@@ -234,6 +236,7 @@ class Journal:
                     f"here it is {value:.100}. Use another file, or what it was begun with."
                 )
         self._state = self._read_state(stored)
+        self._database.execute("UPDATE about SET value = ?1 WHERE name = 'format' AND value != ?1", [str(FORMAT)])
 
     def _read_state(self, stored: dict[str, str]) -> dict[str, Any]:
         try:
@@ -309,6 +312,12 @@ class Journal:
                 self._acknowledge(state, batch_id, acknowledged)
         self.since_snapshot += len(events)
 
+    def remember(self, acknowledged: dict[str, Acknowledged]) -> None:
+        """Writes what was applied of many batches, by their ids, the oldest first."""
+        with self._committed() as state:
+            for batch_id, applied in acknowledged.items():
+                self._acknowledge(state, batch_id, applied)
+
     def _acknowledge(self, state: dict[str, Any], batch_id: str, acknowledged: Acknowledged) -> None:
         """Writes the id of a batch, and now and then deletes the oldest ids."""
         self._forget(state, "id = ?", batch_id)
@@ -332,18 +341,36 @@ class Journal:
         """Writes a graph. The snapshot replaces the one before it, and the batches that are in it."""
         contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
         blob = safetensors.numpy.save(contiguous, {"header": json.dumps(header)})
+        digest = hashlib.sha256(blob).hexdigest()
         with self._committed() as state:
+            if name == NOW:
+                self._leave_to_references(state)
             self._database.execute("DELETE FROM graph WHERE name = ?", [name])
-            for start in range(0, len(blob), PART):
-                part = [name, blob[start : start + PART]]
-                self._database.execute("INSERT INTO graph (name, content) VALUES (?, ?)", part)
-            state["graphs"][name] = hashlib.sha256(blob).hexdigest()
+            if name == NOW or state["graphs"].get(NOW) != digest:
+                for start in range(0, len(blob), PART):
+                    part = [name, blob[start : start + PART]]
+                    self._database.execute("INSERT INTO graph (name, content) VALUES (?, ?)", part)
+            state["graphs"][name] = digest
             if name == NOW:
                 self._database.execute("DELETE FROM batch")
                 state["number"] = header["number"]
                 state["chain"] = state["graphs"][NOW]
         if name == NOW:
             self.since_snapshot = 0
+
+    def _leave_to_references(self, state: dict[str, Any]) -> None:
+        """Leaves the snapshot, which is about to be replaced, to the references that are this graph."""
+        has_rows = {name for (name,) in self._database.execute("SELECT DISTINCT name FROM graph")}
+        for name, digest in state["graphs"].items():
+            if name not in has_rows and digest == state["graphs"].get(NOW):
+                select = "SELECT ?, content FROM graph WHERE name = ? ORDER BY place"
+                self._database.execute(f"INSERT INTO graph (name, content) {select}", [name, NOW])
+
+    def began_with(self) -> str | None:
+        """Returns the digest of the graph that the journal was begun with; None if it took over another journal."""
+        with self._explained():
+            row = self._database.execute("SELECT value FROM about WHERE name = 'graph'").fetchone()
+        return None if row is None else str(row[0])
 
     def drop(self, name: str) -> None:
         """Deletes the graph of a reference."""
@@ -366,6 +393,9 @@ class Journal:
             id_rows = self._database.execute(select).fetchall()
         try:
             blobs = {name: b"".join(parts_of_graph) for name, parts_of_graph in parts.items()}
+            for name, digest in self._state["graphs"].items():
+                if name not in blobs and NOW in blobs and digest == self._state["graphs"].get(NOW):
+                    blobs[name] = blobs[NOW]
             acknowledged = [AcknowledgedRow(*row) for row in id_rows]
             digests = {name: hashlib.sha256(blob).hexdigest() for name, blob in blobs.items()}
             self._compare_digests(digests, acknowledged)

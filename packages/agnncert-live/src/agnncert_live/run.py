@@ -5,31 +5,35 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 import uvicorn
 
 from agnncert.certificates.file import read_contents
-from agnncert.certifier import certify
-from agnncert.cli.folder import RunFolder, find_run
+from agnncert.cli.folder import ENCODING, RunFolder, find_run
 from agnncert.cli.score_step import certified_alone
 from agnncert.cli.settings import CertifySettings, DefenceSettings, stored_settings
 from agnncert.cli.studies import certified_model, study_of_run
+from agnncert.datasets.encoding import Encoding
 from agnncert.errors import SettingsError
 from agnncert.models.digest import model_digest
+from agnncert.progress import OnProgress, Progress, tell
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.guaranteed_rate import largest_rate
 from agnncert.recompute import defence_of_file
+from agnncert_live.backup import journal_of
 from agnncert_live.confirmed import Confirmed
 from agnncert_live.connections import IdleLimit
 from agnncert_live.fields import FieldCertifier
-from agnncert_live.graph import LiveGraph
-from agnncert_live.guard import LOCAL, Guard, Limits
-from agnncert_live.http import make_app, make_stateless_app
+from agnncert_live.graph import LiveGraph, OldJournal
+from agnncert_live.guard import LOCAL, Application, Limits, Receive, Scope, Send
+from agnncert_live.http import make_app, make_starting_app, make_stateless_app
+from agnncert_live.journal import JournalError
 from agnncert_live.nodes import NewNodes
 from agnncert_live.service import ALERT_BELOW, Service
 from agnncert_live.streams import EventReader, TableRows, plain_events
@@ -40,6 +44,7 @@ log = logging.getLogger(__name__)
 
 JOURNAL = "live.journal"
 SHORTEST_TOKEN = 16
+_PATIENCE = 30.0  # seconds that loading may take to notice that it need not go on
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class ServedRun:
         root: Folder that holds the datasets.
         model: The run's model; required if it is code.
         new_nodes: Which nodes events may add; any when not given.
+        from_journal: The journal of an earlier model, or its run folder, from which a new journal is begun; the tables
+            of the run when not given.
     """
 
     folder: str | Path
@@ -59,29 +66,51 @@ class ServedRun:
     root: str | None = None
     model: str | None = None
     new_nodes: NewNodes | None = None
+    from_journal: str | Path | None = None
 
 
-def service_of_run(run: ServedRun) -> Service:
+def service_of_run(run: ServedRun, progress: OnProgress | None = None) -> Service:
     """Returns the live graph of a certified run, resumed from its journal if there is one.
 
     All nodes (or graphs) are kept certified, and new ones too. The reference is the graph with which the journal began.
+    Tables are read only if there is no journal to begin with.
+
+    Args:
+        run: The run.
+        progress: Called while tables or the journal are read.
 
     Raises:
         SettingsError: The folder holds no certified run, or another model than the certified one.
+        JournalError: The journal belongs to another run, or does not fit.
     """
     folder = _certified_run(run)
-    _, study = study_of_run(folder, CertifySettings(root=run.root, model=run.model))
+    tell(progress, "reading the run", 0)
+    contents = read_contents(folder.certificate)
     certificate = load_certificate(folder.certificate)
-    trained = certified_model(folder, study.new_model()).eval()
+    place = folder.path / JOURNAL if run.journal is None else Path(run.journal)
+    trained, data = _loaded(run, folder, certificate, place, progress)
     if model_digest(trained) != certificate.claim.digests.get("model"):
         raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
-    contents = read_contents(folder.certificate)
     defence = defence_of_file(contents, trained)
-    _note_repeated(folder, study.data)
-    place = folder.path / JOURNAL if run.journal is None else Path(run.journal)
-    live = defence.live(trained, study.data, journal=place, new_nodes=run.new_nodes)
-    live.threshold = certificate.claim.threshold
-    reference = _reference(live, study.data)
+    if run.from_journal is not None and place.exists():
+        log.warning("%s exists and goes on: %s is not read again", place, run.from_journal)
+    tell(progress, "reading the journal" if data is None else "computing labels and radii", 0)
+    live = defence.live(
+        trained,
+        data,
+        journal=place,
+        new_nodes=run.new_nodes,
+        old_journal=None if place.exists() else _old_journal(run, folder, certificate),
+        progress=progress,
+    )
+    try:
+        _require_graph_of_run(live, place, certificate)
+        live.threshold = certificate.claim.threshold
+        tell(progress, "certifying the reference", 0)
+        reference = _reference(live, certificate)
+    except BaseException:
+        live.close()
+        raise
     about = folder.data
     return Service(
         live,
@@ -92,6 +121,44 @@ def service_of_run(run: ServedRun) -> Service:
         measured=None if live.task == "graph" else frozenset(certificate.target.tolist()),
         fields=FieldCertifier.of_run(folder, contents, trained) if is_local(defence, trained) else None,
     )
+
+
+def _loaded(
+    run: ServedRun, folder: RunFolder, certificate: Certificate, place: Path, progress: OnProgress | None
+) -> tuple[Any, Any]:
+    """Returns the certified model, and the data that the live graph begins with; None if a journal has the graph."""
+    if certificate.claim.task == "node" and (place.exists() or run.from_journal is not None):
+        return certified_alone(folder, DefenceSettings(root=run.root, model=run.model)).eval(), None
+    tell(progress, "reading the data", 0)
+    _, study = study_of_run(folder, CertifySettings(root=run.root, model=run.model), progress)
+    _note_repeated(folder, study.data)
+    return certified_model(folder, study.new_model()).eval(), study.data
+
+
+def _old_journal(run: ServedRun, folder: RunFolder, certificate: Certificate) -> OldJournal | None:
+    if run.from_journal is None:
+        return None
+    file = folder.path / ENCODING
+    known = {}
+    if certificate.truth is not None:
+        ids = certificate.target.tolist()
+        known = {name: label for name, label in zip(ids, certificate.truth.tolist(), strict=True) if label >= 0}
+    return OldJournal(
+        journal_of(run.from_journal),
+        encoding=Encoding.from_json(file.read_text("utf-8")) if file.is_file() else None,
+        class_names=tuple(str(name) for name in folder.data.get("class_names") or ()),
+        known=known,
+    )
+
+
+def _require_graph_of_run(live: LiveGraph, place: Path, certificate: Certificate) -> None:
+    """Refuses a journal that was begun with the graph of another run. One that took over another has no such graph."""
+    expected = certificate.claim.digests.get("graph")
+    if live.began_with not in (None, expected):
+        raise JournalError(
+            f"the journal {place} belongs to another graph: it says {live.began_with}, here it is {expected}. Use "
+            "another file, or what it was begun with."
+        )
 
 
 def stateless_of_run(run: ServedRun) -> FieldCertifier:
@@ -151,18 +218,15 @@ def _note_repeated(folder: RunFolder, data: Any) -> None:
         data.repeated = repeated
 
 
-def _reference(live: LiveGraph, data: Any) -> Certificate:
+def _reference(live: LiveGraph, certificate: Certificate) -> Certificate:
     """Returns the certificate that decisions are compared with: that of the run's graph, certified again.
 
     It is not read from the folder, which may be somebody else's: no file can prove what a model votes.
     """
     if live.number == 0:
         return live.reference()
-    reference = certify(live.model, data, live.defence)
-    if live.follows(reference):
-        return reference
-    log.warning("the journal does not begin with the run's graph: the graph as it is becomes the reference")
-    return live.reference()
+    reference = live.reference_again(certificate.claim.digests.get("graph"))
+    return live.reference() if reference is None else reference
 
 
 def serve_run(  # noqa: PLR0913 - every setting is a keyword
@@ -176,8 +240,9 @@ def serve_run(  # noqa: PLR0913 - every setting is a keyword
     webhook_secret: str | None = None,
     topic: Topic | None = None,
     on_ready: Callable[[str, Service], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> None:
-    """Serves a run until it is stopped.
+    """Serves a run until it is stopped. While it is loaded, ``/live`` answers, and all else says how far it is.
 
     Args:
         run: The run.
@@ -188,28 +253,101 @@ def serve_run(  # noqa: PLR0913 - every setting is a keyword
         webhook: Address to which alerts are posted, see ``Webhook``; None for nowhere.
         webhook_secret: What alerts are signed with; None for no signature.
         topic: A Kafka topic whose messages are applied too; None for none.
-        on_ready: Called with the address once requests are answered.
+        on_ready: Called with the address once the service has been loaded.
+        progress: Called while it is loaded.
 
     Raises:
         SettingsError: There is no token though there should be, or the port cannot be had.
     """
     _require_token(token, host)
+    _certified_run(run)
+    torch.set_num_threads(1)  # many small computations: several threads wait for each other
     listening = listen(host, port)
+    named_host = f"[{host}]" if ":" in host else host
+    address = f"http://{named_host}:{listening.getsockname()[1]}"
+
+    def open_service(loading: _Loading) -> None:
+        service = service_of_run(run, loading.note)
+        loading.opened.enter_context(service.live)
+        loading.opened.enter_context(_alerts(service, webhook, webhook_secret))
+        loading.opened.enter_context(consuming(service, topic, rows_reader(run.folder, service), loading.stop))
+        loading.app = make_app(service, token, limits)
+        if on_ready is not None:
+            on_ready(address, service)
+
+    loading = _Loading(open_service, progress)
+    loading.app = make_starting_app(lambda: loading.stage, token, limits)
     try:
-        service = service_of_run(run)
-        named_host = f"[{host}]" if ":" in host else host
-        address = f"http://{named_host}:{listening.getsockname()[1]}"
-
-        def ready() -> None:
-            if on_ready is not None:
-                on_ready(address, service)
-
-        stop = threading.Event()
-        alerts = _alerts(service, webhook, webhook_secret)
-        with service.live, alerts, consuming(service, topic, rows_reader(run.folder, service), stop):
-            run_until(make_app(service, token, limits), listening, ready, stop)
+        run_until(loading, listening, loading.thread.start, loading.stop)
+        loading.end()
     finally:
         listening.close()
+
+
+class _Stopped(Exception):  # noqa: N818 - reads as a statement where it is raised
+    """The service is to end while it is still being loaded."""
+
+
+class _Loading:
+    """Loads a service in a thread while an application says how far it is, which the service then replaces.
+
+    Args:
+        open_service: Loads the service, and sets ``app``.
+        progress: Called when something is noted.
+
+    Attributes:
+        app: What answers.
+        stage: How far it is.
+        stop: Ends the server; set when the service cannot be loaded.
+        opened: What is closed at the end.
+        thread: The thread that loads it.
+    """
+
+    app: Application
+
+    def __init__(self, open_service: "Callable[[_Loading], None]", progress: OnProgress | None) -> None:
+        self.stage = "nothing is loaded yet"
+        self.stop = threading.Event()
+        self.opened = ExitStack()
+        self.thread = threading.Thread(target=self._load, name="loading", daemon=True)
+        self._open_service = open_service
+        self._progress = progress
+        self._is_ended = False
+        self._error: BaseException | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, as ASGI asks."""
+        await self.app(scope, receive, send)
+
+    def note(self, progress: Progress) -> None:
+        """Notes how far it is.
+
+        Raises:
+            _Stopped: It need not go on.
+        """
+        if self._is_ended:
+            raise _Stopped
+        share = f" ({progress.done:,} of {progress.total:,})" if progress.total > 1 else ""
+        self.stage = progress.what + share
+        if self._progress is not None:
+            self._progress(progress)
+
+    def _load(self) -> None:
+        try:
+            self._open_service(self)
+        except BaseException as error:  # whatever it is, nothing is served
+            self._error = error
+            self.stop.set()
+
+    def end(self) -> None:
+        """Closes what was opened, or raises what went wrong while it was loaded."""
+        self._is_ended = True
+        if self.thread.ident is not None:
+            self.thread.join(_PATIENCE)
+        if not self.thread.is_alive():
+            self.opened.close()
+        if self._error is not None and not isinstance(self._error, _Stopped):
+            raise self._error
 
 
 def serve_stateless(
@@ -288,7 +426,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def run_until(
-    app: Guard,
+    app: Application,
     listening: socket.socket,
     on_ready: Callable[[], None] | None = None,
     stop: threading.Event | None = None,
