@@ -12,6 +12,7 @@ import torch
 
 from agnncert.engine.workers import Workers
 from agnncert.progress import OnProgress, Progress
+from agnncert.training.loop import Step
 from experiments.paper.page import write_page
 from experiments.paper.rows import Results, Row, append_row, share
 from experiments.paper.run import is_current, run_all, run_one
@@ -184,7 +185,7 @@ def _run_missing(
         log.info("[%d of %d] %s", number + 1, len(left), describe(job))
 
         def tell(step: Progress, number: int = number, name: str = describe(job)) -> None:
-            if on_progress is not None:
+            if on_progress is not None and isinstance(step, Step):  # certifying is short
                 seconds_left = clock.seconds_left(step.done / step.total)
                 detail = f"{name}, epoch {step.done} of {step.total}"
                 on_progress(Progress("runs", number, len(left), seconds_left, detail))
