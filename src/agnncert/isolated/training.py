@@ -5,8 +5,8 @@ torch, numpy and Python, the optimizer, the batches, class weights and the numbe
 graphs of other parts: no weights are kept by a validation score, features are not scaled, and the number of classes is
 that of the given model.
 
-A part on which training diverges, or stops with an error, has a model that abstains, as one without a graph has: else
-one poisoned graph would stop the training of all parts. Whether it does depends on that part alone.
+If training on a part diverges or stops with an error, the model of that part abstains, like the model of an empty part.
+Otherwise one poisoned graph would stop the training of all parts. Whether a part abstains depends only on its graphs.
 
 A module of somebody else may share state between its copies, or draw random numbers elsewhere. In a process of its own
 each part is trained with the memory as it was before any training. Else one part is trained again after all others, and
