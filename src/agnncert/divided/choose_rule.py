@@ -88,6 +88,33 @@ class RuleCandidate:
 
 
 @dataclass(frozen=True)
+class WhereManyVote:
+    """What neighbours prove where they are many, although over all targets the prediction without edges proves more.
+
+    Attributes:
+        least: From how many neighbours on they are many.
+        num_targets: Number of these targets.
+        voting_rule: The voting rule that certifies most of them.
+        certified_accuracy: Share of them that it gets right and certifies at the design size.
+        without_edges: The same for the prediction without edges.
+    """
+
+    least: int
+    num_targets: int
+    voting_rule: VotingRule
+    certified_accuracy: float
+    without_edges: float
+
+    def __str__(self) -> str:
+        prior = prior_text(self.voting_rule)
+        return (
+            f"Of the {self.num_targets} targets with {self.least} neighbours or more, prior {prior} certifies "
+            f"{self.certified_accuracy:.3f}, and no edges {self.without_edges:.3f}. If you certify such nodes, take "
+            f"VotingRule(prior={prior})."
+        )
+
+
+@dataclass(frozen=True)
 class RuleChoice:
     """What ``choose_voting_rule`` found; ``print`` shows it as a table.
 
@@ -101,6 +128,8 @@ class RuleChoice:
         against: "any" change, or "structure": edges and nodes added and deleted alone.
         measure: "accuracy" or "balanced", which all numbers of the candidates are.
         constant: The measure of the best constant answer, which no attack changes.
+        many: What votes of neighbours certify where these are many, if that is more than what was chosen certifies
+            there; ``None`` otherwise.
     """
 
     best: RuleCandidate
@@ -111,6 +140,7 @@ class RuleChoice:
     against: Against = "any"
     measure: str = "accuracy"
     constant: float = 0.0
+    many: WhereManyVote | None = None
 
     @property
     def voting_rule(self) -> VotingRule:
@@ -170,6 +200,10 @@ class RuleChoice:
             lines.append(f"Without an attack another candidate is right more often, by {self.given_up:.3f}.")
         if self.best.certified_accuracy < self.constant - 1e-12:
             lines.append(f"What is certified is below the most frequent class alone ({self.constant:.3f}).")
+        if self.best.name == NO_EDGES:
+            lines.append("No edge decides anything now: no attack on edges matters, and edges are worth nothing.")
+        if self.many is not None:
+            lines.append(str(self.many))
         return "\n".join(lines)
 
 
@@ -244,7 +278,8 @@ def choose_voting_rule(
         model = build_constant(data, best.label, len(best.voting_rule.class_prior))
     constant = joined(tables)
     share = float(np.bincount(constant.truth, constant.weight).max())
-    return RuleChoice(best, tuple(tried), model, size, len(constant.truth), against, measure, share)
+    many = _where_many_vote(tables[0], division, size, measure) if best.name == NO_EDGES else None
+    return RuleChoice(best, tuple(tried), model, size, len(constant.truth), against, measure, share, many)
 
 
 def require_choice(division: Any, size: Any) -> None:
@@ -330,6 +365,25 @@ def _for_nodes(table: VoteTable, division: BuiltIn, size: int) -> list[RuleCandi
         _candidate(name, table, voting_rule, division, size)
         for name, voting_rule in [(NO_EDGES, no_edges), (PLAIN, plain), *found]
     ]
+
+
+def _where_many_vote(table: VoteTable, division: BuiltIn, size: int, measure: str) -> WhereManyVote | None:
+    """Returns what votes certify for targets with many neighbours, if it is more than without edges.
+
+    Fewer than ``2 * size + 1`` neighbours cannot withstand ``size`` changes. Many are twice as many. Over all targets,
+    those with few decide the choice, and nobody would ask whether the others lose by it.
+    """
+    least = 2 * (2 * size + 1)
+    has_many = table.counts.sum(axis=1) + table.conceded >= least
+    if not division.is_per_neighbour or not has_many.any():
+        return None
+    without, *others = _for_nodes(table.rows(has_many, measure), division, size)
+    best = max(others, key=lambda one: one.certified_accuracy)
+    if best.certified_accuracy <= without.certified_accuracy:
+        return None
+    return WhereManyVote(
+        least, int(has_many.sum()), best.voting_rule, best.certified_accuracy, without.certified_accuracy
+    )
 
 
 def _candidate(

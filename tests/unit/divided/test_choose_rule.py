@@ -225,3 +225,46 @@ def test_senseless_calls_are_refused(graphs, for_graphs, changed, complaint) -> 
 def test_gated_features_are_refused(nodes, for_nodes) -> None:
     with pytest.raises(SettingsError, match="gated"):
         ac.choose_voting_rule(for_nodes, nodes, ac.GatedNodeCentric(9), size=1)
+
+
+def hubs_and_leaves(listen: float) -> tuple[torch.nn.Module, Data]:
+    """Leaves, which know their class and have three neighbours of the other one, and hubs, whose leaves know theirs."""
+    random = np.random.default_rng(2)
+    y = torch.from_numpy(np.repeat([0, 1], 40))
+    known = torch.arange(80) % 40 >= 2  # the others are hubs, with six neighbours of their class each
+    pairs = [(hub, leaf) for hub in (~known).nonzero().view(-1).tolist()
+             for leaf in random.choice(np.flatnonzero(known & (y == y[hub])), 6, replace=False)]  # fmt: skip
+    pairs += [(leaf, 42 + (leaf + step) % 38) for leaf in range(2, 40) for step in range(3)]
+    x = torch.nn.functional.one_hot(y, 2).float() * known[:, None]
+    x[~known] = torch.nn.functional.one_hot(1 - y[~known], 2).float()  # misleads
+    everyone = torch.ones(80, dtype=torch.bool)
+    edges = to_undirected(torch.tensor(pairs).t(), num_nodes=80)
+    data = Data(x=x, y=y, edge_index=edges, train_mask=everyone, val_mask=everyone, test_mask=everyone)
+
+    class Listener(torch.nn.Module):
+        def forward(self, x, edge_index):
+            return x + listen * torch.zeros_like(x).index_add_(0, edge_index[1], x[edge_index[0]])
+
+    return Listener(), data
+
+
+def test_where_no_edges_win_over_all_what_nodes_with_many_neighbours_lose_is_said():
+    model, data = hubs_and_leaves(listen=2.0)
+    choice = ac.choose_voting_rule(model, data, ac.PerNeighbour(), size=1)
+    assert choice.best.name == NO_EDGES
+    many = choice.many
+    has_many = torch.bincount(data.edge_index[1], minlength=80) >= 6
+    assert (many.least, many.num_targets) == (6, int(has_many.sum()))
+    for voting_rule, said in ((many.voting_rule, many.certified_accuracy), (choice.voting_rule, many.without_edges)):
+        cert = ac.certify(model, data, ac.PerNeighbour(), targets=has_many, voting_rule=voting_rule)
+        assert cert.certified_accuracy(data.y, sizes=[1]).tolist() == pytest.approx([said])
+    assert many.certified_accuracy > many.without_edges
+    assert "No edge decides anything now" in str(choice)
+    assert f"with 6 neighbours or more, prior {many.voting_rule.prior} certifies" in str(choice)
+
+
+def test_where_votes_of_many_neighbours_certify_no_more_nothing_is_said_about_them():
+    model, data = hubs_and_leaves(listen=0.0)
+    choice = ac.choose_voting_rule(model, data, ac.PerNeighbour(), size=1)
+    assert choice.best.name == NO_EDGES
+    assert choice.many is None
