@@ -272,7 +272,8 @@ def _unlabelled(data: Data) -> Tensor:
             f"nearly every node is a training, validation or test node, so {left} to teach: a teacher labels nodes "
             "that are in the graph at training time and have no label yet. If you certify some of the "
             f"{num_test:,} test nodes, name them: teach(data, targets=mask) hides only these, and teaches the other "
-            "test nodes without reading their labels. Otherwise train on the data as it is."
+            "test nodes without reading their labels (in tables, leave the label and the split of the other test "
+            "nodes empty). Otherwise train on the data as it is."
         )
     return unlabelled
 

@@ -112,3 +112,20 @@ def test_what_cannot_be_scored_is_said(agnncert, alerting, place) -> None:
         answer = agnncert("score", *words)
         assert answer.status == 2, answer.out
         assert expected in answer.err
+
+
+def test_all_labelled_nodes_can_be_certified_with_weights_from_elsewhere(agnncert, alerting) -> None:
+    """Ten accounts have no label: nobody could say whether a label of theirs is right."""
+    nodes = Path("tables", "nodes.csv")
+    head, *rows = nodes.read_text(encoding="utf-8").splitlines()
+    hidden = {row.split(",")[0]: row for row in rows[10:20]}
+    unlabelled = [",".join([name, "", *row.split(",")[2:]]) for name, row in hidden.items()]
+    nodes.write_text("\n".join([head, *rows[:10], *unlabelled, *rows[20:]]) + "\n", encoding="utf-8")
+    command = ("certify", "tables", "--model", "gcn", "--weights", alerting / "weights.safetensors", "--groups", 5)
+    found = {}
+    for targets in ("labelled", "all"):
+        done = agnncert(*command, "--prior", "0,3", "--set", f"targets={targets}", "--no-report", "--out", targets)
+        assert done.status == 0, done.err
+        found[targets] = set(ac.load_certificate(Path(targets, "certificate.cert")).target.tolist())
+    assert found["all"] - found["labelled"] == set(hidden)
+    assert len(found["labelled"]) == 30

@@ -119,3 +119,31 @@ def test_data_without_unlabelled_nodes_is_refused_and_no_folder_stays(tmp_path, 
     assert run("train", "digits-knn", "--teach", "gcn", "--epochs", 2, "--out", "run") == 2
     assert "no node is left to teach" in capsys.readouterr().err
     assert not Path("run").exists()
+
+
+def test_tables_in_which_every_node_has_a_part_are_taught_once_the_other_test_nodes_have_none(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    """What ``teach(targets=…)`` does in Python: only the accounts that are certified are hidden."""
+    monkeypatch.chdir(tmp_path)
+    accounts = write_accounts(tmp_path / "accounts")
+    head, *rows = (accounts / "nodes.csv").read_text().split()
+    kinds = [row.removesuffix(",good").removesuffix(",bad").rstrip(",") for row in rows]
+
+    def write(asked: int) -> None:
+        lines = [f"{head},split"]
+        for k, kind in enumerate(kinds):
+            part = ("train", "val", "test", "test")[k % 4]
+            named = part != "test" or k < asked
+            lines.append(f"{kind},{('good', 'bad')[k % 2]},{part}" if named else f"{kind},,")
+        (accounts / "nodes.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    command = ("train", accounts, "--teach", "gcn", "--division", "node", "--groups", 5, *QUICK, "--out", "run")
+    write(asked=240)
+    assert run(*command) == 2
+    assert "leave the label and the split of the other test nodes empty" in " ".join(capsys.readouterr().err.split())
+    write(asked=40)
+    assert run(*command) == 0
+    assert "has labelled 100 nodes" in Path("run/log.txt").read_text()
+    assert run("certify", "run", "--no-report") == 0
+    assert len(ac.load_certificate("run/certificate.cert")) == 20
