@@ -1,6 +1,6 @@
-"""How old accounts are, and how much their events move, as the table of events of a run tells."""
+"""How old accounts are, how much their events move, and what they do in a day, as a table of events tells."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ from agnncert.cli.event_table import HAPPENED, stored_events
 from agnncert.cli.folder import RunFolder
 from agnncert.cli.settings import DataSettings, stored_settings
 from agnncert.cli.tables_of import require_table_of_run, table_of_run
+from agnncert.datasets.encoding_columns import MICROSECONDS_OF_DAY
 from agnncert.datasets.event_entries import EntryColumn
 from agnncert.errors import SettingsError
 from agnncert.progress import OnProgress
@@ -64,3 +65,42 @@ def moved(run: RunFolder | None, column: str, progress: OnProgress | None = None
         events.staged.refuse_infinite(events.columns)
         names = events.names
         return {names[code]: total for code, total in events.of_nodes("fsum(amount)") if total is not None}
+
+
+def busiest_days(
+    settings: DataSettings, file: Path, columns: Sequence[str], ids: Sequence[str]
+) -> npt.NDArray[np.float64] | None:
+    """Returns the largest number of events in a day (UTC), and the largest sum of each column, for each node.
+
+    Args:
+        settings: They name the columns of ids and times; events at and after ``as_of`` are left out.
+        file: The table of events, or a folder of files.
+        columns: Columns of numbers.
+        ids: The nodes.
+
+    Returns:
+        A row for each node: what it sends, and then what it gets. None if events have no dates.
+    """
+    if "event_time" not in settings.column:
+        return None
+    amounts = [EntryColumn.of_kind(name, f"v{place}", "number") for place, name in enumerate(columns)]
+    width = 1 + len(columns)
+    sums = ", ".join(f"fsum({entry.place}) AS {entry.place}" for entry in amounts)
+    most = ", ".join(f"max({entry.place})" for entry in amounts)
+    with stored_events(settings, file, amounts) as events:
+        if not events.has_dates:
+            return None
+        row_of = {name: row for row, name in enumerate(ids)}
+        rows = np.array([row_of.get(name, -1) for name in events.names], dtype=np.int64)
+        found = np.zeros((len(ids), 2 * width))
+        for place, end in enumerate(("s", "t")):
+            in_a_day = (
+                f"SELECT {end} AS code, count(*) AS n{sums and ', '}{sums} FROM events "
+                f"WHERE {events.staged.counted} AND s <> t GROUP BY code, floor({HAPPENED} / {MICROSECONDS_OF_DAY})"
+            )
+            answer = events.store.table(f"SELECT code, max(n){most and ', '}{most} FROM ({in_a_day}) GROUP BY code")
+            code, *values = (column.to_numpy() for column in answer.columns)
+            is_node = rows[code] >= 0
+            own = np.nan_to_num(np.stack(values, axis=1).astype(np.float64)[is_node])
+            found[rows[code][is_node], place * width : (place + 1) * width] = own
+    return found

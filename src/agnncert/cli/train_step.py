@@ -11,7 +11,9 @@ import numpy as np
 
 from agnncert.addons import config_of
 from agnncert.auditing.model_audit import inspect_data
+from agnncert.certificates.votes import FloatArray
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.cli.ages import busiest_days
 from agnncert.cli.controls_step import store_controls
 from agnncert.cli.data import copy_tables, describe, load_training, require_classes, targets_of
 from agnncert.cli.defences import (
@@ -28,7 +30,9 @@ from agnncert.cli.models import fresh_model
 from agnncert.cli.report_step import FALSE_POSITIVES, RECALL
 from agnncert.cli.settings import FIT, TrainSettings
 from agnncert.cli.studies import row_origin, run_name
+from agnncert.cli.tables_of import table_file
 from agnncert.cli.user_code import is_module_spec
+from agnncert.controls.edge_values import WITH_VALUES, undefended_name, with_edge_values
 from agnncert.controls.pair_controls import pair_controls
 from agnncert.controls.table import Control
 from agnncert.controls.trees import tree_controls
@@ -50,10 +54,7 @@ from agnncert.undefended import REFERENCES, UNDEFENDED
 
 log = logging.getLogger(__name__)
 
-_NAMES = {  # of references as controls, by task
-    "undefended": {"node": "undefended GNN", "graph": "undefended GNN"},
-    "no edges": {"node": "MLP, no graph", "graph": "bag of nodes"},
-}
+_NO_EDGES = {"node": "MLP, no graph", "graph": "bag of nodes"}  # what the control is called, by task
 _LEAVE_OUT = "List the other columns with --set feature=NAME,NAME; edges can vote instead."
 _WORDS = {None: "accuracy", "balanced": "balanced accuracy"}  # measures in words, if they are not called so
 
@@ -79,6 +80,7 @@ class _Reference:
 
     Attributes:
         word: What it is called in results.
+        name: What it is called as a control.
         study: The study that trained it, or with which it is measured.
         model: The model.
         score: Its score on the validation part; 0 if it has none.
@@ -86,6 +88,7 @@ class _Reference:
     """
 
     word: str
+    name: str
     study: Study
     model: Any
     score: float = 0.0
@@ -336,28 +339,44 @@ def _train_references(run: _Run, study: Study, training_data: CanonicalData, tra
 
     The undefended model learns from given labels alone, and the one without edges from the same as the trained model.
     A defence that makes a model of its own has a part that reads no edges, which is not trained again. The undefended
-    model beside it is a graph neural network with its own recipe, and with what was asked for.
+    model beside it is a graph neural network with its own recipe, and with what was asked for, which reads the values
+    of edges as features of nodes.
     """
     settings = run.settings
     shape = {} if is_module_spec(settings.model or "") else settings.set
-    undefended_settings = settings
+    undefended_settings, whole, seen = settings, run.data, run.training
     if study.defence.own_model is not None:
         gnn = replace(run.asked, model="gcn", division=None, defence={}, set=run.asked.set if shape else {})
-        undefended_settings = _resolved(gnn, run.data)
-    plain = _study(undefended_settings, run.data, None)
-    plain_training = _study(undefended_settings, run.training, None)
+        whole, seen = _with_edge_values(run)
+        undefended_settings = _resolved(gnn, whole)
+    plain = _study(undefended_settings, whole, None)
+    plain_training = _study(undefended_settings, seen, None)
     undefended, _ = _fit(run, plain_training, "undefended", "training an undefended model")
-    references = [_Reference("undefended", plain, undefended, reads_edges=True)]
+    graph = whole.data if whole.task == "node" else whole.data[0]
+    name = undefended_name(graph, undefended) if whole is run.data else WITH_VALUES
+    references = [_Reference("undefended", name, plain, undefended, reads_edges=True)]
     if study.defence.own_model is not None:
         without_edges = study.defence.without_edges(trained)
         if without_edges is not None:
-            references.append(_Reference("no edges", plain, without_edges))
+            own = _study(undefended_settings, run.data, None)
+            references.append(_Reference("no edges", _NO_EDGES[study.task], own, without_edges))
         return references
     without_edges_settings = replace(settings, model="mlp", set=shape)
     no_edges = _study(without_edges_settings, study.ready, None)
     no_edges_training = _study(without_edges_settings, training_data, None)
     mlp, record = _fit(run, no_edges_training, "graph_free", "training a model without edges")
-    return [*references, _Reference("no edges", no_edges, mlp, record["score"])]
+    return [*references, _Reference("no edges", _NO_EDGES[study.task], no_edges, mlp, record["score"])]
+
+
+def _with_edge_values(run: _Run) -> tuple[CanonicalData, CanonicalData]:
+    """Returns the data, and what training may see of it, with what edges say as features, if they say something."""
+    if run.data.task != "node":
+        return run.data, run.training
+    richer = [with_edge_values(each.data) for each in (run.data, run.training)]
+    if richer[0] is None or richer[1] is None:
+        return run.data, run.training
+    whole = CanonicalData.of(richer[0])
+    return whole, whole if run.training is run.data else CanonicalData.of(richer[1])
 
 
 def _values_of_references(references: list[_Reference]) -> dict[str, float | None]:
@@ -390,7 +409,7 @@ def _store_controls(run: _Run, study: Study, references: list[_Reference]) -> No
     controls = []
     for reference in references:
         logits = predict(reference.study, reference.model).logits.double().numpy()
-        name = _NAMES[reference.word][study.task]
+        name = reference.name
         reads_graph = reference.reads_edges or study.task == "graph"
         if logits.shape[1] == 2:
             controls.append(Control(name, score=logits[:, 1] - logits[:, 0], reads_graph=reads_graph))
@@ -399,10 +418,28 @@ def _store_controls(run: _Run, study: Study, references: list[_Reference]) -> No
     num_classes = predict(references[0].study, references[0].model).logits.shape[1]
     try:
         log.info("training boosted trees to compare with")
-        controls += tree_controls(run.data, study.targets, num_classes, run.settings.seed, training=run.training)
+        controls += tree_controls(
+            run.data, study.targets, num_classes, run.settings.seed, run.training, _busiest_days(run)
+        )
     except MissingPackage as error:
         log.info("boosted trees are left out: %s", error)
     store_controls(run.folder, controls, study.chosen.ids.tolist())
+
+
+def _busiest_days(run: _Run) -> tuple[FloatArray, FloatArray] | None:
+    """Returns what each node did on its busiest days, in what training may see and in the data; None without dates."""
+    if not made_of_events(run.data.data):
+        return None
+    encoding = encoding_of(run.data.data)
+    assert encoding is not None
+    columns = [column.name for column in encoding.edges if column.kind == "number"]
+    ids = [str(name) for name in run.data.targets(None).ids.tolist()]
+    file = table_file(run.settings, "events")
+    whole = busiest_days(run.settings, file, columns, ids)
+    if whole is None or run.settings.cut_off is None:
+        return None if whole is None else (whole, whole)
+    seen = busiest_days(replace(run.settings, as_of=run.settings.cut_off), file, columns, ids)
+    return None if seen is None else (seen, whole)
 
 
 def _log_advice(record: dict[str, Any], references: list[_Reference], model: Any) -> None:

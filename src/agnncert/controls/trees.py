@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 OWN_TREES = "boosted trees on own features"
 NEIGHBOURHOOD_TREES = "boosted trees on own features and neighbourhood aggregates"
+DAILY_TREES = "boosted trees on own features, neighbourhood and daily aggregates"
 TREES = 200  # at most; how many are used is chosen on the validation part
 TREES_AT_ONCE = 20
 MOST_FEATURES = 300  # those that differ most between classes in the training part
@@ -30,7 +31,12 @@ MOST_WORK = 200_000_000  # training targets times features times classes; more t
 
 
 def tree_controls(
-    data: CanonicalData, targets: IntArray, num_classes: int, seed: int = 0, training: CanonicalData | None = None
+    data: CanonicalData,
+    targets: IntArray,
+    num_classes: int,
+    seed: int = 0,
+    training: CanonicalData | None = None,
+    daily: tuple[FloatArray, FloatArray] | None = None,
 ) -> list[Control]:
     """Trains boosted trees on the training part, and returns their scores or labels of the targets.
 
@@ -42,6 +48,8 @@ def tree_controls(
         num_classes: How many classes there are.
         seed: Of the trees.
         training: What training may see, if it is not all of the data: a graph as it was at an earlier time.
+        daily: What each node did on its busiest days, a row for each node, where edges stand for events: in what
+            training may see, and in the data. The aggregates have these columns, too.
 
     Returns:
         Two controls; none for graph classification, or without labels in the training part.
@@ -55,14 +63,14 @@ def tree_controls(
     train, val = (_labelled(seen, name) for name in ("train", "val"))
     if len(train) == 0 or len(np.unique(_labels(seen)[train])) < 2:
         return []
-    learnt = _tables(seen.data)
-    asked = learnt if seen is data else _tables(data.data)
+    learnt = _tables(seen.data, None if daily is None else daily[0])
+    asked = learnt if seen is data else _tables(data.data, None if daily is None else daily[1])
     y = _labels(seen)
     controls = []
-    for name in (OWN_TREES, NEIGHBOURHOOD_TREES):
-        known = [_Part(learnt[name][rows], y[rows]) for rows in (train, val)]
+    for name, table in learnt.items():
+        known = [_Part(table[rows], y[rows]) for rows in (train, val)]
         chances = _chances(known[0], known[1], asked[name][targets], num_classes, seed)
-        reads_graph = name == NEIGHBOURHOOD_TREES
+        reads_graph = name != OWN_TREES
         if num_classes == 2:
             controls.append(Control(name, score=chances[:, 1], reads_graph=reads_graph))
         else:
@@ -77,10 +85,13 @@ class _Part(NamedTuple):
     y: IntArray
 
 
-def _tables(graph: Data) -> dict[str, FloatArray]:
+def _tables(graph: Data, daily: FloatArray | None) -> dict[str, FloatArray]:
     """Returns what each of the controls reads of every node."""
     own = np.asarray(_features(graph).numpy(), dtype=np.float64)
-    return {OWN_TREES: own, NEIGHBOURHOOD_TREES: np.concatenate([own, neighbourhood(graph)], axis=1)}
+    around = np.concatenate([own, neighbourhood(graph)], axis=1)
+    if daily is None:
+        return {OWN_TREES: own, NEIGHBOURHOOD_TREES: around}
+    return {OWN_TREES: own, DAILY_TREES: np.concatenate([around, daily], axis=1)}
 
 
 def neighbourhood(graph: Data) -> FloatArray:
@@ -96,11 +107,22 @@ def neighbourhood(graph: Data) -> FloatArray:
     both = torch.cat([source, target]), torch.cat([target, source])
     pairs = torch.unique(torch.stack(both), dim=1)
     columns += _aggregated(x[pairs[0]], pairs[1], num_nodes, ("mean", "amax"))
-    values = _edge_values(graph)
-    if values is not None:
-        for end in (source, target):
-            columns += _aggregated(values, end, num_nodes, ("sum", "mean", "amin", "amax"))
+    columns += edge_aggregates(graph)
     return np.asarray(torch.cat(columns, dim=1).numpy(), dtype=np.float64)
+
+
+def edge_aggregates(graph: Data) -> list[Tensor]:
+    """Returns sum, mean, smallest and largest value of each value of a node's edges, those that leave and that arrive.
+
+    Each has a row for each node, and a column for each value of an edge. There are none if edges have no values.
+    """
+    values = _edge_values(graph)
+    if values is None:
+        return []
+    columns = []
+    for end in graph.edge_index.cpu():
+        columns += _aggregated(values, end, int(graph.num_nodes), ("sum", "mean", "amin", "amax"))
+    return columns
 
 
 def _aggregated(values: Tensor, owner: Tensor, num_nodes: int, how: tuple[str, ...]) -> list[Tensor]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
 from agnncert.controls.api import PAIR_TREES, WITHOUT_EDGES, controls_of_evidence, positive_class
+from agnncert.controls.edge_values import UNDEFENDED_GNN
 from agnncert.controls.table import ComparedControls, Control, compare_with
 from agnncert.divided.theorems.registry import theorem_of
 from agnncert.errors import SettingsError
@@ -38,9 +39,9 @@ VOTES_REFERENCE = "votes that know the classes of all neighbours (reference, not
 
 # Models whose accuracy the curves are compared with: field of the context, name on the page.
 # References that are controls too, by the name that training gives them.
-AS_CONTROLS = {"undefended": "undefended GNN", "mlp": "MLP, no graph", "no_edge": WITHOUT_EDGES}
+AS_CONTROLS = {"undefended": UNDEFENDED_GNN, "mlp": "MLP, no graph", "no_edge": WITHOUT_EDGES}
 REFERENCES = {
-    "undefended": "undefended GNN",
+    "undefended": UNDEFENDED_GNN,
     "mlp": "MLP, no graph",
     "no_edge": "same model, no edges",
     "majority": "majority class",
@@ -340,7 +341,11 @@ class Summary:
     @property
     def as_controls(self) -> dict[str, str]:
         """Names of the controls that are references too, by the key of the reference."""
-        return AS_CONTROLS_OF_PAIRS if self.certificate.claim.task == "pair" else AS_CONTROLS
+        if self.certificate.claim.task == "pair":
+            return AS_CONTROLS_OF_PAIRS
+        names = [] if self.compared is None else [row.name for row in self.compared.controls]
+        own = next((name for name in names if name.startswith(UNDEFENDED_GNN)), UNDEFENDED_GNN)  # says what it reads
+        return {**AS_CONTROLS, "undefended": own}
 
     @cached_property
     def compared(self) -> ComparedControls | None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import tomllib
 from collections import defaultdict
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,8 +17,11 @@ import torch
 
 import agnncert as ac
 from agnncert.cli import main
-from agnncert.cli.ages import ages_of_run, moved
+from agnncert.cli.ages import ages_of_run, busiest_days, moved
 from agnncert.cli.folder import RunFolder
+from agnncert.cli.settings import stored_settings
+from agnncert.controls.edge_values import WITH_VALUES
+from agnncert.controls.trees import DAILY_TREES
 from agnncert.datasets.generated_payments import write_payments
 from agnncert.models.digest import model_digest
 
@@ -180,6 +184,37 @@ def test_ages_and_amounts_are_those_of_the_payments_before_the_date(agnncert, ba
     for row in scored:
         if row["age_range"] and known[row["age_range"]] == known[row["age_range"]]:
             assert float(row["recall_in_age_range"]) == pytest.approx(known[row["age_range"]])
+
+
+def test_trees_read_the_busiest_days_and_the_undefended_gnn_the_values_of_payments(agnncert, bank) -> None:
+    words = ("--settings", "bank.toml", "--model", "none", "--set", "defence.epochs=4", "--set", "epochs=4")
+    assert agnncert("train", *words, "--set", "cut_off=2026-02-01", "--out", "beside").status == 0
+    certified = agnncert("certify", "beside")
+    assert certified.status == 0, certified.err
+    assert DAILY_TREES in certified.out
+    assert WITH_VALUES in certified.out
+    days = defaultdict(lambda: defaultdict(list))
+    for row in csv.DictReader(Path("bank/events.csv").read_text(encoding="utf-8").splitlines()):
+        if row["paid_at"] < "2026-02-01" and row["payer"] != row["payee"]:
+            for place, end in enumerate(("payer", "payee")):
+                days[row[end], place][row["paid_at"][:10]].append(float(row["amount"]))
+    ids = ["nobody", *sorted({name for name, _ in days})]
+    settings = replace(stored_settings(RunFolder("beside")), as_of="2026-02-01")
+    found = busiest_days(settings, Path("bank/events.csv"), ["amount"], ids)
+    for name, row in zip(ids, found, strict=True):
+        for place in (0, 1):
+            own = days[name, place].values()
+            expected = (max(map(len, own), default=0), max(map(sum, own), default=0.0))
+            assert row[2 * place : 2 * place + 2] == pytest.approx(expected)
+    assert (
+        busiest_days(
+            replace(settings, column={"source": "payer", "target": "payee"}, as_of=None),
+            Path("bank/events.csv"),
+            [],
+            ids,
+        )
+        is None
+    )
 
 
 def test_training_sees_nothing_after_the_cut_off(agnncert, bank) -> None:

@@ -10,11 +10,19 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.controls.edge_values import (
+    UNDEFENDED_GNN,
+    WITH_VALUES,
+    WITHOUT_VALUES,
+    undefended_name,
+    with_edge_values,
+)
 from agnncert.controls.stored import control_of_scores, controls_from_json, controls_to_json, read_scores
 from agnncert.controls.table import Control, compare_with
-from agnncert.controls.trees import NEIGHBOURHOOD_TREES, OWN_TREES, neighbourhood, tree_controls
+from agnncert.controls.trees import DAILY_TREES, NEIGHBOURHOOD_TREES, OWN_TREES, neighbourhood, tree_controls
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData
+from agnncert.models.build import build_model
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, summarise
 from agnncert.report.text import beside
@@ -227,6 +235,50 @@ def test_trees_on_a_neighbourhood_see_the_edges_and_those_on_own_features_do_not
     moved.edge_index = moved.edge_index.flip(0)
     moved.edge_attr = -moved.edge_attr
     assert tree_controls(CanonicalData.of(moved), rows, 2)[0].score.tolist() == own.score.tolist()  # type: ignore[union-attr]
+
+
+def test_trees_read_what_nodes_did_on_their_busiest_days() -> None:
+    data = town()
+    rows = np.flatnonzero(data.test_mask.numpy())
+    data.edge_attr = torch.zeros_like(data.edge_attr)  # edges tell nobody apart
+    busy = np.random.default_rng(0).normal(size=(600, 2)) + 9.0 * data.y.numpy()[:, None]
+    own, around = tree_controls(CanonicalData.of(data), rows, 2, daily=(busy, busy))
+    assert (own.name, around.name, around.reads_graph) == (OWN_TREES, DAILY_TREES, True)
+    positive = data.y.numpy()[rows] == 1
+    assert around.score is not None
+    assert around.score[positive].min() > around.score[~positive].max()
+
+
+@pytest.mark.parametrize(
+    ("model", "values", "name"),
+    [
+        ("gcn", "edge_attr", WITHOUT_VALUES),
+        ("rgcn", "edge_attr", WITH_VALUES),
+        ("gcn", "edge_weight", WITH_VALUES),
+        ("sage", "edge_weight", WITHOUT_VALUES),
+        ("gcn", None, UNDEFENDED_GNN),
+    ],
+)
+def test_an_undefended_gnn_is_named_by_what_it_reads(model, values, name) -> None:
+    data = town(60)
+    value = data.edge_attr
+    del data.edge_attr
+    if values is not None:
+        data[values] = value if values == "edge_attr" else value[:, 0]
+    assert undefended_name(data, build_model(model, data)) == name
+    assert undefended_name(data, torch.nn.Linear(1, 2)) == UNDEFENDED_GNN
+
+
+def test_a_gnn_may_read_values_of_edges_as_features_of_nodes() -> None:
+    data = town(60)
+    richer = with_edge_values(data)
+    assert richer is not None
+    assert (data.x.size(1), richer.x.size(1)) == (1, 9)
+    own = data.edge_attr[data.edge_index[1] == 7, 0].double()
+    expected = [own.sum(), own.mean(), own.min(), own.max()]
+    assert richer.x[7, 5:].tolist() == pytest.approx([float(v.sign() * v.abs().log1p()) for v in expected], rel=1e-5)
+    del data.edge_attr
+    assert with_edge_values(data) is None
 
 
 def test_no_label_outside_of_training_and_validation_enters_a_tree() -> None:
