@@ -495,6 +495,13 @@ class Defence(SuggestsSettings, ABC):
         if task not in cls.tasks:
             raise SettingsError(cls.for_other_tasks)
 
+    def require_data(self, data: Any) -> None:
+        """Refuses data that no model of this defence can be made for; commands ask before they train anything.
+
+        Raises:
+            AgnncertError: Says what the data lacks, and what to choose instead.
+        """
+
     @property
     def kind_of_evidence(self) -> str:
         """Kind of evidence that ``certify`` gives with these settings: ``kind``, unless a defence has several."""

@@ -23,7 +23,7 @@ from agnncert.append.record import KIND, AppendRecord
 from agnncert.append.settings import AppendSettings
 from agnncert.append.training import JUDGE, Known, TreeSettings, train
 from agnncert.append.trees import NO_TREES, UNIT
-from agnncert.append.usual import Table, usual_program
+from agnncert.append.usual import Table, require_senders, usual_program
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.certificates.class_names import class_number, stated_names
 from agnncert.certificates.file import Contents
@@ -124,6 +124,14 @@ class AppendOnly(AppendSettings, Defence):
             if not kept:
                 raise SettingsError(f'under the threat "{self.threat}" no feature of the program can be used.')
             return self.program.but(features=kept)
+        program = usual_program(self._table(data), self.threat)
+        features = program.features
+        if not self.known:
+            features = tuple(each for each in features if "known" not in str(each))
+        return program.but(features=features, judged=program.judged if self.judge else ())
+
+    def _table(self, data: Any) -> Table:
+        """Returns what the usual program is written from."""
         canonical_data = prepared(data)
         graph = canonical_data.targets().graph
         values = edge_table(graph)
@@ -131,22 +139,20 @@ class AppendOnly(AppendSettings, Defence):
         width = 0 if values is None else values.shape[1]
         if len(names) != width:
             names = [f"value {k}" for k in range(width)]
-        program = usual_program(
-            Table(
-                ends=graph.edge_index.numpy(),
-                values=np.zeros((graph.num_edges, 0)) if values is None else values,
-                names=names,
-                x=own_table(graph),
-                scales={**SCALES.get(getattr(canonical_data.data, "name", ""), {}), **self.scales},
-                rises=self.rises,
-                repeated=str(getattr(canonical_data.data, "repeated", None) or ""),
-            ),
-            self.threat,
+        return Table(
+            ends=graph.edge_index.numpy(),
+            values=np.zeros((graph.num_edges, 0)) if values is None else values,
+            names=names,
+            x=own_table(graph),
+            scales={**SCALES.get(getattr(canonical_data.data, "name", ""), {}), **self.scales},
+            rises=self.rises,
+            repeated=str(getattr(canonical_data.data, "repeated", None) or ""),
         )
-        features = program.features
-        if not self.known:
-            features = tuple(each for each in features if "known" not in str(each))
-        return program.but(features=features, judged=program.judged if self.judge else ())
+
+    def require_data(self, data: Any) -> None:
+        """Refuses a graph without direction under the threat "ledger"; it is checked before anything is trained."""
+        if self.program is None and infer_task(data) == "node":
+            require_senders(self._table(data), self.threat)
 
     def audit(self, model: Any, data: Any, task: Task | None = None) -> AuditReport:
         """Says that there is nothing to audit: features and trees are checked whenever they are used."""

@@ -14,8 +14,8 @@ class AppendSettings:
 
     Attributes:
         program: What is counted. ``None`` writes the usual program for the graph.
-        threat: What an attacker appends: "fresh" (new pairs and accounts), "ledger" (anything, but the present payers
-            of the target send nothing more) or "grow" (anything).
+        threat: What an attacker appends: "fresh" (new pairs and accounts, in any graph), "ledger" (anything, but the
+            present payers of the target send nothing more; for graphs that say who sent a row) or "grow" (anything).
         deletions: How many pairs of accounts may be deleted besides, at most. A certificate has a table for each
             number up to it.
         positive: The class that is flagged, by number or by name. ``None`` is the rarest in the training part.
@@ -29,7 +29,7 @@ class AppendSettings:
     """
 
     program: Program | None = None
-    threat: Threat = "ledger"
+    threat: Threat = "fresh"
     deletions: int = 0
     positive: int | str | None = None
     ensembles: int = 3
@@ -43,7 +43,9 @@ class AppendSettings:
         if self.threat not in THREATS:
             raise SettingsError(f"threat={self.threat!r:.60}: {did_you_mean(str(self.threat), THREATS)}")
         if self.program is not None and not isinstance(self.program, Program):
-            raise SettingsError(f"program={self.program!r:.60}: expected an ac.append.Program, or None for the usual.")
+            raise SettingsError(
+                f"program={self.program!r:.60}: expected an agnncert.append.program.Program, or None for the usual one."
+            )
         for name, least, most in (("deletions", 0, MOST_DELETIONS), ("ensembles", 1, 20), ("trees", 1, 2000)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:

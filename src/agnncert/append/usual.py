@@ -83,11 +83,8 @@ def usual_program(table: Table, threat: Threat) -> Program:
     Raises:
         DatasetError: It cannot be told who sends a row.
     """
-    own = [name for name in table.names if f"{name}, back" in table.names]
-    is_back = bool(own) and len(own) * 2 == len(table.names)
-    names = own if is_back else list(table.names)
-    present = _present(table, names) if is_back else -1
-    _require_senders(table, threat, is_back, present)
+    names, is_back, present = _directions(table)
+    require_senders(table, threat)
     is_row = table.ends[0] != table.ends[1]
     if present >= 0:
         is_row &= table.values[:, present] > 0
@@ -113,12 +110,21 @@ def usual_program(table: Table, threat: Threat) -> Program:
     return wide.but(features=kept, judged=tuple(_judged(writer, wide, threat)))
 
 
-def _require_senders(table: Table, threat: Threat, is_back: bool, present: int) -> None:
-    """Refuses a graph of which it cannot be told who sends a row.
+def _directions(table: Table) -> tuple[list[str], bool, int]:
+    """Returns the columns of one direction, whether edges also hold those of the other, and which one tells it."""
+    own = [name for name in table.names if f"{name}, back" in table.names]
+    is_back = bool(own) and len(own) * 2 == len(table.names)
+    names = own if is_back else list(table.names)
+    return names, is_back, _present(table, names) if is_back else -1
+
+
+def require_senders(table: Table, threat: Threat) -> None:
+    """Refuses a graph of which it cannot be told who sends a row, and the threat needs it.
 
     Raises:
         DatasetError: Says what to change.
     """
+    _, is_back, present = _directions(table)
     if is_back and present < 0:
         raise DatasetError(
             f'edges hold the values of both directions, and "{table.names[0]}", the first column, is not positive '

@@ -525,7 +525,7 @@ def audit(
     division: options.Division = None,
     groups: options.Groups = None,
     task: Annotated[
-        str | None, typer.Option(help="node or graph.", show_default="that of the data, else node")
+        str | None, typer.Option(help="node or graph.", show_default="the task of the data, else node")
     ] = None,
     model_of_run: options.ModelOfRun = None,
     root: options.Root = None,
@@ -626,7 +626,7 @@ def explain(
 
     The table names the neighbours or subgraphs that voted, what each gave to the label and to the runner-up, and the
     edges with their values. Below it are removals and additions that would change the label. The numbers add up to
-    those of the certificate.
+    the counts of the certificate.
     """
     from agnncert.cli.explain_step import explain_target
 
@@ -726,8 +726,13 @@ def diff(
     old: Annotated[Path, typer.Argument(help="The earlier run folder or certificate.")],
     new: Annotated[Path, typer.Argument(help="The later one.")],
     size: Annotated[
-        int, typer.Option(metavar="M", help="The perturbation size at which labels count as certified.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            metavar="M",
+            help="The perturbation size at which labels count as certified.",
+            show_default="1; 0 where all count what comes on top of additions",
+        ),
+    ] = None,
     budget: Annotated[
         list[str] | None,
         typer.Option(metavar="FIELD=N", help="A budget instead of a size: inject_nodes=2. May be repeated."),

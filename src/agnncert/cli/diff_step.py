@@ -45,13 +45,13 @@ class Compared:
         return "\n\n".join(parts)
 
 
-def diff_runs(old: Path, new: Path, at: Budget | float, page: Path | None = None) -> Compared:
+def diff_runs(old: Path, new: Path, at: Budget | float | None, page: Path | None = None) -> Compared:
     """Compares the certificates of two runs, or two certificate files.
 
     Args:
         old: The earlier run folder or certificate.
         new: The later one.
-        at: The budget or size at which labels count as certified.
+        at: The budget or size at which labels count as certified; ``None`` for the least attack.
         page: A page to write. None by default.
     """
     difference = diff(_certificate(old), _certificate(new), at, same_weights=_same_weights(old, new))

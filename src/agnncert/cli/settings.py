@@ -24,7 +24,7 @@ from agnncert.training.settings import SETTINGS, checked
 if TYPE_CHECKING:
     from agnncert.cli.folder import RunFolder
 
-EVENT_COLUMNS = ("event_time", "event_key", "label_time")  # of tables of events alone
+EVENT_COLUMNS = ("event_time", "event_key", "label_time")  # only of tables of events
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight", "time", *EVENT_COLUMNS)
 PARTS = ("test", "val", "train", "all", "labelled")
 COMMANDS = ("train", "certify", "verify", "audit", "attack", "compare")  # those that have a table in a settings file
@@ -65,7 +65,7 @@ class DataSettings:
     directed: bool | None = None  # by default edges have no direction, and events have one
     edge_value: tuple[str, ...] = ()  # events: values of an edge, such as "log(sum(amount))"; the usual ones by default
     as_of: str | None = None  # events: nothing that happened, or became known, then or later is read
-    cut_off: str | None = None  # events: training sees what was before this moment alone
+    cut_off: str | None = None  # events: training only sees what was before this moment
     name: str | None = None  # of data from tables, in reports and run folders; by default that of the folder
     seed: int = 0  # of the split and of everything random
     split_by: str | None = None  # how a split is drawn, by "id" or "class"; by default as data and defence need it
@@ -242,7 +242,7 @@ class CertifySettings(DefenceSettings):
         super().__post_init__()
         _check_size(self.size, self.against)
         if self.confidence is not None and self.false_positive_rate is None:
-            raise SettingsError("--confidence is that of a rate: pass --false-positive-rate too.")
+            raise SettingsError("--confidence goes with a rate: pass --false-positive-rate too.")
         if self.chooses and self.sets_rule:
             raise SettingsError(
                 "--size, false_positive_rate and alerts choose the voting rule: leave out --empty and --prior."
@@ -308,6 +308,11 @@ def read_settings(
     for key, value in pairs("set", words).items():
         group, dot, name = key.partition(".")
         if dot and group in ("column", "defence", "words"):
+            if getattr(kind, group, None) == ():  # a list of them
+                raise SettingsError(
+                    f"--set {key}: there are several defences here, and settings stand after the name of each: "
+                    f"--defence NAME:{name}={value}."
+                )
             given[group] = {**given.get(group, table.get(group, {})), name: value}
         elif key in names:
             given.setdefault(key, value)
@@ -453,7 +458,7 @@ def _class_number(what: str, name: str, names: Sequence[str] | None, words: Sequ
     """Number of the class with a name. The error message lists ``words`` as valid too."""
     if not names:
         raise SettingsError(
-            f'{what}: no class is called "{name}", since the classes of this data have numbers alone: use these'
+            f'{what}: no class is called "{name}", since the classes of this data only have numbers: use these'
             f"{', or ' if words else ''}{' or '.join(words)}."
         )
     if name not in names:

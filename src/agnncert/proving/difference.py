@@ -12,6 +12,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import BoolArray
 from agnncert.errors import SettingsError, missing, suggests_arguments
 from agnncert.proving.certificate import Certificate
+from agnncert.proving.promise import deed_of, least_times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +171,9 @@ class Difference:
 
 
 @suggests_arguments
-def diff(old: Certificate, new: Certificate, at: Budget | float = 1, *, same_weights: bool | None = None) -> Difference:
+def diff(
+    old: Certificate, new: Certificate, at: Budget | float | None = None, *, same_weights: bool | None = None
+) -> Difference:
     """Compares two certificates target by target.
 
     Targets are the same if they have the same id. Classes are compared by their names if both certificates have names.
@@ -183,7 +186,7 @@ def diff(old: Certificate, new: Certificate, at: Budget | float = 1, *, same_wei
         old: The earlier certificate.
         new: The later one.
         at: The budget, or the size in steps of the claim's unit, at which labels count as certified. Defaults to
-            size 1.
+            size 1, and to 0 where both count what comes on top of any number of additions.
         same_weights: Whether both models have the same trained weights, so that models which differ differ in their
             threshold. Defaults to None, which means that this is unknown.
 
@@ -197,6 +200,8 @@ def diff(old: Certificate, new: Certificate, at: Budget | float = 1, *, same_wei
             )
     if old.claim.task != new.claim.task:
         raise SettingsError(f"the certificates are about {old.claim.task}s and {new.claim.task}s: nothing to compare.")
+    if at is None:
+        at = max(least_times(deed_of(each)) for each in (old, new))
     by_name = bool(old.class_names) and bool(new.class_names)
     return _Comparison(_Side.of(old, at, by_name), _Side.of(new, at, by_name), same_weights).difference(at)
 

@@ -8,6 +8,7 @@ from agnncert.certificates.theorem_facts import division_words
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.notebook import framed, paragraph, table
 from agnncert.proving.measures import rare_class
+from agnncert.proving.promise import deed_of, least_times, promise
 from agnncert.proving.words import LOWER, UPPER, plain_percent
 from agnncert.storage import visible
 
@@ -56,10 +57,12 @@ def _accuracy(certificate: "Certificate") -> list[tuple[str, str]]:
     rare = rare_class(clean.support)
     if rare is None:
         return [("accuracy", accuracy)]
-    certified = certificate.measures(at=1)
+    deed = deed_of(certificate)
+    certified = certificate.measures(at=least_times(deed))
     share = clean.support[rare] / num_labelled
     lower_bound = plain_percent(certified.recall[rare], LOWER)
-    recall = f"recall {plain_percent(clean.recall[rare], LOWER)}, certified at size 1 {lower_bound}"
+    when = f"when an attacker {deed.none}" if deed.none else "at size 1"
+    recall = f"recall {plain_percent(clean.recall[rare], LOWER)}, certified {when} {lower_bound}"
     name = certificate.class_word(rare)
     return [("accuracy", accuracy), ("rarest", f"{name}, {plain_percent(share)} of them: {recall}")]
 
@@ -77,6 +80,9 @@ def _threshold(certificate: "Certificate") -> list[tuple[str, str]]:
         others = int(clean.support.sum() - clean.support[k])
         reached = f"{plain_percent(clean.false_positive_rate[k], UPPER)} of {others:,} targets of other classes"
         entries.append(("reached", f"{reached}, recall {plain_percent(clean.recall[k], LOWER)} without an attack"))
+        deed = deed_of(certificate)
+        sentence = promise(threshold, deed, certificate.measures(at=least_times(deed) * deed.price), name)
+        entries += [("promised", sentence.replace("\N{NO-BREAK SPACE}", " "))] if sentence else []
     return entries
 
 

@@ -13,6 +13,7 @@ from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.controls.api import WITHOUT_EDGES
 from agnncert.proving.groups import by_group, degree_groups
 from agnncert.proving.measures import Measures
+from agnncert.proving.promise import least_times, promise
 from agnncert.proving.words import LOWER, UPPER, Deed, percent, whole
 from agnncert.report.summary import AT_MOST, Shares, Summary
 
@@ -75,7 +76,7 @@ def headline_times(summary: Summary) -> int:
     accuracy must be left too. Else nearly all others might be taken for it.
     """
     curve = next(iter(summary.recalls.values()), summary.certified)
-    least = 0 if deed(summary).none else 1
+    least = least_times(deed(summary))
     if not curve.share[0]:
         return least
     is_left = curve.share >= KEPT_MOST * curve.share[0]
@@ -98,7 +99,7 @@ def headline(summary: Summary) -> str:
 def _headline(summary: Summary) -> str:
     if summary.certified.share[0] == 0:
         return "Nothing is proved about these decisions"
-    stay = "stay the same" if summary.truth is None else "have the stated true class and keep it"
+    stay = "stay the same" if summary.truth is None else "match the stated class, and still do,"
     whom = f"{whole(summary.num_judged)} decisions"
     done = deed(summary).times(headline_times(summary))
     share = summary.certified.at(headline_size(summary))
@@ -134,8 +135,18 @@ def beside(summary: Summary) -> list[str]:
     What the evidence wants to be read first comes before everything else. Numbers of other models are in
     :func:`models_table`.
     """
-    sentences = [*summary.words.first, *_about_truth(summary), *uncovered(summary)]
+    sentences = [*promised(summary), *summary.words.first, *_about_truth(summary), *uncovered(summary)]
     return [summary.in_domain(sentence) for sentence in sentences]
+
+
+def promised(summary: Summary) -> list[str]:
+    """Returns what a guaranteed threshold promises of targets to come, if there is one and a truth is known."""
+    threshold = summary.certificate.claim.threshold
+    if threshold is None or summary.truth is None or not summary.num_judged:
+        return []
+    measures = summary.measures(least_times(deed(summary)) * deed(summary).price)
+    sentence = promise(threshold, deed(summary), measures, class_word(summary, threshold.positive))
+    return [sentence] if sentence else []
 
 
 def _about_truth(summary: Summary) -> list[str]:
@@ -311,7 +322,7 @@ def uncovered(summary: Summary) -> list[str]:
 
 def few_sizes(summary: Summary) -> list[int]:
     """Returns a few sizes at which something is certified, that of the headline among them."""
-    sizes = [size for size in FEW_SIZES if size <= summary.certificate.radius.max(initial=1)]
+    sizes = [size for size in FEW_SIZES if size <= summary.certificate.radius.max(initial=least_times(deed(summary)))]
     if len(sizes) > MOST_SIZES:
         sizes = sizes[::2]
     return sorted({*sizes, headline_size(summary)})
@@ -328,7 +339,8 @@ class _Row(NamedTuple):
 def class_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
     """Returns titles and rows: bounds for each class at a few sizes. There are no rows if no truth is known."""
     sizes = few_sizes(summary)
-    titles = ["certified at size", "no attack", *map(whole, sizes)]
+    what = f"certified at number of {summary.words.step.many}" if deed(summary).none else "certified at size"
+    titles = [what, "no attack", *map(whole, sizes)]
     if summary.truth is None:
         return titles, []
     measures = [summary.measures(size) for size in (-1, *sizes)]

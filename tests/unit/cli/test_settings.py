@@ -97,7 +97,7 @@ def test_classes_in_a_voting_rule_may_be_called_by_name(typed, voting_rule) -> N
         ({"prior": "toxic=3,toxic=4"}, NAMES, 'the class "toxic" is called twice'),
         ({"prior": "toxic=many"}, NAMES, '"toxic=many" is not of the form CLASS=N'),
         ({"prior": "toxic=3,4"}, NAMES, '"4" is not of the form CLASS=N'),
-        ({"empty": "toxic"}, None, "have numbers alone: use these, or no_edge or abstain"),
+        ({"empty": "toxic"}, None, "only have numbers: use these, or no_edge or abstain"),
     ],
 )
 def test_a_name_that_no_class_has_is_refused_with_those_that_there_are(typed, names, said) -> None:

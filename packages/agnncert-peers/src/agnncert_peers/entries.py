@@ -191,6 +191,7 @@ def make_entries(
 
 def _entries_of(name: str, choice: Listed, study: Study, threat: Threat, designs: Sequence[int]) -> list[Entry]:
     defence = choice.defence
+    defence.require_data(study.data)
     voting_rule = choice.voting_rule
     if voting_rule is not None:
         num_classes = count_classes(study.data) if isinstance(study.model, str) else None
