@@ -476,6 +476,7 @@ def main() -> None:
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("--attack", choices=list(STRENGTHS), default="nettack")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--methods", nargs="+", help="only these, as rows name them")
     given = parser.parse_args()
     torch.set_num_threads(1)
     make_row = MAKE_ROW[given.attack]
@@ -486,6 +487,8 @@ def main() -> None:
             trainer = Trainer(asked, seed)
             done = {row["key"] for row in read_rows(ROWS)}
             for method, key in missing(given.attack, name, seed, done):
+                if given.methods and method not in given.methods:
+                    continue
                 begin = time.process_time()
                 row = {"key": key, "attack": given.attack, "dataset": name, "seed": seed, "method": method}
                 row |= {"targets": int(asked.targets.sum()), **make_row(asked, seed, method, trainer)}

@@ -3,9 +3,11 @@
 import numpy as np
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 import agnncert as ac
-from experiments.benchmarks.attacked import Case, Proofs, Trained, with_edges
+from experiments.benchmarks import attacked
+from experiments.benchmarks.attacked import Case, KnownClasses, OfNeighbours, Proofs, Trained, with_edges
 from tests.support.neighbour_graphs import NodeListener, town
 
 
@@ -44,3 +46,53 @@ def test_a_label_that_changes_although_it_is_certified_is_a_violation():
 def test_an_adjacency_matrix_becomes_the_edges_of_a_graph():
     graph = with_edges(Data(x=torch.eye(3), edge_index=torch.empty(2, 0, dtype=torch.int64)), np.eye(3, k=1))
     assert graph.edge_index.tolist() == [[0, 1], [1, 2]]
+
+
+def test_neighbours_vote_for_the_classes_that_were_known_before_the_attack():
+    edges = to_undirected(torch.tensor([[0, 0, 0, 0, 4], [1, 2, 3, 4, 5]]))
+    lesson = Data(x=torch.eye(6), y=torch.tensor([0, 1, 1, 0, 0, 0]), edge_index=edges, num_classes=2)
+    lesson.train_mask = torch.tensor([False, True, True, True, False, False])  # 0, 4 and 5 are hidden
+    known = KnownClasses.of(lesson)
+    read = known.read(lesson)
+    assert read.x.tolist() == [[0, 0], [0, 1], [0, 1], [1, 0], [0, 0], [0, 0]]
+    assert {frozenset(pair) for pair in read.edge_index.t().tolist()} == {frozenset((0, k)) for k in (1, 2, 3)}
+    assert ac.labels_of(OfNeighbours(), read, ac.PerNeighbour(), [0]).tolist() == [1]
+    lesson.y[2] = 0  # was given
+    assert ac.labels_of(OfNeighbours(), KnownClasses.of(lesson).read(lesson), ac.PerNeighbour(), [0]).tolist() == [0]
+
+
+def test_a_change_costs_what_is_read_no_more_than_the_graph():
+    case, _ = attacked_town()
+    case.clean.train_mask = torch.arange(20) % 3 == 0
+    case.clean.num_classes = 3
+    known = KnownClasses.of(case.clean)
+    read = ac.Perturbation.between(known.read(case.clean), known.read(case.attacked[1]))
+    for row in range(8):
+        assert case.changes[1].cost_at(row).add_edges >= read.cost_at(row).add_edges
+    assert 0 < read.cost().add_edges < case.changes[1].cost().add_edges
+
+
+def test_five_seeds_ask_about_each_attacked_node_once():
+    case, _ = attacked_town()
+    parts = torch.stack([case.fifth(seed).targets for seed in range(400, 405)])
+    assert parts.sum(dim=0).tolist() == case.targets.int().tolist()
+    assert case.fifth(400).changes is case.changes
+
+
+def test_one_budget_for_the_graph_is_counted_over_all_targets(monkeypatch):
+    case, pairs = attacked_town()
+    certificate = ac.certify(NodeListener(), case.clean, ac.PerNeighbour(), case.targets)
+
+    def labels(graph, rows):
+        return certificate.label + (np.arange(8) < (2 if graph is case.attacked[1] else 0))
+
+    monkeypatch.setattr(attacked, "train", lambda *_: Trained(labels, certificate))
+    (counted,) = attacked.together_row(case, 400, "any", None)["together"]
+    budget = ac.Budget(add_edges=len(pairs))
+    assert counted == {
+        "edges": 3,
+        "hold, each by itself": int(certificate.holds_against(budget).sum()),
+        "broken at most": certificate.broken_at_most(budget),
+        "changed": 2,
+    }
+    assert counted["broken at most"] >= 2
