@@ -82,6 +82,14 @@ OF_LABELS = (
 OF_ISOLATED = (
     *OF_FILES, "tests/unit/isolated", "tests/unit/verifier/test_recount_isolated.py", "tests/soundness/laws/test_isolated.py",
 )  # fmt: skip
+OF_APPEND = (
+    "tests/unit/append", "tests/soundness/laws/test_append_programs.py", "tests/soundness/attacks/test_append_only.py",
+)  # fmt: skip
+OF_GRAPH_VOTES = (
+    "tests/unit/graph_votes", "tests/soundness/laws/test_graph_votes.py", "tests/soundness/mutation/test_graph_votes_broken_on_purpose.py",
+)  # fmt: skip
+OF_CONTESTS = ("tests/unit/contest", "tests/soundness/mutation/test_contests_broken_on_purpose.py")
+OF_THRESHOLDS = ("tests/unit/test_threshold_choice.py", "tests/unit/proving/test_guaranteed_rate.py", *OF_APPEND)
 OF_LIVE = tuple(
     f"packages/agnncert-live/tests/test_{name}.py"
     for name in (
@@ -148,6 +156,17 @@ TESTS = {
     **{f"verifier/{name}": OF_LABELS for name in ("check_joint", "check_labels", "recount_joint", "recount_labels")},
     **{f"isolated/{name}": OF_ISOLATED for name in ("evidence", "model", "parts", "record")},
     "verifier/check_isolated": OF_ISOLATED,
+    **{
+        f"append/{name}": OF_APPEND
+        for name in ("changes", "evaluate", "evidence", "ledger", "polarity", "program", "record", "trees")
+    },
+    **{f"verifier/{name}": OF_APPEND for name in ("check_append", "recount_append", "recount_rows")},
+    **{f"graph_votes/{name}": OF_GRAPH_VOTES for name in ("evidence", "model", "record", "worst")},
+    **{f"verifier/{name}": OF_GRAPH_VOTES for name in ("check_graph_votes", "recount_graph_votes")},
+    **{f"contest/{name}": OF_CONTESTS for name in ("checker", "form", "leads", "plays", "search", "verdict")},
+    "threshold_choice": OF_THRESHOLDS,
+    "proving/guaranteed_rate": OF_THRESHOLDS,
+    "verifier/recount_threshold": OF_THRESHOLDS,
     "verifier/recount_isolated": OF_ISOLATED,
     "certificates/votes": OF_CHECKS,
     "verifier/check": OF_CHECKS,
