@@ -6,7 +6,10 @@ import numpy as np
 
 from agnncert.append.evaluate import Values
 from agnncert.append.ledger import Ledger
+from agnncert.append.polarity import NotMonotone, judged_types
 from agnncert.append.program import WAYS, Program, Source
+from agnncert.append.trees import Trees
+from agnncert.errors import CertificateError
 
 ACCOUNTS = 6
 NEW = 2  # accounts that an attacker may bring
@@ -69,6 +72,36 @@ class Draw:
 
     def program(self, depth=3):
         return program_of(self.of_account(depth))
+
+    def judged_program(self):
+        """A program whose feature reads a judge, which reads two expressions of rows."""
+        judge = ("judge",)
+        counted = self.pick(
+            judge,
+            ("at_least", judge, 3),
+            ("times", judge, self.of_row(1)),
+            ("when", self.pick(*WAYS), judge),
+        )
+        gathered = (self.pick("sum", "max", "partners"), self.pick(*WAYS), counted)
+        return program_of(gathered, judged=(self.of_row(2), self.of_row(2)))
+
+    def judge(self, rises):
+        """Two random trees of seven nodes over two columns that pass the leaf test; some of their leaves are empty."""
+        trees = []
+        while len(trees) < 2:
+            first, second = self.random.integers(0, 2, 2)
+            limits, worth = self.random.integers(0, 3, 2), self.random.integers(0, 4, 4)
+            tree = Trees(
+                start=np.array([0, 7]),
+                column=np.array([first, second, second, -1, -1, -1, -1]),
+                threshold=np.array([limits[0], limits[1], limits[1], 0, 0, 0, 0]),
+                left=np.array([1, 3, 5, 0, 0, 0, 0]),
+                right=np.array([2, 4, 6, 0, 0, 0, 0]),
+                worth=np.array([0, 0, 0, *worth]),
+            )
+            if tree.broken_pairs(rises) == 0:
+                trees.append(tree)
+        return Trees.joined(trees)
 
     def rows(self, number, accounts):
         ends = self.random.integers(0, accounts, (2, number))
@@ -149,3 +182,14 @@ class Attack:
 def value_of_target(ledger, program, judge=None):
     """The first feature of account 0."""
     return int(Values(ledger, program, judge).table(np.array([0]))[0, 0])
+
+
+def judged_of(draw, threat):
+    """A random program with a judge that the threat allows, and the judge."""
+    while True:
+        try:
+            program = draw.judged_program()
+            types = judged_types(program, threat)
+        except (CertificateError, NotMonotone):
+            continue
+        return program, draw.judge([each == "+" for each in types])

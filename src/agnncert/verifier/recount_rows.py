@@ -328,10 +328,19 @@ def _least_leaf(trees: _Plain, node: int, read: list[Interval]) -> int:
     """Returns the least worth of a leaf that numbers between these bounds can lead to."""
     if trees.column[node] < 0:
         return trees.worth[node]
-    low, high = read[trees.column[node]]
+    column, threshold = trees.column[node], trees.threshold[node]
+    low, high = read[column]
     ways = []
-    if low <= trees.threshold[node]:
-        ways.append(_least_leaf(trees, trees.left[node], read))
-    if high > trees.threshold[node]:
-        ways.append(_least_leaf(trees, trees.right[node], read))
+    if low <= threshold:
+        ways.append(_least_within(trees, trees.left[node], read, (low, min(high, threshold)), column))
+    if high > threshold:
+        ways.append(_least_within(trees, trees.right[node], read, (max(low, threshold + 1), high), column))
     return min(ways)
+
+
+def _least_within(trees: _Plain, node: int, read: list[Interval], bounds: Interval, column: int) -> int:
+    """Returns the same below a node that only numbers between these bounds of a column can reach."""
+    before, read[column] = read[column], bounds
+    least = _least_leaf(trees, node, read)
+    read[column] = before
+    return least

@@ -8,10 +8,18 @@ from agnncert.append.evaluate import Lowered, Values
 from agnncert.append.ledger import Ledger
 from agnncert.append.polarity import NotMonotone, account_type
 from agnncert.append.program import THREATS
-from tests.support.append_ledgers import Attack, Draw, program_of, value_of_target
+from agnncert.append.trees import NO_TREES
+from agnncert.verifier import recount_append, recount_rows
+from agnncert.verifier.recount_rows import RowByRow
+from tests.support.append_ledgers import Attack, Draw, judged_of, program_of, value_of_target
 
 TARGET = np.array([0])
 ATTACKS = 4
+
+
+def with_and_without_judge(draw, threat):
+    """A random program, with a judge every second time."""
+    return judged_of(draw, threat) if draw.random.random() < 0.5 else (draw.program(), None)
 
 
 def wrong_types(seed, programs, threats=THREATS):
@@ -19,18 +27,61 @@ def wrong_types(seed, programs, threats=THREATS):
     draw = Draw(seed)
     wrong = tried = 0
     for _ in range(programs):
-        program, ledger = draw.program(), draw.ledger()
-        before = value_of_target(ledger, program)
         for threat in threats:
+            (program, judge), ledger = with_and_without_judge(draw, threat), draw.ledger()
+            before = value_of_target(ledger, program, judge)
             try:
                 kind = account_type(program.features[0], program, threat)
             except NotMonotone:
                 continue
             for _ in range(ATTACKS):
-                after = value_of_target(Attack(threat).on(ledger, draw), program)
+                after = value_of_target(Attack(threat).on(ledger, draw), program, judge)
                 tried += 1
                 wrong += {"+": after < before, "-": after > before, "=": after != before}[kind]
     return wrong, tried
+
+
+def is_bounded(program, threat):
+    """Whether the feature of a program is one that can only rise or stay."""
+    try:
+        return account_type(program.features[0], program, threat) != "-"
+    except NotMonotone:
+        return False
+
+
+def other_counts(seed, programs):
+    """How often the second program, row by row, counts or bounds or types a feature otherwise; and of how many."""
+    draw = Draw(seed)
+    wrong = tried = 0
+    for _ in range(programs):
+        for threat in THREATS:
+            (program, judge), ledger = with_and_without_judge(draw, threat), draw.ledger()
+            if not is_bounded(program, threat):
+                continue
+            counter = row_by_row(ledger, program, judge, threat)
+            kind = account_type(program.features[0], program, threat)
+            moves = recount_append._Mover(program, threat).of_account(program.features[0], is_target=True)
+            wrong += moves != {"=": frozenset(), "+": frozenset({"up"})}[kind]
+            values = Values(ledger, program, judge)
+            wrong += counter.table(0) != values.table(TARGET)[0].tolist()
+            for deletions in (0, 1, 2, 3):
+                bound = Lowered(values, threat, deletions).table(TARGET)[0].tolist()
+                wrong += counter.lowered(0, deletions) != bound
+            tried += 1
+    return wrong, tried
+
+
+def row_by_row(ledger, program, judge, threat):
+    """The second program for a ledger."""
+    names = [column.name for column in program.columns]
+    ends = zip(ledger.source.tolist(), ledger.target.tolist(), strict=True)
+    edges = [
+        (source, target, [float(ledger.columns[name][row]) for name in names])
+        for row, (source, target) in enumerate(ends)
+    ]
+    features = [[float(age)] for age in ledger.attributes["age"]]
+    known = np.flatnonzero(ledger.known).tolist()
+    return RowByRow(program, NO_TREES if judge is None else judge, threat, edges, features, known)
 
 
 def below_the_bound(seed, programs):
@@ -38,17 +89,14 @@ def below_the_bound(seed, programs):
     draw = Draw(seed)
     wrong = tried = 0
     for _ in range(programs):
-        program, ledger = draw.program(), draw.ledger()
         for threat in THREATS:
-            try:
-                if account_type(program.features[0], program, threat) == "-":
-                    continue
-            except NotMonotone:
+            (program, judge), ledger = with_and_without_judge(draw, threat), draw.ledger()
+            if not is_bounded(program, threat):
                 continue
             for deletions in (1, 2):
-                bound = int(Lowered(Values(ledger, program), threat, deletions).table(TARGET)[0, 0])
+                bound = int(Lowered(Values(ledger, program, judge), threat, deletions).table(TARGET)[0, 0])
                 for _ in range(ATTACKS):
-                    after = value_of_target(Attack(threat, deletions).on(ledger, draw), program)
+                    after = value_of_target(Attack(threat, deletions).on(ledger, draw), program, judge)
                     tried += 1
                     wrong += after < bound
     return wrong, tried
@@ -64,6 +112,28 @@ def test_no_random_deletion_brings_a_value_below_its_bound():
     wrong, tried = below_the_bound(seed=102, programs=300)
     assert wrong == 0
     assert tried > 3000
+
+
+def test_the_second_program_counts_bounds_and_types_as_the_first_one():
+    wrong, tried = other_counts(seed=107, programs=150)
+    assert wrong == 0
+    assert tried > 200
+
+
+def a_leaf_is_lost(monkeypatch):
+    as_it_is = recount_rows._least_leaf
+    monkeypatch.setattr(recount_rows, "_least_leaf", lambda trees, node, read: as_it_is(trees, node, read) + 1)
+
+
+def empty_leaves_count(monkeypatch):
+    whole = lambda trees, node, read, bounds, column: recount_rows._least_leaf(trees, node, read)  # noqa: E731
+    monkeypatch.setattr(recount_rows, "_least_within", whole)
+
+
+@pytest.mark.parametrize("fault", [a_leaf_is_lost, empty_leaves_count])
+def test_a_fault_in_the_second_program_is_seen(fault, monkeypatch):
+    fault(monkeypatch)
+    assert other_counts(seed=107, programs=300)[0] > 0
 
 
 def test_without_deletions_the_bound_is_the_value():
