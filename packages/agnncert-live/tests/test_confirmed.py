@@ -11,7 +11,7 @@ from agnncert.cli.certify_step import certify_run
 from agnncert.cli.settings import CertifySettings, TrainSettings
 from agnncert.cli.train_step import train_run
 from agnncert.errors import IdError, SettingsError
-from agnncert_live.confirmed import Case, Confirmed
+from agnncert_live.confirmed import Alerts, Case, Confirmed
 from agnncert_live.http import make_app
 from agnncert_live.run import ServedRun, service_of_run
 
@@ -54,6 +54,23 @@ def test_an_alarm_is_logged_once_and_is_a_metric(caplog):
     assert values["agnncert_rate_alarm"] == {"false_positives": 1}
     assert values["agnncert_confirmed_cases"] == {"false_positives": 60}
     assert watched.misses is None
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "targets", "is_alarm"),
+    [
+        (0.05, 0.05, 10_000, False),
+        (0.05, 0.061, 10_000, True),  # 110 more, where chance makes 22 of 500
+        (0.05, 0.039, 10_000, True),
+        (0.05, 0.059, 10_000, False),  # less than a fifth more
+        (0.05, 0.07, 300, False),  # 6 more, where chance makes 4 of 15
+        (0.0, 0.01, 300, True),
+    ],
+)
+def test_an_alarm_without_labels_is_beyond_chance_and_a_fifth(before, now, targets, is_alarm):
+    assert Alerts(before, now, targets).is_alarm is is_alarm
+    watched = Confirmed(THRESHOLD)
+    assert watched.summary(Alerts(before, now, targets))["alarms"] == ["alerts"] * is_alarm
 
 
 def test_a_service_watches_the_rates_of_its_run(folder):

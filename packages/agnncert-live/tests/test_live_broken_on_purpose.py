@@ -15,7 +15,7 @@ from torch_geometric.nn import GCN
 import agnncert as ac
 import agnncert_live
 from agnncert.errors import AgnncertError
-from agnncert_live import Event, JournalError, events, guard, journal, service, spent, store
+from agnncert_live import Event, JournalError, budgets, events, guard, journal, service, spent, store
 from agnncert_live.guard import Guard, Limits, Refusal
 from tests.support.models import settled
 from tests.support.mutations import turns_red
@@ -92,7 +92,7 @@ def a_reference_is_compared_with_its_graph() -> None:
 
 def strange_budgets_are_refused() -> None:
     with pytest.raises(AgnncertError):
-        service._budget({"target_features": "on"})
+        budgets.read_budget({"target_features": "on"})
 
 
 def hosts_of_others_are_refused() -> None:
@@ -179,7 +179,7 @@ def no_difference(patch) -> None:
 
 
 def strange_is_false(patch) -> None:
-    patch.setattr(service, "_YES_OR_NO", defaultdict(bool, dict.fromkeys(["on"], False)))
+    patch.setattr(budgets, "_YES_OR_NO", defaultdict(bool, dict.fromkeys(["on"], False)))
 
 
 def hosts_by_prefix(patch) -> None:

@@ -1,11 +1,9 @@
 """What operators use: readiness, metrics, logs, copies of the journal, the unit of systemd, the description of the API."""
 
-import inspect
 import json
 import logging
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 import agnncert as ac
 from agnncert_live import Event, JournalError, LiveClient, LiveGraph
 from agnncert_live.backup import backup_journal, restore_journal
-from agnncert_live.command import journal, serve
+from agnncert_live.command import journal
 from agnncert_live.logs import JsonLines
 from agnncert_live.metrics import RequestMetrics, as_text
 from tests.support import programs
@@ -24,7 +22,6 @@ from tests.support.flushes import inode, noted_flushes
 from tests.support.live import assert_current
 from tests.support.serving import TOKEN, a_graph, a_model, a_service, sent, served
 
-DEPLOY = Path(__file__).parents[1] / "deploy"
 SCHEMATHESIS = programs.AGNNCERT.with_name("schemathesis")
 
 
@@ -211,25 +208,6 @@ def test_a_service_gives_a_copy_of_its_journal(tmp_path) -> None:
         journal("check", tmp_path / "copy")
         assert_current(service.live)
     service.live.close()
-
-
-def test_the_unit_of_systemd_starts_what_there_is(tmp_path) -> None:
-    unit = (DEPLOY / "agnncert-serve.service").read_text()
-    settings = dict(
-        line.split("=", 1) for line in (DEPLOY / "serve.env").read_text().splitlines() if line and line[0] != "#"
-    )
-    [command] = re.findall(r"^ExecStart=/usr/bin/env agnncert serve (.*)$", unit, re.MULTILINE)
-    assert set(re.findall(r"\$\{(\w+)\}", command)) == settings.keys()
-    options = {name.replace("_", "-") for name in inspect.signature(serve).parameters}
-    assert {word.removeprefix("--") for word in command.split() if word.startswith("--")} <= options
-    if shutil.which("systemd-analyze"):
-        checked = subprocess.run(
-            ["systemd-analyze", "verify", DEPLOY / "agnncert-serve.service"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert checked.returncode == 0, checked.stderr
 
 
 @pytest.mark.parametrize("token", [None, TOKEN])

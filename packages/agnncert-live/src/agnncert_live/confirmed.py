@@ -1,4 +1,4 @@
-"""What has become known of targets, and whether the rates of a threshold still hold.
+"""Whether a threshold still works: by what has become known of targets, and by the number of alerts, without labels.
 
 Confirmed cases are kept in a file of lines of JSON beside the journal, so that a service that begins
 anew goes on where it stopped. Each target counts once, with the label that it had when it was confirmed.
@@ -6,6 +6,7 @@ anew goes on where it stopped. Each target counts once, with the label that it h
 
 import json
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from agnncert_live.metrics import labelled_gauge
 
 log = logging.getLogger(__name__)
 
+MORE = 0.2  # of the alerts, more or fewer, from which on there is an alarm
+
 
 class Case(NamedTuple):
     """A target whose class has become known.
@@ -33,6 +36,31 @@ class Case(NamedTuple):
     target: str
     truth: int
     label: int
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """Which share of the targets is flagged. It needs no labels, so it is the first to tell that something changed.
+
+    Attributes:
+        before: Share in the reference.
+        now: Share now.
+        targets: Number of targets now.
+    """
+
+    before: float
+    now: float
+    targets: int
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether a fifth more or fewer are flagged, and that by more than three times what chance makes of it."""
+        difference = abs(self.now - self.before)
+        return difference > MORE * self.before and difference * self.targets > 3 * math.sqrt(self.before * self.targets)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as JSON values."""
+        return {"before": self.before, "now": self.now, "targets": self.targets, "alarm": self.is_alarm}
 
 
 @dataclass
@@ -94,16 +122,24 @@ class Confirmed:
         """Names of the rates that do not hold any more."""
         return [name for name, each in self._monitors().items() if each.alarm_at is not None]
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, alerts: Alerts | None = None) -> dict[str, Any]:
         """Returns how each rate stands, and which do not hold any more."""
         return {
             **{name: each.to_json() for name, each in self._monitors().items()},
-            "alarms": self.alarms,
+            **({} if alerts is None else {"alerts": alerts.to_json()}),
+            "alarms": [*self.alarms, *(["alerts"] if alerts is not None and alerts.is_alarm else [])],
         }
 
-    def metrics(self) -> list[Metric]:
-        """Returns the cases, the hits, what the bets are worth, and the alarms."""
+    def metrics(self, alerts: Alerts | None = None) -> list[Metric]:
+        """Returns the cases, the hits, what the bets are worth, the share of alerts, and the alarms."""
         monitors = self._monitors()
+        alarms: list[tuple[dict[str, str], float]] = [
+            ({"rate": of}, int(each.alarm_at is not None)) for of, each in monitors.items()
+        ]
+        shares: list[tuple[dict[str, str], float]] = []
+        if alerts is not None:
+            alarms.append(({"rate": "alerts"}, int(alerts.is_alarm)))
+            shares = [({"when": "reference"}, alerts.before), ({"when": "now"}, alerts.now)]
 
         def gauge(name: str, text: str, value: Callable[[Monitor], float]) -> Metric:
             return labelled_gauge(name, text, (({"rate": of}, value(each)) for of, each in monitors.items()))
@@ -112,5 +148,6 @@ class Confirmed:
             gauge("confirmed_cases", "Confirmed cases, by what they are watched for.", lambda each: each.cases),
             gauge("confirmed_hits", "Confirmed cases that were false positives, or misses.", lambda each: each.hits),
             gauge("confirmed_wealth", "What a stake of 1 against the rate is worth.", lambda each: each.wealth),
-            gauge("rate_alarm", "1 if the rate does not hold any more.", lambda each: int(each.alarm_at is not None)),
+            labelled_gauge("alerts_share", "Share of the targets that is flagged.", shares),
+            labelled_gauge("rate_alarm", "1 if the rate does not hold any more.", alarms),
         ]

@@ -20,7 +20,7 @@ from agnncert.certificates.votes import IntArray
 from agnncert.errors import AgnncertError, GraphError, IdError, SettingsError
 from agnncert.proving.certificate import Certificate
 from agnncert_live.budgets import json_number, read_budget
-from agnncert_live.confirmed import Case, Confirmed
+from agnncert_live.confirmed import Alerts, Case, Confirmed
 from agnncert_live.events import Applied, Event, Moved, class_name
 from agnncert_live.fields import FieldCertifier
 from agnncert_live.graph import LiveGraph
@@ -336,7 +336,7 @@ class Service:
             counter("questions_total", "Questions since the service began.", counts.questions),
             counter("seconds_total", "Seconds spent with applying events.", round(counts.seconds, 6), "seconds"),
         ]
-        watched = [] if self.confirmed is None else self.confirmed.metrics()
+        watched = [] if self.confirmed is None else self.confirmed.metrics(self._alerts(label))
         return as_text([*metrics, *watched, *self.requests.metrics(), *process_metrics()], content_type)
 
     def confirm(self, stated: Any) -> dict[str, Any]:
@@ -368,7 +368,15 @@ class Service:
 
     def watched(self) -> dict[str, Any]:
         """Returns what has been confirmed, and whether the rates of the threshold still hold."""
-        return {} if self.confirmed is None else self.confirmed.summary()
+        return {} if self.confirmed is None else self.confirmed.summary(self._alerts(self.live.label))
+
+    def _alerts(self, label: IntArray) -> Alerts | None:
+        """Returns which share of the targets is flagged, now and in the reference; None without a reference."""
+        if self.confirmed is None or self.reference is None or not len(label) or not len(self.reference.label):
+            return None
+        positive = self.confirmed.threshold.positive
+        before = float((self.reference.label == positive).mean())
+        return Alerts(before, float((label == positive).mean()), len(label))
 
     def _is_measured(self) -> Any:
         """Returns which targets recall is measured among, in their order; True for all."""
