@@ -204,6 +204,19 @@ def number_of_edges(name: str, data: Any, rows: np.ndarray, fraud: np.ndarray, v
     return Scored(table[degree], bounds_of(table), {"model": kind})
 
 
+def structure_only(name: str, data: Any, rows: np.ndarray, fraud: np.ndarray, val: np.ndarray, seed: int) -> Scored:
+    """Trees over the surroundings of each account: no feature and no value of an edge is read, so that changes of these
+    cannot alter a score. About edges that come or go nothing is proved. Trees see training accounts alone, because the
+    threshold is chosen on validation accounts."""
+    defence, training = ac.StructureOnly(), data.clone()
+    last = torch.rand(data.num_nodes, generator=torch.Generator().manual_seed(seed)) < 0.2
+    training.train_mask, training.val_mask = data.train_mask & ~last, data.train_mask & last
+    model: Any = ac.fit(None, training, defence, seed=seed)
+    counts = ac.certify(model, data, defence, targets=rows).counts
+    score = (counts[:, 1] - counts[:, 0]).astype(np.float64)
+    return Scored(score, None, {"model": model.training_record["kept"]})
+
+
 def divided(division: Any) -> Callable[..., Scored]:
     """AGNNCert with a division: the score is the number of votes for fraud minus that of the others."""
 
@@ -380,6 +393,7 @@ METHODS: dict[str, Callable[..., Scored]] = {
     "trees on aggregates": trees_on_aggregates,
     "no edges": no_edges,
     "number of edges": number_of_edges,
+    "structure only": structure_only,
     "stacked votes": stacked,
     "one vote per neighbour": per_neighbour,
     "AGNNCert-E": divided(ac.EdgeCentric(GROUPS)),

@@ -31,9 +31,6 @@ DIFFERENCES = {
 VOTERS = ("undefended", "E", "N")
 NEVER_PROVES = "RS"  # anything about the field's attacks; on the larger graphs it was not run on every split
 NODE_TYPES = "node types, any change of nodes"
-GRAPH_VOTE_SPLITS = 5
-GRAPH_VOTE_SIZES = (0, 1, 2, 3, 5, 10, 20)
-GRAPH_VOTE_SETS = ("mutag", "nci1", "proteins", "aids", "dd")
 
 
 def percent(value: float) -> str:
@@ -227,51 +224,6 @@ def sums(dataset: str) -> float:
 def possible(dataset: str, what: str, size: int) -> float:
     """What no classifier of a statistic can exceed."""
     return float(some(rows("ceilings"), dataset=dataset, what=what)[0]["possible"][STACKED_SIZES.index(size)])
-
-
-def of_graph_votes(dataset: str, at: int, what: str = "graph votes", **model: Any) -> list[float]:
-    """What a model of graph votes, or a control beside it, certifies at a size, split by split."""
-    found = some(rows("graph_votes"), dataset=dataset, what=what)
-    return [row["certified"][GRAPH_VOTE_SIZES.index(at)] for row in found if model.items() <= row.items()]
-
-
-def unchangeable_table() -> str:
-    """What is certified by models that read only what an attacker cannot change, beside a GIN without a proof."""
-    titles = ["%, mean (lowest to highest split)", "most frequent class", "counting nodes"]
-    titles += ["bag of nodes: any edges", "structure only: any features", "nodes come and go: 1 change"]
-    titles += ["counting nodes: 1 change", "undefended GIN, no attack"]
-    lines = []
-    for dataset in GRAPH_VOTE_SETS:
-        counting = "counting nodes, for each size"
-        cells = [
-            of_graph_votes(dataset, 0, "majority"),
-            of_graph_votes(dataset, 0, counting),
-            of_graph_votes(dataset, 0, trusted="nodes", size=None),
-            of_graph_votes(dataset, 0, trusted="structure", size=None),
-            of_graph_votes(dataset, 1, trusted="none", size=1, against="any"),
-            of_graph_votes(dataset, 1, counting),
-        ]
-        tested = [row for row in rows("graph_undefended") if (row["dataset"], row["model"]) == (dataset, "gin")]
-        plain = [row["accuracy"] for row in tested if row["what"] == "test"]
-        lines.append([dataset.upper(), *(_with_range(values) for values in (*cells, plain))])
-    return table(titles, lines)
-
-
-def _with_range(values: Sequence[float]) -> str:
-    """Returns a mean with the lowest and the highest value; a dash if nothing was run."""
-    if not values:
-        return "–"
-    few = (
-        "" if len(values) == GRAPH_VOTE_SPLITS else f", {len(values)} splits only" if len(values) > 1 else ", one split"
-    )
-    spread = percent(values[0]) if max(values) == min(values) else ends(values).replace(" to ", "–")
-    return f"{percent(float(np.mean(values)))} ({spread}{few})"
-
-
-def attacked_graphs() -> dict[str, int]:
-    """Random attacks on graph votes within the radius, and the worst attacks within and beyond it, added up."""
-    names = ("attacks", "flipped", "worst_within", "worst_within_flipped", "worst_beyond", "worst_beyond_flipped")
-    return {name: sum(row[name] for row in rows("graph_attacks")) for name in names}
 
 
 def reference(dataset: str, size: int) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from experiments.documentation import facts
+from experiments.documentation import facts, unchangeable
 from experiments.documentation.sources import PROJECT, document, rows
 from experiments.documentation.tables import STACKED_SIZES
 from experiments.paper import tables as paper
@@ -26,10 +26,10 @@ FILES = {
     "other-defences": "Bi-RS and GNNCert by attack and rule",
     "ceilings": "what no classifier of a statistic can exceed",
     "graph-votes": "graphs: models that read only what cannot be changed, and votes beside them",
+    "graph-field": "graphs: defences under four threats",
     "code": "Big-Vul, by kind of edit",
     "speed": "votes in forward passes",
     "large": "the synthetic graph of Amazon2M's size",
-    "estimates": "estimates for larger graphs and more machines",
     "pairs": "decisions about links and ratings",
     "poisoned-labels": "flipped training labels, all settings",
 }
@@ -45,7 +45,9 @@ def text() -> str:
     """Returns the page."""
     loader = PackageLoader("experiments.documentation", ".")
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    names: dict[str, Any] = {name: getattr(facts, name) for name in dir(facts) if not name.startswith("_")}
+    names: dict[str, Any] = {
+        name: getattr(part, name) for part in (unchangeable, facts) for name in dir(part) if not name.startswith("_")
+    }
     own = {
         "p": facts.percent, "one": lambda value: f"{value:.1f}", "whole": lambda value: f"{value:.0f}",
         "thousands": lambda value: f"{value:,.0f}", "eth": ethereum, "document": document, "paper": paper, "files": FILES,

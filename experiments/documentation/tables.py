@@ -224,10 +224,27 @@ def graph_votes_table() -> Table:
         for attack, name in (("any", "certified"), ("injected or deleted", "certified_structure")):
             if row.get(name):
                 table.append([*about, row.get("kept"), attack, *map(float, row[name])])
+        if row.get("certified_by_votes_not_kept"):
+            attack = "any" if row["against"] == "any" else "injected or deleted"
+            table.append([*about, "votes, not kept", attack, *map(float, row["certified_by_votes_not_kept"])])
     for row in rows("graph_undefended"):
         if row["what"] == "test":
             plain = [row["dataset"], row["seed"], f"undefended {row['model'].upper()}", None, None, None, None, "none"]
             table.append([*plain, float(row["accuracy"]), *[None] * (len(sizes) - 1)])
+    return table
+
+
+def graph_field_table() -> Table:
+    """Defences of graphs under four threats, split by split."""
+    from experiments.benchmarks.graph_field import SIZES, SIZES_OF
+
+    table: Table = [["dataset", "split", "defence", "threat", *map(str, SIZES)]]
+    for row in rows("graph_field"):
+        for threat in SIZES_OF:
+            shares = [*map(float, row[threat])]
+            table.append(
+                [row["dataset"], row["seed"], row["defence"], threat, *shares, *[None] * (len(SIZES) - len(shares))]
+            )
     return table
 
 
@@ -272,11 +289,6 @@ def large_table() -> Table:
     return table
 
 
-def estimates_table() -> Table:
-    """Time and memory for larger graphs and more machines, estimated from these rows."""
-    return scale.estimates(scale.read_rows())
-
-
 def pairs_table() -> Table:
     """Certified accuracy of links, and balanced accuracy of ratings, against changed edges."""
     table: Table = [["task", "dataset", "pairs that are not links", "method", "splits", *map(str, PAIR_SIZES)]]
@@ -302,6 +314,6 @@ def labels_table() -> Table:
 TABLES: dict[str, Callable[[], Table]] = {
     "paper": paper_table, "chosen-rules": chosen_table, "stacked-votes": stacked_table, "few-labels": few_labels_table,
     "few-labels-choices": choices_table, "fraud": fraud_table, "trusted-history": trusted_table, "field": field_table, "other-defences": defences_table,
-    "ceilings": ceilings_table, "graph-votes": graph_votes_table, "code": code_table, "speed": speed_table, "large": large_table,
-    "estimates": estimates_table, "pairs": pairs_table, "poisoned-labels": labels_table,
+    "ceilings": ceilings_table, "graph-votes": graph_votes_table, "graph-field": graph_field_table, "code": code_table, "speed": speed_table, "large": large_table,
+    "pairs": pairs_table, "poisoned-labels": labels_table,
 }  # fmt: skip
