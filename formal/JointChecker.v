@@ -46,9 +46,20 @@ Fixpoint any_mix (fuel : nat) (c : joint_counted) (f x : Z) : bool :=
 (** The stated radius is the largest that is proved. *)
 Definition right_joint_radius (c : joint_counted) (entries x : Z) : bool :=
   is_largest (fun x => any_mix (Z.to_nat (x + 1)) c 0 x) (if j_each c =? 0 then entries else x + 1) x.
-(** For each class whether the target cannot get it. *)
-Definition joint_cannot_get (s : label_settings) (c : joint_counted) (f new lost : lim) : list bool :=
-  map (fun k => j_made c && existsb (fun r => Nat.eqb (v_class r) k && joint_lead_stays f new lost c r) (j_rivals c)) (seq 0 (l_classes s)).
+(** The same target with class a in the place of its label. *)
+Definition led_by (a : nat) (c : joint_counted) : joint_counted := JointCounted (j_made c) a (j_each c) (j_rivals c) (j_near c).
+(** Classes that may get past the label. *)
+Definition joint_may_pass (c : joint_counted) (f new lost : lim) : list nat :=
+  map v_class (filter (fun r => negb (joint_lead_stays f new lost c r)) (j_rivals c)).
+(** Whether the target cannot get class k: the label stays ahead of it, or another class that may get past the label. *)
+Definition joint_is_out (s : label_settings) (l : list label_entry) (c : joint_counted) (f new lost : lim) (k : nat) : bool :=
+  j_made c && (existsb (fun r => Nat.eqb (v_class r) k && joint_lead_stays f new lost c r) (j_rivals c)
+    || (negb (Nat.eqb k (j_label c))
+        && existsb (fun j => negb (Nat.eqb j k) && joint_lead_stays f new lost (led_by j c) (label_against (not_asked s) l j k))
+             (joint_may_pass c f new lost))).
+(** For each class whether the target, counted from the labels that it reads, cannot get it. *)
+Definition joint_cannot_get (s : label_settings) (l : list label_entry) (c : joint_counted) (f new lost : lim) : list bool :=
+  map (joint_is_out s l c f new lost) (seq 0 (l_classes s)).
 
 (** ---- What it means ---- *)
 
@@ -166,12 +177,12 @@ Section File.
     unfold near_counted. rewrite sum_map. simpl near. rewrite <- sum_bits by (rewrite Hm; lia). auto.
   Qed.
 
-  (** Theorem 17, one rival: the lead that is left is not lost. *)
-  Lemma joint_stays_means f new lost k y' N' : (k < l_classes s)%nat -> k <> j_label target_counted -> 0 <= q ->
-    joint_lead_stays f new lost target_counted (label_against s l (j_label target_counted) k) = true ->
-    poisoned_by f s l y' -> moved_within new lost N' -> l_asked s <= joint_lead y' N' (j_label target_counted) k.
+  (** Theorem 17, one class that is to stay ahead, and one rival: the lead that is left is not lost. *)
+  Lemma joint_lead_means f new lost ask a k y' N' : (k < l_classes s)%nat -> k <> a -> 0 <= q ->
+    joint_lead_stays f new lost (led_by a target_counted) (label_against (LabelSettings (l_classes s) (l_advance s) ask) l a k) = true ->
+    poisoned_by f s l y' -> moved_within new lost N' -> ask <= joint_lead y' N' a k.
   Proof.
-    intros Lk Ne Q H P [HN [HN' [Wn Wl]]]. set (a := j_label target_counted) in *.
+    intros Lk Ne Q H P [HN [HN' [Wn Wl]]].
     assert (C : (0 < l_classes s)%nat) by lia.
     destruct (poisoned_lim f s l y' P) as [r [R E]].
     pose proof (label_lead_bound (votes_in s l) (labels_in l) y' a k r _ (not_eq_sym Ne) R
@@ -191,11 +202,11 @@ Section File.
       - intro u. unfold sure, is_class. destruct (labels_hold _ f); [destruct (Nat.eqb _ a); lia|lia]. }
     assert (T : joint_lead y' N' a k = label_lead (votes_in s l) y' a k + q * sum key d N').
     { unfold joint_lead, joint_score, d. rewrite <- (leans_sum key joint_in y' a k N'). unfold label_lead. simpl each. simpl own. lia. }
-    rewrite T. unfold joint_lead_stays in H. fold a in H. simpl j_each in H.
-    assert (F : joint_left f target_counted (label_against s l a k)
-      = label_lead (votes_in s l) (labels_in l) a k - l_asked s - top r (DescendingSort.sort (label_costs (votes_in s l) (labels_in l) a k)) + q * sum key w N).
+    rewrite T. unfold joint_lead_stays in H. cbn [led_by j_each j_label j_near target_counted count_joint] in H.
+    assert (F : joint_left f (led_by a target_counted) (label_against (LabelSettings (l_classes s) (l_advance s) ask) l a k)
+      = label_lead (votes_in s l) (labels_in l) a k - ask - top r (DescendingSort.sort (label_costs (votes_in s l) (labels_in l) a k)) + q * sum key w N).
     { unfold joint_left. rewrite lead_is. cbn [v_costs v_class label_against]. rewrite E by (rewrite sort_length, map_length; auto).
-      rewrite (costs_are s l). simpl j_each. simpl j_near. fold a. unfold near_counted. rewrite sum_map. reflexivity. }
+      rewrite (costs_are s l). cbn [led_by j_each j_label j_near target_counted count_joint]. unfold near_counted. rewrite sum_map. reflexivity. }
     rewrite F in H.
     assert (S : sure_for f a near_counted = sum key sure N).
     { unfold sure_for, near_counted. rewrite sum_map. reflexivity. }
@@ -207,6 +218,11 @@ Section File.
       assert (K : q * sum key w N - (x + cap lost (sum key sure N)) * q <= q * sum key d N') by nia.
       lia.
   Qed.
+
+  Lemma joint_stays_means f new lost k y' N' : (k < l_classes s)%nat -> k <> j_label target_counted -> 0 <= q ->
+    joint_lead_stays f new lost target_counted (label_against s l (j_label target_counted) k) = true ->
+    poisoned_by f s l y' -> moved_within new lost N' -> l_asked s <= joint_lead y' N' (j_label target_counted) k.
+  Proof. intros Lk Ne Q H. apply (joint_lead_means f new lost (l_asked s) (j_label target_counted) k y' N' Lk Ne Q). exact H. Qed.
 
   Lemma target_is_class : (0 < l_classes s)%nat -> (j_label target_counted < l_classes s)%nat.
   Proof. intro C. rewrite joint_elected_is_best by auto. apply (best_is_label _ _ C). Qed.
@@ -249,22 +265,28 @@ Section File.
   Qed.
 
   (** A class that is left out does not win. *)
-  Theorem checked_joint_excluded f new lost k : (0 < l_classes s)%nat -> nth k (joint_cannot_get s target_counted f new lost) false = true ->
+  Theorem checked_joint_excluded f new lost k : (0 < l_classes s)%nat -> nth k (joint_cannot_get s l target_counted f new lost) false = true ->
     forall y' N', poisoned_by f s l y' -> moved_within new lost N' -> ~ is_label (joint_score key joint_in y' N') (l_classes s) k.
   Proof.
     intros C H y' N' P M [Lk B]. unfold joint_cannot_get in H.
-    rewrite (nth_indep _ false ((fun k => j_made target_counted
-      && existsb (fun r => Nat.eqb (v_class r) k && joint_lead_stays f new lost target_counted r) (j_rivals target_counted)) O)) in H by (rewrite map_length, seq_length; auto).
-    rewrite (map_nth (fun k => j_made target_counted && existsb (fun r => Nat.eqb (v_class r) k && joint_lead_stays f new lost target_counted r) (j_rivals target_counted))) in H.
-    rewrite seq_nth in H by auto. apply andb_prop in H. destruct H as [Md H].
+    rewrite (nth_indep _ false (joint_is_out s l target_counted f new lost O)) in H by (rewrite map_length, seq_length; auto).
+    rewrite map_nth, seq_nth in H by auto. cbn [plus] in H. unfold joint_is_out in H. apply andb_prop in H. destruct H as [Md H].
     cbn [j_made target_counted count_joint] in Md. apply andb_prop in Md. destruct Md as [M1 M2]. apply Z.leb_le in M1. apply Z.leb_le in M2.
-    apply existsb_exists in H. destruct H as [r [I H]]. apply andb_prop in H. destruct H as [E H].
-    cbn [j_rivals target_counted count_joint] in I. apply in_map_iff in I. destruct I as [j [<- I]]. apply filter_In in I. destruct I as [I Ne].
-    apply in_seq in I. cbn [v_class label_against] in E. apply Nat.eqb_eq in E. simpl in E. subst j.
-    assert (Nk : k <> j_label target_counted).
-    { intros ->. cbn [j_label target_counted count_joint] in Ne. rewrite Nat.eqb_refl in Ne. discriminate. }
-    pose proof (joint_stays_means f new lost k y' N' Lk Nk M2 H P M) as S.
-    specialize (B _ (target_is_class C) (not_eq_sym Nk)). unfold joint_lead in S.
-    unfold tie in *. destruct (Nat.ltb_spec k (j_label target_counted)), (Nat.ltb_spec (j_label target_counted) k); lia.
+    assert (R : forall r, In r (j_rivals target_counted) -> exists j, (j < l_classes s)%nat /\ j <> j_label target_counted /\ r = label_against s l (j_label target_counted) j).
+    { intros r I. cbn [j_rivals target_counted count_joint] in I. apply in_map_iff in I. destruct I as [j [<- I]]. apply filter_In in I.
+      destruct I as [I Ne]. apply in_seq in I. exists j. repeat split; [lia|]. intros ->. cbn [j_label target_counted count_joint] in Ne.
+      rewrite Nat.eqb_refl in Ne. discriminate. }
+    apply orb_prop in H. destruct H as [H|H].
+    - apply existsb_exists in H. destruct H as [r [I H]]. apply andb_prop in H. destruct H as [E H]. destruct (R r I) as [j [Lj [Nk ->]]].
+      cbn [v_class label_against] in E. apply Nat.eqb_eq in E. subst j.
+      pose proof (joint_stays_means f new lost k y' N' Lk Nk M2 H P M) as S.
+      specialize (B _ (target_is_class C) (not_eq_sym Nk)). unfold joint_lead in S.
+      unfold tie in *. destruct (Nat.ltb_spec k (j_label target_counted)), (Nat.ltb_spec (j_label target_counted) k); lia.
+    - apply andb_prop in H. destruct H as [_ H]. apply existsb_exists in H. destruct H as [j [I H]].
+      apply andb_prop in H. destruct H as [E H]. apply negb_true_iff, Nat.eqb_neq in E.
+      unfold joint_may_pass in I. apply in_map_iff in I. destruct I as [r [V I]]. apply filter_In in I. destruct I as [I _].
+      destruct (R r I) as [j' [Lj [_ ->]]]. cbn [v_class label_against] in V. subst j'.
+      pose proof (joint_lead_means f new lost 0 j k y' N' Lk (not_eq_sym E) M2 H P M) as S.
+      specialize (B j Lj E). unfold joint_lead in S. unfold tie in *. destruct (Nat.ltb_spec k j), (Nat.ltb_spec j k); lia.
   Qed.
 End File.

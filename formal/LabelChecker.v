@@ -70,9 +70,18 @@ Definition label_lead_stays (n : lim) (r : label_rival) : bool := first_sum n (v
 Definition labels_hold (c : label_counted) (n : lim) : bool := v_made c && forallb (label_lead_stays n) (v_rivals c).
 (** The stated radius is the largest that is proved; no more entries change than there are. *)
 Definition right_label_radius (c : label_counted) (entries x : Z) : bool := is_largest (fun x => labels_hold c (Some x)) entries x.
-(** For each class whether the target cannot get it. *)
-Definition labels_cannot_get (s : label_settings) (c : label_counted) (n : lim) : list bool :=
-  map (fun k => v_made c && existsb (fun r => Nat.eqb (v_class r) k && label_lead_stays n r) (v_rivals c)) (seq 0 (l_classes s)).
+(** The same settings for a class that only has to be ahead, whether or not the target abstains. *)
+Definition not_asked (s : label_settings) : label_settings := LabelSettings (l_classes s) (l_advance s) 0.
+(** Classes that may get past the label. *)
+Definition may_pass (c : label_counted) (n : lim) : list nat := map v_class (filter (fun r => negb (label_lead_stays n r)) (v_rivals c)).
+(** Whether the target cannot get class k: the label stays ahead of it, or another class that may get past the label. *)
+Definition label_is_out (s : label_settings) (l : list label_entry) (c : label_counted) (n : lim) (k : nat) : bool :=
+  v_made c && (existsb (fun r => Nat.eqb (v_class r) k && label_lead_stays n r) (v_rivals c)
+    || (negb (Nat.eqb k (v_label c))
+        && existsb (fun j => negb (Nat.eqb j k) && label_lead_stays n (label_against (not_asked s) l j k)) (may_pass c n))).
+(** For each class whether the target, counted from its entries, cannot get it. *)
+Definition labels_cannot_get (s : label_settings) (l : list label_entry) (c : label_counted) (n : lim) : list bool :=
+  map (label_is_out s l c n) (seq 0 (l_classes s)).
 
 (** ---- What it means ---- *)
 
@@ -157,14 +166,17 @@ Lemma sort_length l : length (DescendingSort.sort l) = length l.
 Proof. apply Permutation_length. symmetry. apply DescendingSort.Permuted_sort. Qed.
 Lemma lead_is s l a k : v_lead (label_against s l a k) = label_lead (votes_in s l) (labels_in l) a k - l_asked s.
 Proof. simpl. unfold label_lead. rewrite !full_score_is. lia. Qed.
-Lemma stays_means n s l k y' : k <> label_elected s l -> label_lead_stays n (label_against s l (label_elected s l) k) = true ->
-  poisoned_by n s l y' -> l_asked s <= label_lead (votes_in s l) y' (label_elected s l) k.
+Lemma lead_means n s l a k y' : k <> a -> label_lead_stays n (label_against s l a k) = true ->
+  poisoned_by n s l y' -> l_asked s <= label_lead (votes_in s l) y' a k.
 Proof.
   intros N H P. destruct (poisoned_lim n s l y' P) as [r [Q E]]. unfold label_lead_stays in H. rewrite lead_is in H. cbn [v_costs label_against] in H.
   apply Z.leb_le in H. rewrite E in H by (rewrite sort_length, map_length; auto). rewrite (costs_are s l) in H.
-  pose proof (label_lead_bound (votes_in s l) (labels_in l) y' (label_elected s l) k r _ (not_eq_sym N) Q
+  pose proof (label_lead_bound (votes_in s l) (labels_in l) y' a k r _ (not_eq_sym N) Q
     (Permutation_sym (DescendingSort.Permuted_sort _)) (sorted_falls _)). lia.
 Qed.
+Lemma stays_means n s l k y' : k <> label_elected s l -> label_lead_stays n (label_against s l (label_elected s l) k) = true ->
+  poisoned_by n s l y' -> l_asked s <= label_lead (votes_in s l) y' (label_elected s l) k.
+Proof. apply lead_means. Qed.
 
 (** Theorem 14: a target that passes keeps its label, and does not abstain, whatever the changed entries say. *)
 Theorem checked_labels s l n : (0 < l_classes s)%nat -> labels_hold (count_labels s l) n = true ->
@@ -206,17 +218,22 @@ Proof.
 Qed.
 
 (** A class that is left out does not win, whatever the changed entries say. *)
-Theorem checked_labels_excluded s l n k : (0 < l_classes s)%nat -> nth k (labels_cannot_get s (count_labels s l) n) false = true ->
+Theorem checked_labels_excluded s l n k : (0 < l_classes s)%nat -> nth k (labels_cannot_get s l (count_labels s l) n) false = true ->
   forall y', poisoned_by n s l y' -> ~ is_label (label_score (votes_in s l) y') (l_classes s) k.
 Proof.
   intros C H y' P [Lk B].
   assert (A : (label_elected s l < l_classes s)%nat) by (rewrite elected_is_best by auto; apply (best_is_label _ _ C)).
-  unfold labels_cannot_get in H. rewrite (nth_indep _ false ((fun k => v_made (count_labels s l)
-    && existsb (fun r => Nat.eqb (v_class r) k && label_lead_stays n r) (v_rivals (count_labels s l))) O)) in H by (rewrite map_length, seq_length; auto).
-  rewrite (map_nth (fun k => v_made (count_labels s l) && existsb (fun r => Nat.eqb (v_class r) k && label_lead_stays n r) (v_rivals (count_labels s l)))) in H.
-  rewrite seq_nth in H by auto. apply andb_prop in H. destruct H as [M H]. cbn [v_made count_labels] in M. apply Z.leb_le in M.
-  apply existsb_exists in H. destruct H as [r [I H]]. apply andb_prop in H. destruct H as [E H]. apply rivals_are in I.
-  destruct I as [j [Lj [N ->]]]. simpl v_class in E. apply Nat.eqb_eq in E. simpl in E. subst j.
-  pose proof (stays_means n s l k y' N H P) as S. specialize (B _ A (not_eq_sym N)). unfold label_lead in S.
-  unfold tie in *. destruct (Nat.ltb_spec k (label_elected s l)), (Nat.ltb_spec (label_elected s l) k); lia.
+  unfold labels_cannot_get in H. rewrite (nth_indep _ false (label_is_out s l (count_labels s l) n O)) in H by (rewrite map_length, seq_length; auto).
+  rewrite map_nth, seq_nth in H by auto. cbn [plus] in H. unfold label_is_out in H. apply andb_prop in H. destruct H as [M H].
+  cbn [v_made count_labels] in M. apply Z.leb_le in M. apply orb_prop in H. destruct H as [H|H].
+  - apply existsb_exists in H. destruct H as [r [I H]]. apply andb_prop in H. destruct H as [E H]. apply rivals_are in I.
+    destruct I as [j [Lj [N ->]]]. simpl v_class in E. apply Nat.eqb_eq in E. subst j.
+    pose proof (stays_means n s l k y' N H P) as S. specialize (B _ A (not_eq_sym N)). unfold label_lead in S.
+    unfold tie in *. destruct (Nat.ltb_spec k (label_elected s l)), (Nat.ltb_spec (label_elected s l) k); lia.
+  - apply andb_prop in H. destruct H as [_ H]. apply existsb_exists in H. destruct H as [j [I H]].
+    apply andb_prop in H. destruct H as [E H]. apply negb_true_iff, Nat.eqb_neq in E.
+    apply in_map_iff in I. destruct I as [r [<- I]]. apply filter_In in I. destruct I as [I _]. apply rivals_are in I.
+    destruct I as [j [Lj [_ ->]]]. simpl v_class in *.
+    assert (Q : 0 <= label_lead (votes_in s l) y' j k) by (apply (lead_means n (not_asked s) l j k y' (not_eq_sym E) H); exact P).
+    specialize (B j Lj E). unfold label_lead in Q. unfold tie in *. destruct (Nat.ltb_spec k j), (Nat.ltb_spec j k); lia.
 Qed.

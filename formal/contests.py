@@ -47,9 +47,9 @@ ROWS = compare.PROJECT / "experiments" / "results" / "contests.csv"
 FIELDS = ("kind", "seed", "answers", "same", "says_more", "differ", "seconds")
 UNIT = 50_000  # answers of one row
 MAY_SAY_MORE = {
-    "radius": "of a mean: the bound of a radius takes the smallest divisor and the most changes at once",
     "new_neighbours": "of stacked votes: more than 65,536 are counted as any number",
-    "excluded": "of stacked votes, pairs and labels: several classes together may stay ahead where none does alone",
+    "excluded": "of stacked votes, pairs, labels and neighbours: several classes together may stay ahead where none does "
+    "alone; of labels: a target that may abstain is not said to be safe from classes that come near its label",
     "broken": "of stacked votes: a target's need is counted from its radius, whatever kinds of changes there are",
 }
 
@@ -268,8 +268,7 @@ def _compare_sizes(case: Case, derived: Derivation, place: int, found: Tally, wh
         held = size < 0 or derived.stays_all(place, attacks_of(size))
         more = size < kind.largest_size and derived.stays_all(place, attacks_of(size + 1))
         described = f"{what}: {name} {size} of {place}: held {held}, one more {more}"
-        is_mean = isinstance(case.record, StackedRecord) and bool(case.record.pseudo)
-        found.note(name, held and not more, held and is_mean, lambda text=described: text)
+        found.note(name, held and not more, False, lambda text=described: text)
     if "new_neighbours" in case.stated:
         _compare_neighbours(case, derived, place, found, what)
 

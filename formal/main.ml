@@ -262,7 +262,8 @@ let check_labels () =
         let weights = if factored then label_weights steps (cap j) (own j) (row factors j) rows 0
           else List.init entries (fun u -> factors (j * entries + u)) in
         let entry u w = { e_weight = w; e_label = vote_of (label u); e_audited = audited u = 1 } in
-        let c = count_labels s (List.mapi entry weights) in
+        let l = List.mapi entry weights in
+        let c = count_labels s l in
         let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
         note 0 (c.v_made && c.v_label = stated_label j);
         note 1 (right_label_radius c entries (radius j));
@@ -271,7 +272,7 @@ let check_labels () =
           if not h then fails.(i) <- fails.(i) + 1;
           if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
           if ask.(i) && changes >= -1 then
-            List.iteri (fun k out -> if out then excluded.(i).(k) <- excluded.(i).(k) + 1) (labels_cannot_get s c (lim_of changes))) budgets
+            List.iteri (fun k out -> if out then excluded.(i).(k) <- excluded.(i).(k) + 1) (labels_cannot_get s l c (lim_of changes))) budgets
       done;
       targets := !targets + n;
       chunks ()
@@ -312,7 +313,8 @@ let check_joint () =
   let stated = block (n * m) in
   for j = 0 to n - 1 do
     let near = List.init (indptr (j + 1) - indptr j) (fun i -> Lazy.force counted.(neighbour (indptr j + i))) in
-    let c = count_joint s each (entries_of (target j)) near in
+    let l = entries_of (target j) in
+    let c = count_joint s each l near in
     let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
     note 0 (c.j_made && c.j_label = stated_label j);
     note 1 (right_joint_radius c entries (radius j));
@@ -321,7 +323,7 @@ let check_joint () =
       if not h then fails.(i) <- fails.(i) + 1;
       if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
       if ask.(i) && labels >= -1 then
-        List.iteri (fun k out -> if out then excluded.(i).(k) <- excluded.(i).(k) + 1) (joint_cannot_get s c (lim_of labels) added deleted)) budgets
+        List.iteri (fun k out -> if out then excluded.(i).(k) <- excluded.(i).(k) + 1) (joint_cannot_get s l c (lim_of labels) added deleted)) budgets
   done;
   print_wrong wrong;
   Array.iteri (fun i _ -> print_budget wrong_budget.(i) fails.(i) excluded.(i)) budgets;

@@ -55,9 +55,23 @@ Fixpoint any_mix (fuel : nat) (c : joint_counted) (f x : Z) : bool :=
 Definition right_joint_radius (c : joint_counted) (entries x : Z) : bool :=
   is_largest (fun x => any_mix (Z.to_nat (x + 1)) c 0 x) (if j_each c =? 0 then entries else x + 1) x.
 
-(** For each class whether the target cannot get it. *)
-Definition joint_cannot_get (s : label_settings) (c : joint_counted) (f new lost : lim) : list bool :=
-  map (fun k => j_made c && existsb (fun r => Nat.eqb (v_class r) k && joint_lead_stays f new lost c r) (j_rivals c)) (seq 0 (l_classes s)).
+(** The same target with class a in the place of its label. *)
+Definition led_by (a : nat) (c : joint_counted) : joint_counted := JointCounted (j_made c) a (j_each c) (j_rivals c) (j_near c).
+
+(** Classes that may get past the label. *)
+Definition joint_may_pass (c : joint_counted) (f new lost : lim) : list nat :=
+  map v_class (filter (fun r => negb (joint_lead_stays f new lost c r)) (j_rivals c)).
+
+(** Whether the target cannot get class k: the label stays ahead of it, or another class that may get past the label. *)
+Definition joint_is_out (s : label_settings) (l : list label_entry) (c : joint_counted) (f new lost : lim) (k : nat) : bool :=
+  j_made c && (existsb (fun r => Nat.eqb (v_class r) k && joint_lead_stays f new lost c r) (j_rivals c)
+    || (negb (Nat.eqb k (j_label c))
+        && existsb (fun j => negb (Nat.eqb j k) && joint_lead_stays f new lost (led_by j c) (label_against (not_asked s) l j k))
+             (joint_may_pass c f new lost))).
+
+(** For each class whether the target, counted from the labels that it reads, cannot get it. *)
+Definition joint_cannot_get (s : label_settings) (l : list label_entry) (c : joint_counted) (f new lost : lim) : list bool :=
+  map (joint_is_out s l c f new lost) (seq 0 (l_classes s)).
 
 (** ---- What it means ---- *)
 Section File.
@@ -105,6 +119,6 @@ Section File.
       is_label (joint_score key joint_in y' N') (l_classes s) (j_label target_counted).
 
   (** A class that is left out does not win. *)
-  Theorem checked_joint_excluded f new lost k : (0 < l_classes s)%nat -> nth k (joint_cannot_get s target_counted f new lost) false = true ->
+  Theorem checked_joint_excluded f new lost k : (0 < l_classes s)%nat -> nth k (joint_cannot_get s l target_counted f new lost) false = true ->
     forall y' N', poisoned_by f s l y' -> moved_within new lost N' -> ~ is_label (joint_score key joint_in y' N') (l_classes s) k.
 End File.

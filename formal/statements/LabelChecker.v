@@ -64,9 +64,21 @@ Definition labels_hold (c : label_counted) (n : lim) : bool := v_made c && foral
 (** The stated radius is the largest that is proved; no more entries change than there are. *)
 Definition right_label_radius (c : label_counted) (entries x : Z) : bool := is_largest (fun x => labels_hold c (Some x)) entries x.
 
-(** For each class whether the target cannot get it. *)
-Definition labels_cannot_get (s : label_settings) (c : label_counted) (n : lim) : list bool :=
-  map (fun k => v_made c && existsb (fun r => Nat.eqb (v_class r) k && label_lead_stays n r) (v_rivals c)) (seq 0 (l_classes s)).
+(** The same settings for a class that only has to be ahead, whether or not the target abstains. *)
+Definition not_asked (s : label_settings) : label_settings := LabelSettings (l_classes s) (l_advance s) 0.
+
+(** Classes that may get past the label. *)
+Definition may_pass (c : label_counted) (n : lim) : list nat := map v_class (filter (fun r => negb (label_lead_stays n r)) (v_rivals c)).
+
+(** Whether the target cannot get class k: the label stays ahead of it, or another class that may get past the label. *)
+Definition label_is_out (s : label_settings) (l : list label_entry) (c : label_counted) (n : lim) (k : nat) : bool :=
+  v_made c && (existsb (fun r => Nat.eqb (v_class r) k && label_lead_stays n r) (v_rivals c)
+    || (negb (Nat.eqb k (v_label c))
+        && existsb (fun j => negb (Nat.eqb j k) && label_lead_stays n (label_against (not_asked s) l j k)) (may_pass c n))).
+
+(** For each class whether the target, counted from its entries, cannot get it. *)
+Definition labels_cannot_get (s : label_settings) (l : list label_entry) (c : label_counted) (n : lim) : list bool :=
+  map (label_is_out s l c n) (seq 0 (l_classes s)).
 
 (** The entry at a position; beyond the last one there is none. *)
 Definition entry_at (l : list label_entry) (u : nat) : label_entry := nth u l (LabelEntry 0 None true).
@@ -96,5 +108,5 @@ Theorem checked_label_radius s l x : (0 < l_classes s)%nat -> 0 <= x -> right_la
   forall y', poisoned_by (Some x) s l y' -> decided (votes_in s l) y' (l_classes s) (label_elected s l).
 
 (** A class that is left out does not win, whatever the changed entries say. *)
-Theorem checked_labels_excluded s l n k : (0 < l_classes s)%nat -> nth k (labels_cannot_get s (count_labels s l) n) false = true ->
+Theorem checked_labels_excluded s l n k : (0 < l_classes s)%nat -> nth k (labels_cannot_get s l (count_labels s l) n) false = true ->
   forall y', poisoned_by n s l y' -> ~ is_label (label_score (votes_in s l) y') (l_classes s) k.

@@ -20,12 +20,17 @@ class Case:
     least_lead: int = 0
     flips_only: bool = False
 
-    def decision(self, labels):
-        """The class that wins, or None for an abstention: written out, entry by entry."""
+    def scores(self, labels):
+        """What each class has in advance, and what labels add to it."""
         score = list(self.advance)
         for weight, label in zip(self.weights, labels, strict=True):
             if label >= 0:
                 score[label] += weight
+        return score
+
+    def decision(self, labels):
+        """The class that wins, or None for an abstention: written out, entry by entry."""
+        score = self.scores(labels)
         best = max(range(self.classes), key=lambda k: (score[k], -k))
         for k in range(self.classes):
             lead = score[best] - score[k] - (1 if k < best else 0)

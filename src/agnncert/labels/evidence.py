@@ -101,11 +101,13 @@ class LabelEvidence(LabelRecord, Evidence):
         return not _changes_graph(budget)
 
     def stays_ahead(self, rows: Rows, attack: Budget | float, leader: int | None = None) -> BoolArray:
-        """Returns of which classes each label stays ahead without abstaining (Theorem 14), shape ``[b, C]``."""
-        if leader is not None:
-            return np.zeros((len(self._numbers(rows)), self.num_classes), dtype=bool)
+        """Returns of which classes each label stays ahead without abstaining (Theorem 14), shape ``[b, C]``.
+
+        Another class stays ahead of those that never get past it, whether or not the target abstains.
+        """
         changed = self.changed_labels(attack) if isinstance(attack, Budget) else attack
-        return np.asarray(self.fewest[rows] > min(changed, self.num_candidates))
+        fewest = self.fewest[rows] if leader is None else self._count(rows, ~self.audited, leader)[1]
+        return np.asarray(fewest > min(changed, self.num_candidates))
 
     def changed_labels(self, budget: Budget) -> float:
         """Returns how many labels an attack changes: no more than there are candidates."""
@@ -146,7 +148,7 @@ class LabelEvidence(LabelRecord, Evidence):
         weights = self._weights(rows)
         scores = self._scores(weights)
         label = scores.argmax(axis=1)
-        leads = self._leads(scores, label)
+        leads = self._leads(scores, label) - self.least_lead
         cost = np.full(scores.shape, np.inf)
         for k in range(self.num_classes):
             gain = self._costs(weights, label, k)
@@ -205,25 +207,26 @@ class LabelEvidence(LabelRecord, Evidence):
         return np.asarray(votes.astype(np.int64) + np.array(self.advance))
 
     def _leads(self, scores: IntArray, label: IntArray) -> IntArray:
-        """Returns by how much the label leads each class beyond what an abstention asks for, shape ``[b, C]``."""
+        """Returns by how much a class leads each other one, shape ``[b, C]``: below 0 it is not ahead."""
         best = np.take_along_axis(scores, label[:, None], axis=1)
         wins_tie = np.arange(self.num_classes) < label[:, None]
-        return np.asarray(best - scores - wins_tie - self.least_lead)
+        return np.asarray(best - scores - wins_tie)
 
-    def _count(self, rows: Rows, movable: BoolArray) -> tuple[IntArray, IntArray]:
+    def _count(self, rows: Rows, movable: BoolArray, leader: int | None = None) -> tuple[IntArray, IntArray]:
         """Returns scores, and how many of the movable labels have to change before a class gets past the label.
 
         Args:
             rows: The ``b`` targets.
             movable: Which labels can be changed, shape ``[m]``.
+            leader: Counts until classes get past this one instead.
 
         Returns:
-            Both of shape ``[b, C]``; :data:`NEVER` where no number is enough, and for the label itself.
+            Both of shape ``[b, C]``; :data:`NEVER` where no number is enough, and for the label or leader itself.
         """
         weights = self._weights(rows)
         scores = self._scores(weights)
-        label = scores.argmax(axis=1)
-        leads = self._leads(scores, label)
+        label = scores.argmax(axis=1) if leader is None else np.full(len(scores), leader)
+        leads = self._leads(scores, label) - (self.least_lead if leader is None else 0)
         numbers = self._numbers_by_value(weights, movable)
         fewest = np.full(scores.shape, NEVER)
         for k in range(self.num_classes):

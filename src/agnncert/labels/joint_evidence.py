@@ -100,8 +100,8 @@ class _Block:
     """Some targets, and what there is to count for them.
 
     Attributes:
-        label: Their labels, shape ``[b]``.
-        lead: Lead of the label over each class by label votes alone, less what an abstention asks for, ``[b, C]``.
+        label: Their labels, or the class whose lead is counted instead, shape ``[b]``.
+        lead: Its lead over each class by label votes alone, ``[b, C]``; a label's is less what an abstention asks for.
         costs: Costs of the labels against each class, of shape ``[b, C]``.
         owner: Number of the target in this block whose neighbour it is, shape ``[e]``.
         cast: Class that each neighbour votes for, shape ``[e]``.
@@ -220,14 +220,18 @@ class JointEvidence(JointRecord, Evidence):
         return np.asarray(radius, dtype=np.int64)
 
     def stays_ahead(self, rows: Rows, attack: Budget | float, leader: int | None = None) -> BoolArray:
-        """Returns of which classes each label stays ahead without abstaining (Theorem 17), shape ``[b, C]``."""
-        if leader is not None:
-            return np.zeros((len(self._numbers(rows)), self.num_classes), dtype=bool)
+        """Returns of which classes each label stays ahead without abstaining (Theorem 17), shape ``[b, C]``.
+
+        Another class stays ahead of those that never get past it, whether or not the target abstains.
+        """
+        is_leader = np.arange(self.num_classes) == self.leaders(rows, leader)[:, None]
+        if leader is None and not isinstance(attack, Budget):
+            return (self._fewest_changes[rows] > attack) | is_leader
+        block = self._block(rows) if leader is None else self._new_block(rows, leader)
         if not isinstance(attack, Budget):
-            return (self._fewest_changes[rows] > attack) | self._is_label(rows)
-        slack = self._block(rows).slack(self.voters.changed_labels(attack))
-        after = slack.after(attack.add_edges, attack.delete_edges, self.neighbour_steps)
-        return after | self._is_label(rows)
+            return (block.fewest_changes() > attack) | is_leader
+        slack = block.slack(self.voters.changed_labels(attack))
+        return slack.after(attack.add_edges, attack.delete_edges, self.neighbour_steps) | is_leader
 
     def prices_of_rivals(self, rows: Rows, prices: Prices, rivals: Sequence[int]) -> FloatArray:
         """Returns a price below which no attack brings each rival past the label, shape ``[b, R]``.
@@ -288,10 +292,11 @@ class JointEvidence(JointRecord, Evidence):
             self._last_block[ends] = self._new_block(rows)
         return self._last_block[ends]
 
-    def _new_block(self, rows: Rows) -> _Block:
+    def _new_block(self, rows: Rows, leader: int | None = None) -> _Block:
+        """Counts some targets: what their label leads by without abstaining, or what this class leads by."""
         numbers = self._numbers(rows)
         listed, owner = listed_of(self.indptr, numbers)
-        label = self._labels[numbers]
+        label = self.leaders(numbers, leader)
         targets = self.target[numbers]
         scores = self.voters.counts[targets]
         best = np.take_along_axis(scores, label[:, None], axis=1)
@@ -299,7 +304,7 @@ class JointEvidence(JointRecord, Evidence):
         near = self.neighbour[listed]
         return _Block(
             label=label,
-            lead=best - scores - wins_tie - self.least_lead,
+            lead=best - scores - wins_tie - (self.least_lead if leader is None else 0),
             costs=Costs.of(self.voters.costs_by_value(targets, label)),
             owner=owner,
             cast=self._cast[near],

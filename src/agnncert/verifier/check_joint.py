@@ -60,17 +60,16 @@ class JointFile(LeadChecker):
         return self._elected.label
 
     def stays_ahead(self, budget: Budget, leader: int | None = None) -> BoolArray:
-        if leader is not None:
-            return np.zeros(self.shape, dtype=bool)
-        return self._stay_ahead([budget])[0]
+        return self._stay_ahead([budget], leader)[0]
 
     def answers(self) -> list[BoolArray]:
         """Returns which labels stay under each stated budget. The leads are derived once for all of them."""
         return [np.asarray(ahead.all(axis=1)) for ahead in self._stay_ahead(self.contents.budgets)]
 
-    def _stay_ahead(self, budgets: Sequence[Budget]) -> list[BoolArray]:
+    def _stay_ahead(self, budgets: Sequence[Budget], leader: int | None = None) -> list[BoolArray]:
         attacks = [attack_of(self.record, budget) for budget in budgets]
-        ahead = recount_joint.stays_ahead(self.record, self._elected, attacks)
+        elected = self._elected if leader is None else self._elected.led_by(leader)
+        ahead = recount_joint.stays_ahead(self.record, elected, attacks)
         covered = [attack is not None for attack in attacks]
         return [np.asarray(each & is_covered) for each, is_covered in zip(ahead, covered, strict=True)]
 

@@ -56,9 +56,8 @@ class LabelsFile(LeadChecker):
 
     def stays_ahead(self, budget: Budget, leader: int | None = None) -> BoolArray:
         number = changed_labels(self.record, budget)
-        if leader is not None:
-            return np.zeros(self.shape, dtype=bool)
-        return recount_labels.stays_ahead(self._counted, number)
+        counted = self._counted if leader is None else recount_labels.recount(self.record, leader)
+        return recount_labels.stays_ahead(counted, number)
 
     def not_checked(self) -> tuple[str, ...]:
         return (

@@ -5,7 +5,7 @@ and writes down what is left of the lead after each number of changed labels.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,16 +41,22 @@ class Elected:
     Attributes:
         voters: Label votes of every voter, counted again.
         cast: Number of neighbours that vote for each class, shape ``[n, C]``.
-        label: The label of each target, shape ``[n]``.
+        label: The label of each target, or the class whose lead is asked for instead, shape ``[n]``.
+        asked: By how much it has to be ahead.
     """
 
     voters: Recounted
     cast: IntArray
     label: IntArray
+    asked: int
 
     def fewest(self) -> FloatArray:
         """Returns the fewest changed labels that may change what each voter votes for, shape ``[v]``."""
         return np.asarray(self.voters.needed.min(axis=1, initial=np.inf))
+
+    def led_by(self, leader: int) -> "Elected":
+        """Returns the same with a class in the place of every label, which only has to be ahead of others."""
+        return replace(self, label=np.full_like(self.label, leader), asked=0)
 
 
 def elect(record: JointRecord) -> Elected:
@@ -59,7 +65,7 @@ def elect(record: JointRecord) -> Elected:
     cast = np.zeros((record.num_targets, record.num_classes), dtype=np.int64)
     np.add.at(cast, (_owners(record), voters.label[record.neighbour]), 1)
     score = _own_scores(record) + record.neighbour_steps * cast
-    return Elected(voters, cast, np.argmax(score, axis=1))  # the first of several that are equal
+    return Elected(voters, cast, np.argmax(score, axis=1), record.least_lead)  # the first of several that are equal
 
 
 def _owners(record: JointRecord) -> IntArray:
@@ -122,7 +128,7 @@ def _left(
     says_label = of_labels.label_of[None, :] == label[:, None]
     toward = np.where(says_label, weight, 0) - np.where(of_labels.label_of == k, weight, 0)
     advance = np.array(of_labels.advance)
-    distance = advance[label] - advance[k] + toward.sum(axis=1) - (k < label) - record.least_lead
+    distance = advance[label] - advance[k] + toward.sum(axis=1) - (k < label) - elected.asked
     loss = np.abs(weight) + toward
     loss[:, of_labels.audited] = 0
     taken = np.zeros((len(rows), of_labels.num_candidates + 1), dtype=np.int64)

@@ -23,18 +23,23 @@ class Recounted:
     """What follows from the votes of all targets.
 
     Attributes:
-        label: The class with the best score, shape ``[n]``.
-        needed: Fewest changed labels after which each class is no longer behind the label by as much as it has to be,
-            infinite if there is no such number and for the label itself, shape ``[n, C]``.
+        label: The class with the best score, or the one that others are compared with instead, shape ``[n]``.
+        needed: Fewest changed labels after which each class is no longer behind it by as much as it has to be,
+            infinite if there is no such number and for the class itself, shape ``[n, C]``.
     """
 
     label: IntArray
     needed: FloatArray
 
 
-def recount(record: LabelRecord) -> Recounted:
-    """Derives label and numbers of changed labels of every target."""
-    blocks = [_recount_block(record, rows) for rows in _blocks(record)]
+def recount(record: LabelRecord, leader: int | None = None) -> Recounted:
+    """Derives label and numbers of changed labels of every target.
+
+    Args:
+        record: The votes of labels.
+        leader: Compares others with this class instead of the label. Then they only have to be behind it.
+    """
+    blocks = [_recount_block(record, rows, leader) for rows in _blocks(record)]
     if not blocks:
         return Recounted(np.zeros(0, dtype=np.int64), np.zeros((0, record.num_classes)))
     labels, needed = zip(*blocks, strict=True)
@@ -48,19 +53,22 @@ def _blocks(record: LabelRecord) -> Iterator[IntArray]:
         yield targets[block]
 
 
-def _recount_block(record: LabelRecord, rows: IntArray) -> tuple[IntArray, FloatArray]:
+def _recount_block(record: LabelRecord, rows: IntArray, leader: int | None) -> tuple[IntArray, FloatArray]:
     weight = weights_of(record, rows)
     score = np.empty((len(rows), record.num_classes), dtype=np.int64)
     for k, advance in enumerate(record.advance):
         score[:, k] = advance + weight[:, record.label_of == k].sum(axis=1)
-    label = np.argmax(score, axis=1)  # the first of several that are equal
+    if leader is None:
+        label, asked = np.argmax(score, axis=1), record.least_lead  # the first of several that are equal
+    else:
+        label, asked = np.full(len(rows), leader), 0
     best = score[np.arange(len(rows)), label]
     says_label = record.label_of[None, :] == label[:, None]
     needed = np.full(score.shape, np.inf)
     for k in range(record.num_classes):
         loss = np.abs(weight) + np.where(says_label, weight, 0) - np.where(record.label_of == k, weight, 0)
         loss[:, record.audited] = 0
-        distance = best - score[:, k] - (k < label) - record.least_lead
+        distance = best - score[:, k] - (k < label) - asked
         needed[:, k] = _how_many(loss, distance)
         needed[label == k, k] = np.inf
     return label, needed

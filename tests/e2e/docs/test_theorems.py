@@ -117,3 +117,14 @@ def test_three_questions_of_a_reader_are_answered_by_following_links() -> None:
         assert "Theorem" in statements.statement(row.coq[0])
         assert f"](#{properties.slug(row.sentence)})" in properties.page()
         assert f"](proofs.md#{row.anchor})" in properties.page()
+
+
+def test_the_readme_counts_the_lines_of_the_proofs() -> None:
+    kept_out = {"Assumptions", "AssumptionsReals", "Extract"}
+    files = {file.stem: file for file in statements.FORMAL.glob("*.v") if file.stem not in kept_out}
+    lines = {name: sum(map(bool, map(str.strip, file.read_text("utf-8").splitlines()))) for name, file in files.items()}
+    text = README.read_text("utf-8")
+    stated = {(name, int(number)) for name, number in re.findall(r"`(\w+)` (\d+)", text) if name in lines}
+    assert stated == {(name, lines[name]) for name, _ in stated}
+    assert len(stated) > 40
+    assert f"In all {sum(lines.values()):,} lines that are not blank." in text

@@ -52,6 +52,38 @@ def test_no_class_wins_that_is_not_called_possible():
                 assert set(np.flatnonzero(possible[0])) == case.winners(changes)
 
 
+def test_a_class_stays_ahead_of_another_one_exactly_where_no_change_brings_it_past():
+    rng = np.random.default_rng(6)
+    outcomes = []
+    for _ in range(CASES):
+        case = random_case(rng, abstains=bool(rng.random() < 0.3))
+        evidence = evidence_of([case])
+        for changes in range(3):
+            budget = Budget(flip_labels=changes)
+            scores = [case.scores(labels) for labels in case.attacks(changes)]
+            for leader in range(case.classes):
+                ahead = evidence.stays_ahead(slice(None), budget, leader)[0]
+                again = recount_labels.stays_ahead(recount_labels.recount(evidence, leader), changes)[0]
+                for k in set(range(case.classes)) - {leader}:
+                    truth = all((score[leader], -leader) > (score[k], -k) for score in scores)
+                    assert ahead[k] == again[k] == truth, (case, changes, leader, k)
+                    outcomes.append(truth)
+    assert 0.05 < np.mean(outcomes) < 0.95
+
+
+def test_classes_are_excluded_that_are_behind_another_one_than_the_label():
+    rng = np.random.default_rng(7)
+    excluded = 0
+    for _ in range(30):
+        evidence = factored(rng, 6, 20, classes=4)
+        for changes in (0, 1, 3):
+            at = Budget(flip_labels=changes)
+            possible = evidence.possible(at)
+            excluded += int((~possible & ~evidence.stays_ahead(slice(None), at)).sum())
+            assert ((possible.sum(axis=1) == 1) == evidence.holds(at)).all()
+    assert excluded > 10
+
+
 def test_no_attack_is_cheaper_than_stated_and_with_one_price_some_attack_costs_as_much():
     rng = np.random.default_rng(3)
     for _ in range(150):
@@ -94,6 +126,9 @@ def test_prover_and_recount_agree_on_factors():
             ahead = recount_labels.stays_ahead(counted, changed)
             assert (evidence.holds(at) == ahead.all(axis=1)).all()
             assert (evidence.stays_ahead(slice(None), at) == ahead).all()
+            for leader in range(evidence.num_classes):
+                ahead = recount_labels.stays_ahead(recount_labels.recount(evidence, leader), changed)
+                assert (evidence.stays_ahead(slice(None), at, leader) == ahead).all()
     assert {-1, 0, 1} <= seen
     assert max(seen) > 5
 

@@ -11,6 +11,7 @@ import pytest
 from agnncert.certificates.budget import Budget, Prices
 from agnncert.labels.joint_record import JointRecord
 from agnncert.verifier import recount_joint
+from agnncert.verifier.leaders import may_win
 from tests.support.joint_worlds import World, random_joint
 
 # Changed labels, new neighbours and lost ones.
@@ -119,12 +120,65 @@ def test_prover_and_recount_agree():
         for budget, answer in zip(budgets, ahead, strict=True):
             assert (record.holds(budget) == answer.all(axis=1)).all(), budget
             own = np.arange(record.num_classes) == label[:, None]
-            assert (record.possible(budget) == ~answer | own).all(), budget
+            assert (record.stays_ahead(slice(None), budget) == answer | own).all(), budget
+            assert (record.possible(budget) == recounted_possible(record, elected, budget)).all(), budget
         assert (record.answers(budgets, Budget(change_features=1)).holds == ahead.all(axis=2)).all()
         for size in (0, 1, 2, 5):
             assert ((record.possible(size).sum(axis=1) == 1) == (radius >= size)).all()
     assert {-1, 0, 1} <= seen
     assert max(seen) > 5
+
+
+def ahead_of(record, elected, leader, budget):
+    """Of which classes this one stays ahead by the recount, or each label."""
+    elected = elected if leader is None else elected.led_by(leader)
+    return recount_joint.stays_ahead(record, elected, [recount_joint.attack_of(record, budget)])[0]
+
+
+def recounted_possible(record, elected, budget):
+    return may_win(elected.label, record.num_classes, lambda leader: ahead_of(record, elected, leader, budget))
+
+
+def test_prover_and_recount_agree_of_which_classes_any_class_stays_ahead():
+    rng = np.random.default_rng(18)
+    attacks = [(f, s, d) for f in (0, 1, 2, math.inf) for s in (0, 1, math.inf) for d in (0, 1, math.inf)]
+    outcomes = []
+    for _ in range(40):
+        record = random_joint(rng)
+        elected = recount_joint.elect(record)
+        for leader in range(record.num_classes):
+            needed = recount_joint.needed_changes(record, elected.led_by(leader))
+            for size in (0, 2):
+                others = np.arange(record.num_classes) != leader
+                assert (record.stays_ahead(slice(None), size, leader) == (needed > size))[:, others].all()
+            for budget in (budget_of(*amounts) for amounts in attacks):
+                ahead = record.stays_ahead(slice(None), budget, leader)
+                assert (ahead == ahead_of(record, elected, leader, budget)).all(), (budget, leader)
+                outcomes += ahead[:, np.arange(record.num_classes) != leader].ravel().tolist()
+    assert 0.02 < np.mean(outcomes) < 0.98
+
+
+@pytest.mark.parametrize(("labels", "added", "deleted"), AMOUNTS)
+def test_no_changed_labels_and_neighbours_bring_a_class_past_one_that_stays_ahead_of_it(labels, added, deleted):
+    look_for_an_overtaken_leader(labels, added, deleted)
+
+
+def look_for_an_overtaken_leader(labels, added, deleted, rounds=60):
+    """Every attack on every pair of classes of which one is said to stay ahead of the other."""
+    rng = np.random.default_rng([9, labels, added, deleted])
+    said = 0
+    for _ in range(rounds):
+        world = World.random(rng)
+        evidence, budget = world.evidence(), budget_of(labels, added, deleted)
+        near = list(world.changed_neighbours(added, deleted))
+        totals = [world.total(y, some) for y in world.changed_labels(labels) for some in near]
+        for leader in range(world.num_classes):
+            ahead = evidence.stays_ahead(slice(None), budget, leader)[0]
+            for k in np.flatnonzero(ahead):
+                if k != leader:
+                    assert all((total[leader], -leader) > (total[k], -k) for total in totals), (world, leader, k)
+                    said += 1
+    assert said > rounds / 20
 
 
 def test_if_neighbours_have_no_weight_theorem_14_remains():

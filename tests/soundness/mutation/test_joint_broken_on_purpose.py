@@ -46,6 +46,14 @@ def priced_exactly():
     laws.test_if_each_change_costs_one_the_price_is_the_number_of_changes()
 
 
+def overtaken():
+    laws.look_for_an_overtaken_leader(1, 1, 1, rounds=150)
+
+
+def led_twice():
+    laws.test_prover_and_recount_agree_of_which_classes_any_class_stays_ahead()
+
+
 def derive_twice():
     laws.test_prover_and_recount_agree()
 
@@ -140,7 +148,7 @@ NO_NEIGHBOUR = with_evidence(
 OTHER_CAPS = with_evidence("joint-flips", cap=lambda evidence: evidence.voters.cap * 2)
 
 PROVER = [
-    ("a tie is won by the label", both, joint_evidence, "best - scores - wins_tie - self.least_lead", "best - scores - self.least_lead"),
+    ("a tie is won by the label", both, joint_evidence, "best - scores - wins_tie - (", "best - scores - ("),
     ("changed labels cost nothing", one_label, joint_evidence, "self.lead - self.costs.largest(labels)", "self.lead - self.costs.largest(0)"),
     ("one label less is changed", one_label, joint_evidence, "self.costs.largest(labels)", "self.costs.largest(max(labels - 1, 0))"),
     ("neighbours keep their votes", one_label, joint_evidence, "steady = self.fewest > labels", "steady = self.fewest > -1"),
@@ -151,7 +159,10 @@ PROVER = [
     ("lost neighbours are free", one_less, joint_evidence, "lost = np.minimum(deleted, self.for_label)", "lost = 0 * self.for_label"),
     ("an edge takes half a vote", one_more, joint_evidence, "each * (added + lost)[:, None]", "each * (added + lost)[:, None] // 2"),
     ("edges take one vote less", one_more, joint_evidence, "each * (added + lost)[:, None]", "each * np.maximum(added + lost - 1, 0)[:, None]"),
-    ("an abstention asks for nothing", both, joint_evidence, "- wins_tie - self.least_lead", "- wins_tie"),
+    ("an abstention asks for nothing", both, joint_evidence, "(self.least_lead if leader is None else 0)", "0"),
+    ("every class is as far ahead as the label", overtaken, joint_evidence, "label = self.leaders(numbers, leader)", "label = self._labels[numbers]"),
+    ("another class than the label has to be ahead by as much as it", led_twice, joint_evidence, "(self.least_lead if leader is None else 0)", "self.least_lead"),
+    ("what is kept of the label is another class's", overtaken, joint_evidence, "if leader is None else self._new_block(rows, leader)", "if True else 0"),
     ("the radius forgets edges", derive_twice, joint_evidence, "edges = np.where(lead < 0, 0, lead // self.each + 1)", "edges = np.where(lead < 0, 0, lead // self.each + 9)"),
     ("the radius forgets labels", mixes, joint_evidence, "lead = self.slack(labels).lead", "lead = self.slack(0).lead"),
     ("one change more is withstood", mixes, joint_evidence, "np.minimum(fewest - 1, self.voters", "np.minimum(fewest, self.voters"),
@@ -177,8 +188,10 @@ EDGES_LEAK = [
     ("neighbours may abstain", abstaining, joint_record, "if self.voters.least_lead:", "if False:"),
 ]  # fmt: skip
 VERIFIER = [
-    ("the recount: a tie is won by the label", "- (k < label) - record.least_lead", "- record.least_lead"),
-    ("the recount: an abstention asks for nothing", "- (k < label) - record.least_lead", "- (k < label)"),
+    ("the recount: a tie is won by the label", "- (k < label) - elected.asked", "- elected.asked"),
+    ("the recount: an abstention asks for nothing", "- (k < label) - elected.asked", "- (k < label)"),
+    ("the recount: another class has to be ahead by as much as the label", "label=np.full_like(self.label, leader), asked=0", "label=np.full_like(self.label, leader)"),
+    ("the recount: every class is as far ahead as the label", "replace(self, label=np.full_like(self.label, leader), asked=0)", "replace(self, asked=0)"),
     ("the recount: audited labels can change", "loss[:, of_labels.audited] = 0", "pass"),
     ("the recount: the smallest losses", "-np.sort(-loss, axis=1", "np.sort(loss, axis=1"),
     ("the recount: what labels lean to is forgotten", "loss = np.abs(weight) + toward", "loss = np.abs(weight)"),

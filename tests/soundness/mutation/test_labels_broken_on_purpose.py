@@ -27,6 +27,10 @@ def possible():
     laws.test_no_class_wins_that_is_not_called_possible()
 
 
+def overtaken():
+    laws.test_a_class_stays_ahead_of_another_one_exactly_where_no_change_brings_it_past()
+
+
 def priced():
     laws.test_no_attack_is_cheaper_than_stated_and_with_one_price_some_attack_costs_as_much()
 
@@ -134,21 +138,24 @@ NOBODYS_OWN = with_evidence("labels-any", own=lambda evidence: np.full_like(evid
 OTHER_CAPS = with_evidence("labels-flips", cap=lambda evidence: evidence.cap * 2)
 COSTS = "costs[:, 2::2] += own_above + below[:, k + 1]"
 PROVER = [
-    ("a tie is won by the label", any_change, evidence, "best - scores - wins_tie - self.least_lead", "best - scores - self.least_lead"),
+    ("a tie is won by the label", any_change, evidence, "return np.asarray(best - scores - wins_tie)", "return np.asarray(best - scores)"),
     ("a flip takes one vote", any_change, evidence, COSTS, "costs[:, 1 : STEPS + 1] += own_above + below[:, k + 1]"),
     ("negative weights of the rival are forgotten", any_change, evidence, COSTS, "costs[:, 2::2] += own_above"),
     ("labels of other classes cannot be bought", any_change, evidence, "costs[:, 1 : STEPS + 1] += others", "pass"),
     ("labels that are missing cannot be added", any_change, evidence, "others = either.sum(axis=1)", "others = either[:, 1:].sum(axis=1)"),
     ("audited labels can change", any_change, evidence, "self._count(rows, ~self.audited)", "self._count(rows, np.ones_like(self.audited))"),
     ("no label can change", any_change, evidence, "self._count(rows, ~self.audited)", "self._count(rows, np.zeros_like(self.audited))"),
-    ("an abstention asks for nothing", abstains, evidence, "- wins_tie - self.least_lead", "- wins_tie"),
+    ("an abstention asks for nothing", abstains, evidence, "(self.least_lead if leader is None else 0)", "0"),
     ("who leads by less than a limit between two steps does not abstain", abstains_by_a_part_of_a_step, model, "np.ceil(settings.abstain * STEPS)", "np.floor(settings.abstain * STEPS)"),
     ("one label more is withstood", any_change, evidence, "np.minimum(self.fewest.min(axis=1) - 1,", "np.minimum(self.fewest.min(axis=1),"),
     ("the last cost must exceed the lead alone", any_change, evidence, "is_enough = total > lead[:, None]", "is_enough = total > lead[:, None] + 1"),
     ("what a class has in advance is forgotten", any_change, evidence, " + np.array(self.advance)", ""),
     ("removed labels are free of charge", removed_labels_count, evidence, "budget.flip_labels + budget.add_labels + budget.remove_labels", "budget.flip_labels + budget.add_labels"),
     ("added labels are free of charge", added_labels_count, evidence, "budget.flip_labels + budget.add_labels + budget.remove_labels", "budget.flip_labels + budget.remove_labels"),
-    ("possible classes are counted one label too late", possible, evidence, "self.fewest[rows] > min(changed,", "self.fewest[rows] >= min(changed,"),
+    ("possible classes are counted one label too late", possible, evidence, "np.asarray(fewest > min(changed,", "np.asarray(fewest >= min(changed,"),
+    ("every class is as far ahead as the label", overtaken, evidence, "if leader is None else self._count(rows, ~self.audited, leader)[1]", "if True else 0"),
+    ("another class than the label has to be ahead by as much as it", overtaken, evidence, "(self.least_lead if leader is None else 0)", "self.least_lead"),
+    ("no label can change what another class leads by", overtaken, evidence, "self._count(rows, ~self.audited, leader)", "self._count(rows, ~self.audited & False, leader)"),
     ("the dearest labels are bought first", priced, evidence, "np.argsort(-gain / price,", "np.argsort(gain / price,"),
     ("single prices are forgotten", priced, evidence, "np.where(self.audited, np.inf, each * self.price)", "np.where(self.audited, np.inf, each * 9)"),
     ("weights are rounded up", whole_weights, evidence, "np.floor_divide(products.astype(np.int64) * STEPS, self.cap[part, None])", "-np.floor_divide(-products.astype(np.int64) * STEPS, self.cap[part, None])"),
@@ -167,7 +174,7 @@ LABELS_LEAK = [
     ("validation labels choose", chosen_by_labels, settings, "if getattr(self, name) in CHOSEN_BY_LABELS:", "if False:"),
 ]  # fmt: skip
 VERIFIER = [
-    ("the recount: a tie is won by the label", "- (k < label) - record.least_lead", "- record.least_lead"),
+    ("the recount: a tie is won by the label", "- (k < label) - asked", "- asked"),
     ("the recount: the label's own votes are lost once", "np.abs(weight) + np.where(says_label, weight, 0)", "np.abs(weight)"),
     ("the recount: the rival's votes against itself", "- np.where(record.label_of == k, weight, 0)", "- 0"),
     ("the recount: audited labels can change", "loss[:, record.audited] = 0", "pass"),
@@ -175,7 +182,9 @@ VERIFIER = [
     ("the recount: one label less", "fitting + 1.0", "fitting + 2.0"),
     ("the recount: a rival that is ahead by one needs a label", "np.where(distance < 0, 0.0, number)", "np.where(distance < -1, 0.0, number)"),
     ("the recount: less than no label is needed", "np.where(distance < 0, 0.0, number)", "np.where(distance < 0, -1.0, number)"),
-    ("the recount: an abstention asks for nothing", "- (k < label) - record.least_lead", "- (k < label)"),
+    ("the recount: an abstention asks for nothing", "- (k < label) - asked", "- (k < label)"),
+    ("the recount: another class has to be ahead by as much as the label", "np.full(len(rows), leader), 0", "np.full(len(rows), leader), record.least_lead"),
+    ("the recount: every class is as far ahead as the label", "if leader is None:", "if True:"),
     ("the recount: advance is forgotten", "advance + weight[:, record.label_of == k]", "weight[:, record.label_of == k]"),
     ("the recount: weights are cut towards nothing", "product.astype(np.int64) * STEPS // record.cap[rows][:, None]", "np.trunc(product * STEPS / record.cap[rows][:, None]).astype(np.int64)"),
     ("the recount: a target votes for itself", "weight[place, own] = 0", "pass"),
