@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from agnncert.errors import missing
+from agnncert.errors import AgnncertError, missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,11 +53,21 @@ class TableStore:
                 store.connection.close()
 
     def run(self, statement: str, **tables: Any) -> None:
-        """Runs a statement about tables of this store, and others that are given by name."""
+        """Runs a statement about tables of this store, and others that are given by name.
+
+        Raises:
+            AgnncertError: What making a row of a ``Stream`` has raised; DuckDB would say it in other words.
+        """
         with self.connection.cursor() as cursor:
             for name, table in tables.items():
-                cursor.register(name, table)
-            cursor.execute(statement).fetchall()
+                cursor.register(name, table.reader if isinstance(table, Stream) else table)
+            try:
+                cursor.execute(statement).fetchall()
+            except Exception:
+                for table in tables.values():
+                    if isinstance(table, Stream) and table.failure is not None:
+                        raise table.failure from None
+                raise
             for name in tables:
                 cursor.unregister(name)
 
@@ -81,7 +91,20 @@ class TableStore:
             return cursor.sql(statement).to_arrow_table()
 
 
-def reader_of(schema: dict[str, str], rows: Iterator[dict[str, Any]]) -> "pa.RecordBatchReader":
+@dataclass
+class Stream:
+    """Rows that are made while DuckDB reads them.
+
+    Attributes:
+        reader: What DuckDB reads.
+        failure: What making a row has raised.
+    """
+
+    reader: "pa.RecordBatchReader | None" = None
+    failure: AgnncertError | None = None
+
+
+def reader_of(schema: dict[str, str], rows: Iterator[dict[str, Any]]) -> Stream:
     """Returns rows as a stream that DuckDB reads.
 
     Args:
@@ -100,9 +123,16 @@ def reader_of(schema: dict[str, str], rows: Iterator[dict[str, Any]]) -> "pa.Rec
     }
     stated = pa.schema([(name, types[kind]) for name, kind in schema.items()])
 
-    def batches() -> Iterator[Any]:
-        for columns in rows:
-            arrays = [pa.array(columns[name], type=types[kind]) for name, kind in schema.items()]
-            yield pa.record_batch(arrays, schema=stated)
+    stream = Stream()
 
-    return pa.RecordBatchReader.from_batches(stated, batches())
+    def batches() -> Iterator[Any]:
+        try:
+            for columns in rows:
+                arrays = [pa.array(columns[name], type=types[kind]) for name, kind in schema.items()]
+                yield pa.record_batch(arrays, schema=stated)
+        except AgnncertError as failure:
+            stream.failure = failure
+            raise
+
+    stream.reader = pa.RecordBatchReader.from_batches(stated, batches())
+    return stream

@@ -7,6 +7,7 @@ not: ``PairFiles`` sorts edges on disk.
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -186,7 +187,8 @@ class ParquetFiles:
             raise missing(error.name, "reading Parquet") from None
         try:
             source = dataset.dataset(path, format="parquet")
-            return cls(source, Table(Path(path), source.head(64).to_pandas()))
+            first = islice((batch for batch in source.to_batches(**_in_order()) if batch.num_rows), 1)
+            return cls(source, Table(Path(path), pa.Table.from_batches(first, source.schema)[:64].to_pandas()))
         except (OSError, pa.ArrowException, ImportError) as reason:
             raise DatasetError(f"{path} cannot be read as Parquet: {str(reason)[:200]}") from None
 
@@ -202,10 +204,18 @@ class ParquetFiles:
         """Yields some columns, a number of rows at a time; ``NODE_ROWS`` by default."""
         start = 0
         rows = NODE_ROWS if rows is None else rows
-        for batch in self.source.to_batches(columns=list(columns), batch_size=rows, batch_readahead=1):
+        for batch in self.source.to_batches(columns=list(columns), batch_size=rows, **_in_order()):
             if batch.num_rows:
                 yield Table(self.head.path, batch.to_pandas(integer_object_nulls=exact), start)
             start += batch.num_rows
+
+
+def _in_order() -> dict[str, Any]:
+    """Returns how a table is read so that what was read is forgotten: Arrow's readahead keeps whole files."""
+    from pyarrow import dataset
+
+    options = dataset.ParquetFragmentScanOptions(pre_buffer=False)
+    return {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False, "fragment_scan_options": options}
 
 
 def _pairs(file: ParquetFiles, columns: Columns, rows: NodeRows, spare: Path) -> PairFiles:

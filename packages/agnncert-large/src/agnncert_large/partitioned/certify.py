@@ -33,11 +33,11 @@ from agnncert_large.partitioned.certificate import StoredCertificate
 from agnncert_large.partitioned.counting import CountWork, do_count, record_of
 from agnncert_large.partitioned.graph import PartitionedGraph
 from agnncert_large.partitioned.places import Place
+from agnncert_large.partitioned.planning import Sizes, plan
 from agnncert_large.partitioned.voting import (
     TaskReport,
     VoteTask,
     VoteWork,
-    cut,
     digest_of,
     do_task,
 )
@@ -45,119 +45,7 @@ from agnncert_large.partitioned.voting import (
 log = logging.getLogger(__name__)
 
 DEFAULT_MEMORY = 1_500_000_000  # bytes of a task, if no limit is given
-BYTES_PER_ARC = 400  # of a group's arcs at work, about: ends, copies and their numbers
-LAYERS_AT_ONCE = 6  # rows of the widest layer that are held for each copy
 TASKS_PER_WORKER = 4  # so that one that is slow, or dies, does not keep the others waiting for long
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What decides how much memory a task takes.
-
-    Attributes:
-        graph: The graph.
-        width: Entries of the widest layer.
-        itemsize: Bytes of an entry.
-    """
-
-    graph: PartitionedGraph
-    width: int
-    itemsize: int
-
-    @classmethod
-    def of(cls, graph: PartitionedGraph, bound_model: ModelAdapter | None) -> "Sizes":
-        """Returns the sizes of a graph and a model."""
-        if bound_model is None:
-            return cls(graph, 1, 4)
-        parameters: Iterable[torch.Tensor] = getattr(bound_model.model, "parameters", list)()
-        widest = max([1, *(max(each.shape, default=1) for each in parameters if each.dim() > 1)])
-        return cls(graph, widest, bound_model.dtype.itemsize)
-
-    @property
-    def per_node(self) -> int:
-        """Bytes of a node of a span: its features, their projection, key and bounds."""
-        return (self.graph.num_features + self.width) * self.itemsize + 48
-
-    @property
-    def per_copy(self) -> int:
-        """Bytes of a node that is evaluated."""
-        return LAYERS_AT_ONCE * self.width * self.itemsize
-
-    def senders(self) -> int:
-        """Bytes of the senders of the largest group, with the arcs among them."""
-        parts = [self.graph.parts_of("senders", g) for g in range(len(self.graph.manifest["senders"]))]
-        rows = max(sum(part.rows for part in group) for group in parts)
-        inner = [self.graph.parts_of("inner", g) for g in range(len(self.graph.manifest["inner"]))]
-        arcs = max(sum(part.rows for part in group) for group in inner)
-        return rows * (2 * self.per_node + self.per_copy) + arcs * BYTES_PER_ARC
-
-    def largest_group(self) -> int:
-        """Number of arcs of the largest group."""
-        groups = range(len(self.graph.manifest["arcs"]))
-        return max(sum(part.rows for part in self.graph.parts_of("arcs", g)) for g in groups)
-
-
-def plan(sizes: Sizes, division: Division, memory: int, at_least: int) -> list[VoteTask]:
-    """Cuts the votes of a graph into tasks that fit into memory.
-
-    Args:
-        sizes: The sizes.
-        division: The division.
-        memory: Bytes that a task may take.
-        at_least: How many tasks there should be, if there are that many groups.
-
-    Raises:
-        GraphError: The part of a single group does not fit.
-    """
-    if sizes.graph.by_sender:
-        return _plan_by_spans(sizes, division, memory, at_least)
-    return _plan_by_groups(sizes, division, memory, at_least)
-
-
-def _plan_by_spans(sizes: Sizes, division: Division, memory: int, at_least: int) -> list[VoteTask]:
-    graph = sizes.graph
-    senders = sizes.senders()
-    longest = max(part.rows for part in graph.ranges)
-    arcs_per_node = sizes.largest_group() / graph.num_nodes
-    per_node = sizes.per_node + arcs_per_node * (BYTES_PER_ARC + sizes.per_copy)
-    per_node += 32 + 8 * graph.num_edges / graph.num_nodes  # votes that are kept for all groups
-    room = memory - senders
-    if room < longest * per_node:
-        needed = int(senders + longest * per_node)
-        raise GraphError(
-            f"a task needs {needed:,} bytes for the senders of one group and one range of nodes, and may "
-            f"take {memory:,}: give memory_limit={needed}, or divide the graph into more groups."
-        )
-    in_span = max(1, int(room // (longest * per_node)))
-    spans = cut(len(graph.ranges), in_span)
-    blocks = max(1, -(-at_least // len(spans)))
-    step = max(1, division.num_groups // blocks)
-    tasks = []
-    for ranges in spans:
-        size = int(senders + len(ranges) * longest * per_node)
-        tasks += [VoteTask(groups, ranges, size) for groups in cut(division.num_groups, step)]
-    return tasks
-
-
-def _plan_by_groups(sizes: Sizes, division: Division, memory: int, at_least: int) -> list[VoteTask]:
-    graph = sizes.graph
-    arcs = sizes.largest_group()
-    ends = min(2 * arcs, graph.num_nodes)
-    held = ends * (graph.num_features * sizes.itemsize + 24) + arcs * 24
-    at_work = ends * (sizes.per_node + sizes.per_copy) + arcs * BYTES_PER_ARC
-    largest_part = max(part.bytes for part in graph.feature_ranges) * 3
-    room = memory - at_work - largest_part
-    if room < held:
-        needed = held + at_work + largest_part
-        raise GraphError(
-            f"in the edge-centric division all nodes of a subgraph may send, so a task holds a whole "
-            f"subgraph: {needed:,} bytes, and it may take {memory:,}. Give memory_limit={needed}, or "
-            "divide the graph into more groups."
-        )
-    step = max(1, min(int(room // max(1, held)), division.num_groups // max(1, at_least)))
-    everything = range(len(graph.ranges))
-    size = int(at_work + largest_part + step * held)
-    return [VoteTask(groups, everything, size) for groups in cut(division.num_groups, step)]
 
 
 @dataclass(frozen=True)
@@ -218,7 +106,7 @@ def certify_parts(
     workers = options.workers or Here()
     at_least = TASKS_PER_WORKER * workers.parts_at_once() if options.workers is not None else 1
     sizes = Sizes.of(graph, prepared.bound_model)
-    tasks = _same_tasks(work, plan(sizes, division, work.memory_limit, at_least))
+    tasks = _same_tasks(work, plan(graph, sizes, division, work.memory_limit, at_least))
     log.info("computing the votes of %s: %d tasks", graph, len(tasks))
     _vote(work, tasks, workers, options)
     count = CountWork(work, tasks, prepared.voting_rule, division.theorem("node"))
@@ -296,15 +184,16 @@ def _work(prepared: Prepared, targets: Any, options: CertifyOptions) -> VoteWork
 
 
 def _same_tasks(work: VoteWork, tasks: list[VoteTask]) -> list[VoteTask]:
-    """Returns the tasks of an interrupted run, if there was one: its files are named by them."""
+    """Returns the tasks of an interrupted run, if they fit into memory: its files are named by them."""
     import json
 
     name = "tasks.json"
     stated = [[task.groups.start, task.groups.stop, task.ranges.start, task.ranges.stop, task.bytes] for task in tasks]
+    written = json.dumps({"key": work.key, "tasks": stated}).encode()
     try:
         before = json.loads(work.votes.read(name))
     except FileNotFoundError:
-        work.votes.write(name, json.dumps({"key": work.key, "tasks": stated}).encode())
+        work.votes.write(name, written)
         return tasks
     except ValueError:
         raise GraphError(f"{work.votes}/{name} is damaged: delete the folder, and certify again.") from None
@@ -313,7 +202,13 @@ def _same_tasks(work: VoteWork, tasks: list[VoteTask]) -> list[VoteTask]:
             f"{work.votes} holds votes of another run (another graph, model, division, targets or "
             "tolerance): delete the folder, or name another."
         )
-    return [VoteTask(range(a, b), range(c, d), size) for a, b, c, d, size in before["tasks"]]
+    found = [VoteTask(range(a, b), range(c, d), size) for a, b, c, d, size in before["tasks"]]
+    if max(task.bytes for task in found) > work.memory_limit:
+        log.info("tasks of the interrupted run are larger than memory_limit: all votes are computed again")
+        work.votes.remove_folder("")
+        work.votes.write(name, written)
+        return tasks
+    return found
 
 
 def _vote(work: VoteWork, tasks: Sequence[VoteTask], workers: Workers, options: CertifyOptions) -> None:

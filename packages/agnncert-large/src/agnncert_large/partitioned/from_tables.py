@@ -28,7 +28,7 @@ from agnncert.graphs.labels import CLASSES_COUNTED
 from agnncert_large.partitioned.from_data import write_senders
 from agnncert_large.partitioned.graph import NodeRange
 from agnncert_large.partitioned.places import Place, spare_folder
-from agnncert_large.partitioned.store import Buffered, GraphDigest, Store
+from agnncert_large.partitioned.store import GraphDigest, Store
 from agnncert_large.partitioned.writing import PartsWriter, rows_of_range
 
 if TYPE_CHECKING:
@@ -340,7 +340,6 @@ class _Pieces:
 def _write_nodes(writer: PartsWriter, store: Store, tables: _Tables, known: _Known, digest: "GraphDigest") -> int:
     """Writes nodes, features and senders; returns the number of features."""
     first = 0
-    degrees = Buffered(store.degrees())
     width = 0
     for rows in tables.ranges(known, writer.division):
         columns = rows.columns
@@ -356,7 +355,7 @@ def _write_nodes(writer: PartsWriter, store: Store, tables: _Tables, known: _Kno
                 id=ids,
                 y=columns.get("y"),
                 masks={name: columns[name] for name in MASKS if name in columns},
-                **degrees.take(len(rows)),
+                **store.degrees(range(first, first + len(rows))),
             ),
             has_ids=True,
         )

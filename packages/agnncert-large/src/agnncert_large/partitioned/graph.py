@@ -240,6 +240,18 @@ class PartitionedGraph(GraphInParts):
         """Parts with features, for the same rows."""
         return [Part(**entry) for entry in self.manifest["feature_ranges"]]
 
+    @property
+    def arcs_on(self) -> list[int]:
+        """Number of arcs that lead to each range."""
+        counts: list[int] = self.manifest["arcs_on"]
+        return counts
+
+    @property
+    def most_arcs_on(self) -> list[int]:
+        """Number of arcs of one group that lead to each range, of the group with the most there."""
+        counts: list[int] = self.manifest["most_arcs_on"]
+        return counts
+
     def parts_of(self, kind: str, group: int) -> list[Part]:
         """Returns the parts of a group: its ``arcs``, its ``inner`` arcs or its ``senders``."""
         return [Part(**entry) for entry in self.manifest[kind][group]]
@@ -315,11 +327,20 @@ class PartitionedGraph(GraphInParts):
             if targets is not None and (part.last < targets.start or part.first >= targets.stop):
                 continue
             arcs = self._arcs_in(self._table(part))
+            self._require_order(part, arcs.target)
             if targets is not None:
                 begin, end = np.searchsorted(arcs.target, [targets.start, targets.stop])
                 arcs = arcs.select(np.arange(begin, end))
             found.append(arcs)
         return Arcs.joined(found)
+
+    def _require_order(self, part: Part, target: IntArray) -> None:
+        """Refuses arcs that a reader of some targets would not find where it looks."""
+        if (target[1:] < target[:-1]).any() or target[0] != part.first or target[-1] != part.last:
+            raise GraphError(
+                f"{self.place}/{part.file} does not lead to nodes {part.first} to {part.last} in order, as the "
+                "manifest says: write the graph again."
+            )
 
     def _no_arcs(self) -> Arcs:
         values = {}

@@ -22,10 +22,11 @@ from agnncert.engine.adapter import ModelAdapter
 from agnncert.engine.workers import Here
 from agnncert.graphs import hashing
 from agnncert.models.digest import model_digest
-from agnncert_large.partitioned.certify import DEFAULT_MEMORY, TASKS_PER_WORKER, Sizes, plan, prepare
+from agnncert_large.partitioned.certify import DEFAULT_MEMORY, TASKS_PER_WORKER, prepare
 from agnncert_large.partitioned.counting import Counting, CountWork
 from agnncert_large.partitioned.graph import PartitionedGraph
 from agnncert_large.partitioned.places import Place, spare_folder
+from agnncert_large.partitioned.planning import Sizes, plan
 from agnncert_large.partitioned.store import GraphDigest, Store
 from agnncert_large.partitioned.voting import VoteTask, VoteWork, Voting, do_task
 
@@ -349,7 +350,9 @@ class _Run:
         )
         workers = self.options.workers or Here()
         at_least = 1 if self.options.workers is None else TASKS_PER_WORKER * workers.parts_at_once()
-        tasks: Sequence[VoteTask] = plan(Sizes.of(self.graph, bound_model), self.division, work.memory_limit, at_least)
+        tasks: Sequence[VoteTask] = plan(
+            self.graph, Sizes.of(self.graph, bound_model), self.division, work.memory_limit, at_least
+        )
         for _ in workers.run(work, VoteWork.prepare, do_task, tasks):
             pass
         rule, theorem = self.record.voting_rule, self.division.theorem("node")

@@ -54,24 +54,27 @@ class Store(TableStore):
 
     def count_degrees(self, directed: bool) -> None:
         """Counts the arcs and the distinct neighbours of every node."""
-        self.run("CREATE TABLE incoming AS SELECT target AS row, count(*) AS n FROM arcs GROUP BY 1")
+        self.run("CREATE TABLE incoming AS SELECT target AS row, count(*) AS n FROM arcs GROUP BY 1 ORDER BY 1")
         if not directed:
             self.run("CREATE VIEW outgoing AS SELECT * FROM incoming")
             self.run("CREATE VIEW degree AS SELECT * FROM incoming")
             return
-        self.run("CREATE TABLE outgoing AS SELECT source AS row, count(*) AS n FROM arcs GROUP BY 1")
+        self.run("CREATE TABLE outgoing AS SELECT source AS row, count(*) AS n FROM arcs GROUP BY 1 ORDER BY 1")
         self.run(
             "CREATE TABLE degree AS SELECT a AS row, count(*) AS n FROM (SELECT source AS a, target AS b "
-            "FROM arcs UNION SELECT target, source FROM arcs) GROUP BY 1"
+            "FROM arcs UNION SELECT target, source FROM arcs) GROUP BY 1 ORDER BY 1"
         )
 
-    def degrees(self) -> Iterator[Any]:
-        """Yields row, degree and numbers of arcs of all nodes, by row."""
-        return self.batches(
+    def degrees(self, rows: range) -> dict[str, npt.NDArray[np.int64]]:
+        """Returns degree and numbers of arcs of the nodes of some rows; an open question would hold memory."""
+        some = f"row BETWEEN {rows.start} AND {rows.stop - 1}"
+        tables = [f"(SELECT * FROM {name} WHERE {some})" for name in ("nodes", "degree", "incoming", "outgoing")]
+        found = self.table(
             "SELECT coalesce(d.n, 0) AS degree, coalesce(i.n, 0) AS incoming, coalesce(o.n, 0) AS outgoing "
-            "FROM nodes LEFT JOIN degree d USING (row) LEFT JOIN incoming i USING (row) "
-            "LEFT JOIN outgoing o USING (row) ORDER BY nodes.row"
+            f"FROM {tables[0]} nodes LEFT JOIN {tables[1]} d USING (row) LEFT JOIN {tables[2]} i USING (row) "
+            f"LEFT JOIN {tables[3]} o USING (row) ORDER BY row"
         )
+        return {name: found[name].to_numpy().astype(np.int64) for name in found.column_names}
 
 
 @dataclass
@@ -138,22 +141,3 @@ class GraphDigest:
         """Adds the digest of the ids; returns that of the graph."""
         self.digest.update(f"ids:1;{id_digest}".encode())
         return str(self.digest.hexdigest())
-
-
-class Buffered:
-    """Batches of columns, taken by numbers of rows."""
-
-    def __init__(self, batches: Iterator[Any]) -> None:
-        self._batches = batches
-        self._held: list[dict[str, npt.NDArray[Any]]] = []
-
-    def take(self, count: int) -> dict[str, npt.NDArray[Any]]:
-        """Returns the next rows."""
-        held = sum(len(part["degree"]) for part in self._held)
-        while held < count:
-            batch = next(self._batches)
-            self._held.append({name: batch[name].to_numpy() for name in batch.schema.names})
-            held += len(batch)
-        whole = {name: np.concatenate([part[name] for part in self._held]) for name in self._held[0]}
-        self._held = [{name: values[count:] for name, values in whole.items()}]
-        return {name: values[:count].astype(np.int64) for name, values in whole.items()}

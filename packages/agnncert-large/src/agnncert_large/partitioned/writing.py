@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PART_BYTES = 2**26  # of a part, about: a worker holds one at a time
-ARCS_OF_PART = 2**22
+ARCS_OF_PART = 2**19
 ROWS_OF_RANGE = 2**18  # at most
 LEAST_ROWS = 2**10
+HELD = 2**27  # bytes that wait in memory for their parts to be full; then all of them go to this machine's disk
 
 
 def rows_of_range(num_features: int, width: int) -> int:
@@ -47,7 +48,7 @@ def rows_of_range(num_features: int, width: int) -> int:
 
 
 class GroupFile:
-    """The parts of one group, written one after the other.
+    """The parts of one group, written one after the other. Rows of a part wait in memory or in a draft on the disk.
 
     Args:
         writer: Where they go.
@@ -59,10 +60,11 @@ class GroupFile:
         self._writer = writer
         self._folder = folder
         self._most = most
-        self._draft = writer.spare / f"{folder.replace('/', '-')}.parquet"
-        self._parquet: Any = None
+        self._draft = writer.spare / f"{folder.replace('/', '-')}.arrows"
+        self._waiting: list[pa.Table] = []
         self._rows = 0
         self._bounds = (0, 0)
+        self.held = 0
         self.parts: list[Part] = []
 
     def append(self, table: "pa.Table", first: int, last: int) -> None:
@@ -73,34 +75,50 @@ class GroupFile:
             first: Smallest row number that they are about.
             last: The largest.
         """
-        if self._parquet is None:
-            self._parquet = _parquet().ParquetWriter(self._draft, table.schema, **_COMPRESSED)
-            self._rows = 0
-            self._bounds = (first, last)
-        self._parquet.write_table(table)
+        self._bounds = (self._bounds[0] if self._rows else first, last)
+        self._waiting.append(table)
         self._rows += len(table)
-        self._bounds = (self._bounds[0], last)
+        self.held += table.nbytes + _OF_TABLE
         if self._rows >= self._most:
             self.close()
 
+    def spill(self) -> None:
+        """Moves what waits in memory to the disk. The draft is open only as long as that takes."""
+        import pyarrow as pa
+
+        if self._waiting:
+            with self._draft.open("ab") as file, pa.ipc.new_stream(file, self._waiting[0].schema) as stream:
+                for table in self._waiting:
+                    stream.write_table(table)
+        self._waiting = []
+        self.held = 0
+
     def close(self) -> None:
         """Ends the part that is being written."""
-        if self._parquet is None:
+        import pyarrow as pa
+
+        if not self._rows:
             return
-        self._parquet.close()
-        self._parquet = None
-        content = self._draft.read_bytes()
-        self._draft.unlink()
+        table = pa.concat_tables([*self._drafted(), *self._waiting])
+        self._draft.unlink(missing_ok=True)
+        self._waiting, self.held = [], 0
         name = f"{self._folder}/part={len(self.parts):05d}.parquet"
-        self._writer.place.write(name, content)
-        sha256 = hashlib.sha256(content).hexdigest()
-        self.parts.append(Part(name, len(content), sha256, self._rows, *self._bounds))
+        self.parts.append(self._writer.part(name, table, self._bounds, _COMPRESSED))
+        self._rows = 0
+
+    def _drafted(self) -> Iterator["pa.Table"]:
+        """Yields what was moved to the disk."""
+        import pyarrow as pa
+
+        if not self._draft.exists():
+            return
+        with pa.OSFile(str(self._draft)) as file:
+            while file.tell() < file.size():
+                yield pa.ipc.open_stream(file).read_all()
 
 
-_COMPRESSED: Mapping[str, Any] = {
-    "compression": {"source": "zstd", "target": "zstd", "row": "zstd", "key": "zstd"},
-    "use_dictionary": False,
-}
+_OF_TABLE = 2_000  # bytes of a table without its rows, about
+_COMPRESSED: Mapping[str, str] = {"source": "zstd", "target": "zstd", "row": "zstd", "key": "zstd"}
 
 
 class PartsWriter:
@@ -126,8 +144,8 @@ class PartsWriter:
         self._nodes: list[Part] = []
         self._features: list[Part] = []
         self._files: dict[tuple[str, int], GroupFile] = {}
-        self._edge_values: dict[str, dict[str, Any]] = {}
-        self._has_ids = True
+        self._held = 0
+        self._arcs_on_ranges = _ArcsOnRanges()
 
     def nodes(self, nodes: NodeRange, has_ids: bool) -> None:
         """Writes the nodes of the next range."""
@@ -156,14 +174,24 @@ class PartsWriter:
         self._features.append(self._whole(name, pa.table({"x": rows_of_bytes(x)}), first, "none"))
 
     def _whole(self, name: str, table: "pa.Table", first: int, compression: str) -> Part:
+        return self.part(name, table, (first, first + len(table) - 1), compression)
+
+    def part(self, name: str, table: "pa.Table", bounds: tuple[int, int], compression: Any) -> Part:
+        """Writes a part.
+
+        Args:
+            name: Its name in the place.
+            table: Its rows.
+            bounds: Smallest and largest row number that it is about.
+            compression: Of its columns.
+        """
         import pyarrow as pa
 
         content = pa.BufferOutputStream()
         _parquet().write_table(table, content, compression=compression, use_dictionary=False)
         blob = content.getvalue().to_pybytes()
         self.place.write(name, blob)
-        sha256 = hashlib.sha256(blob).hexdigest()
-        return Part(name, len(blob), sha256, len(table), first, first + len(table) - 1)
+        return Part(name, len(blob), hashlib.sha256(blob).hexdigest(), len(table), *bounds)
 
     def arcs(
         self,
@@ -175,6 +203,8 @@ class PartsWriter:
     ) -> None:
         """Appends arcs to a group; they come by target, and in canonical order at each.
 
+        All nodes are written before, and the arcs of a group before those of the next.
+
         Args:
             kind: ``"arcs"`` or ``"inner"``.
             group: The group.
@@ -184,12 +214,14 @@ class PartsWriter:
         """
         import pyarrow as pa
 
-        if not len(source):
-            return
-        columns: dict[str, Any] = {"source": source, "target": target}
-        columns |= {name: rows_of_bytes(rows) for name, rows in values.items()}
-        file = self._file(kind, group, ARCS_OF_PART)
-        file.append(pa.table(columns), int(target[0]), int(target[-1]))
+        for first in range(0, len(source), ARCS_OF_PART):
+            some = slice(first, first + ARCS_OF_PART)
+            columns: dict[str, Any] = {"source": source[some], "target": target[some]}
+            columns |= {name: rows_of_bytes(rows[some]) for name, rows in values.items()}
+            bounds = (int(target[some][0]), int(target[some][-1]))
+            self._append(kind, group, ARCS_OF_PART, pa.table(columns), bounds)
+        if kind == "arcs" and len(source):
+            self._arcs_on_ranges.add(group, np.searchsorted(target, [part.last for part in self._nodes], side="right"))
 
     def senders(self, group: int, row: IntArray, key: IntArray, x: npt.NDArray[Any]) -> None:
         """Appends nodes to a group of a node-centric division; they come by row."""
@@ -199,18 +231,27 @@ class PartsWriter:
             return
         table = pa.table({"row": row, "key": key, "x": rows_of_bytes(x)})
         most = max(LEAST_ROWS, PART_BYTES // max(1, x.shape[1] * x.itemsize))
-        self._file("senders", group, most).append(table, int(row[0]), int(row[-1]))
+        self._append("senders", group, most, table, (int(row[0]), int(row[-1])))
 
-    def _file(self, kind: str, group: int, most: int) -> GroupFile:
+    def _append(self, kind: str, group: int, most: int, table: "pa.Table", bounds: tuple[int, int]) -> None:
         key = (kind, group)
         if key not in self._files:
             self._files[key] = GroupFile(self, f"{kind}/group={group:05d}", most)
-        return self._files[key]
+        file = self._files[key]
+        self._held -= file.held
+        file.append(table, *bounds)
+        self._held += file.held
+        if self._held > HELD:
+            for each in self._files.values():
+                each.spill()
+            self._held = 0
 
     def end_group(self, kind: str, group: int) -> None:
         """Ends the parts of a group to which nothing more is appended."""
-        if (kind, group) in self._files:
-            self._files[kind, group].close()
+        file = self._files.get((kind, group))
+        if file is not None:
+            self._held -= file.held
+            file.close()
 
     def finish(self, facts: Mapping[str, Any]) -> None:
         """Writes the manifest, without which there is no graph.
@@ -232,11 +273,40 @@ class PartsWriter:
             **facts,
             "ranges": [asdict(part) for part in self._nodes],
             "feature_ranges": [asdict(part) for part in self._features],
+            **self._arcs_on_ranges.finished(len(self._nodes)),
             **by_kind,
         }
         text = json.dumps(manifest | {"sha256": seal(manifest)}, indent=1)
         self.place.write(MANIFEST, text.encode(), durable=True)
         open_partitioned(self.place)
+
+
+class _ArcsOnRanges:
+    """How many arcs lead to each range of nodes, and the most of them that are in one group."""
+
+    def __init__(self) -> None:
+        self._group = -1
+        self._of_group: Any = np.zeros(1, dtype=np.int64)
+        self._total: Any = 0
+        self._most: Any = 0
+
+    def add(self, group: int, ends: npt.NDArray[Any]) -> None:
+        """Adds arcs of a group, of which this many lead to the first ranges."""
+        if group != self._group:
+            self._end_group()
+            self._group = group
+        self._of_group = self._of_group + np.diff(ends, prepend=0)
+
+    def _end_group(self) -> None:
+        self._total = self._total + self._of_group
+        self._most = np.maximum(self._most, self._of_group)
+        self._of_group = np.zeros_like(self._of_group)
+
+    def finished(self, num_ranges: int) -> dict[str, list[int]]:
+        """Returns the entries of the manifest."""
+        self._end_group()
+        zero = np.zeros(num_ranges, dtype=np.int64)
+        return {"arcs_on": (zero + self._total).tolist(), "most_arcs_on": (zero + self._most).tolist()}
 
 
 def rows_of_bytes(rows: npt.NDArray[Any]) -> "pa.FixedSizeBinaryArray":
