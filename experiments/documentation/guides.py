@@ -422,7 +422,7 @@ def blind_table() -> str:
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
-    "append-only": append_only.found_and_kept, "append-only, stacked": append_only.stacked_at_ten, "append-only, dates": append_only.dates,
+    **append_only.BLOCKS,
     "pairs, setting": pair_setting, "pairs, links": pair_links, "pairs, gains": pair_gains,
     "pairs, ratings": pair_ratings, "pairs, events": pair_events, "pairs, attacks": pair_attacks, "pairs, costs": pair_costs,
     "rates, splits": rate_splits, "rates, monitor": rate_monitor,
