@@ -224,7 +224,7 @@ class JointEvidence(JointRecord, Evidence):
 
         Another class stays ahead of those that never get past it, whether or not the target abstains.
         """
-        is_leader = np.arange(self.num_classes) == self.leaders(rows, leader)[:, None]
+        is_leader: BoolArray = np.asarray(np.arange(self.num_classes) == self.leaders(rows, leader)[:, None])
         if leader is None and not isinstance(attack, Budget):
             return (self._fewest_changes[rows] > attack) | is_leader
         block = self._block(rows) if leader is None else self._new_block(rows, leader)

@@ -65,7 +65,8 @@ def kind_of_file(kind: str, tensors: Mapping[str, npt.NDArray[Any]], settings: M
     if kind not in _RECORDS:
         raise CertificateError(
             f'evidence of the kind "{kind}" has no form as a contest: expected {", ".join(_RECORDS)}. '
-            "A contest holds votes that are counted exactly, no random samples and no trees."
+            "In a contest scores are sums over units, and a move leaves a fixed vector and raises one class: no random "
+            "samples, no trees, and no items of graph votes, whose states differ in the votes for all classes."
         )
     return kind_of(_RECORDS[kind].load(tensors, settings))
 
