@@ -79,6 +79,7 @@ def test_it_begins_with_graph_keys_and_ids_and_goes_on(bank, old, tmp_path) -> N
         assert live.number == 90
     with opened(bank, old, tmp_path / "new") as live:  # as a service is started again, with the same options
         assert live.number == 90
+        assert live.apply(events[3], id="payment 3").repeated
         for number, event in enumerate(events[90:], start=90):
             live.apply(event, id=f"payment {number}")
         assert live.number == 120
@@ -92,11 +93,12 @@ def test_it_begins_with_graph_keys_and_ids_and_goes_on(bank, old, tmp_path) -> N
             assert (decision.label, decision.radius) == (label, radius)
 
 
-def test_a_crash_while_it_takes_over_loses_nothing(bank, old, tmp_path, monkeypatch) -> None:
-    def breaks(self, header, arrays, name="now"):
+@pytest.mark.parametrize("step", ["save", "remember"])
+def test_a_crash_while_it_takes_over_loses_nothing(bank, old, tmp_path, monkeypatch, step) -> None:
+    def breaks(self, *_):
         raise JournalError("the disk is full")
 
-    monkeypatch.setattr(Journal, "save", breaks)
+    monkeypatch.setattr(Journal, step, breaks)
     with pytest.raises(JournalError, match="disk is full"):
         opened(bank, old, tmp_path / "new")
     monkeypatch.undo()
