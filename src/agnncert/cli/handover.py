@@ -18,6 +18,7 @@ from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.model_card import Proved, card_text
 from agnncert.cli.report_step import report_certificate
 from agnncert.cli.settings import DefenceSettings
+from agnncert.cli.validation import validation_text
 from agnncert.errors import CertificateError
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
@@ -77,10 +78,17 @@ def issue_files(
     subjects = [copy, files["redacted_form"], *beside]
     write_atomic(files["statement"], _json(statement(certificate, verdict, subjects)))
     if whole and (folder := find_run(file)) is not None:
-        said = report_certificate(certificate, copy, folder, write=False)
-        files["model_card"] = out / "MODEL_CARD.md"
-        proved = Proved(said.sentences[:2], said.table, certificate.claim.not_proved, certificate.issued)
-        write_atomic(files["model_card"], card_text(folder, proved))
+        files |= _cards(folder, certificate, copy, verdict)
+    return files
+
+
+def _cards(folder: RunFolder, certificate: Certificate, copy: Path, verdict: Verdict) -> dict[str, Path]:
+    """Writes what is for readers, of a run: the model card, and what a validator asks for."""
+    said = report_certificate(certificate, copy, folder, write=False)
+    proved = Proved(said.sentences[:2], said.table, certificate.claim.not_proved, certificate.issued)
+    files = {"model_card": copy.with_name("MODEL_CARD.md"), "validation": copy.with_name("VALIDATION.md")}
+    write_atomic(files["model_card"], card_text(folder, proved))
+    write_atomic(files["validation"], validation_text(folder, certificate, said, verdict))
     return files
 
 

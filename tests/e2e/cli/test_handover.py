@@ -175,3 +175,32 @@ def test_the_statement_is_signed_and_verified_by_openssl_as_the_guide_says(issue
     (issued / "certificate.statement.json").write_text("{}")
     altered = subprocess.run(commands[-1], shell=True, cwd=issued, capture_output=True, text=True, check=False)
     assert altered.returncode != 0
+
+
+def test_the_four_headings_of_a_validator_say_what_the_folder_holds_and_what_it_does_not(agnncert, certified) -> None:
+    assert agnncert("issue", certified, *ISSUE).status == 0
+    text = (certified / "issued" / "VALIDATION.md").read_text(encoding="utf-8")
+    titles = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    assert titles == ["Soundness", "Outcomes", "Monitoring", "Independent challenge"]
+    certificate = ac.load_certificate(certified / "certificate.cert")
+    assert all(f"- {sentence}" in text for sentence in certificate.claim.assumes)
+    assert "Valid until 2999-12-31." in text
+    for absent in ("a rate that the threshold was chosen for", "a backtest", "an attack", "other models"):
+        assert f"Not in this folder: {absent}" in text
+    assert "- the model, and all" in text
+    assert agnncert("attack", certified, "--sizes", 1, "--sample", 4).status == 0
+    period = {"until": "2026-01-01", "to": "2026-02-01", "model": "the first", "alerts": 1200}
+    period |= {"false_positive_rate": 0.034, "recall": 0.75, "certified_recall": 0.5}
+    found = {"periods": [period], "alarms": [{"to": "2026-02-01", "rate": "alerts"}]}
+    (certified / "backtest.json").write_text(json.dumps(found), encoding="utf-8")
+    assert agnncert("issue", certified, *ISSUE[:4]).status == 0
+    text = (certified / "issued" / "VALIDATION.md").read_text(encoding="utf-8")
+    assert "1,200" in text
+    assert "0.034" in text
+    assert "Alarms: alerts in the period until 2026-02-01." in text
+    assert "accuracy under attack" in text
+    assert "Not in this folder: a last day of use" in text
+    for there in ("a backtest", "an attack"):
+        assert f"Not in this folder: {there}" not in text
+    (certified / "backtest.json").write_text('{"periods": [{}], "alarms": []}', encoding="utf-8")
+    assert "is no backtest" in agnncert("issue", certified, *ISSUE).err
