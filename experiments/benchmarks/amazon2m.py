@@ -12,7 +12,6 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,10 @@ import pyarrow as pa
 import torch
 from pyarrow import csv
 
+from agnncert.datasets.table_store import TableStore
 from agnncert.errors import DatasetError
 from agnncert_large.disk import new_graph
-from agnncert_large.pair_files import PairFiles, Rows, write_edges
+from agnncert_large.sorted_pairs import Rows, SortedPairs, write_edges
 from experiments.benchmarks.amazon2m_like import CLASSES, EDGES, FEATURES, NODES
 
 PARTS = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}
@@ -48,8 +48,8 @@ def convert_ogb(folder: Path, out: Path, nodes: int = NODES, edges: int = EDGES)
         raise DatasetError(
             f"{label} has {len(y)} labels from {y.min()} to {y.max()}: ogbn-products has {nodes} from 0 to {CLASSES - 1}."
         )
-    with new_graph(out) as writer, TemporaryDirectory(dir=writer.draft) as spare:
-        pairs, seen = PairFiles(Path(spare) / "pairs", nodes, 2 * edges), 0
+    with new_graph(out) as writer, TableStore.opened("sorting edges", folder=writer.draft) as store:
+        pairs, seen = SortedPairs(store, "pairs", nodes, 2 * edges), 0
         for ends in _pieces(edge, np.int64):
             seen += len(ends)
             if ends.shape[1] != 2 or ends.min() < 0 or ends.max() >= nodes:

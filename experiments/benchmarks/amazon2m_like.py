@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from agnncert.datasets.table_store import TableStore
 from agnncert.errors import DatasetError
 from agnncert_large.disk import GraphWriter, PathLike, new_graph
-from agnncert_large.pair_files import PairFiles, Rows, write_edges
+from agnncert_large.sorted_pairs import Rows, SortedPairs, write_edges
 
 NODES, EDGES, CLASSES, FEATURES = 2_449_029, 61_859_140, 47, 100  # of Amazon2M, each pair of nodes once
 TRAIN, VAL = 196_615 / NODES, 39_323 / NODES  # shares of the published split
@@ -67,8 +67,9 @@ def generate_amazon2m_like(folder: PathLike, scale: float = 1.0, seed: int = 0) 
         raise DatasetError(f"scale={scale!r}: expected a number up to 64 that leaves at least {20 * CLASSES} nodes.")
     plan = _planned(round(NODES * scale), round(EDGES * scale), seed)
     place = Path(folder)
-    with new_graph(place) as writer, TemporaryDirectory(dir=writer.draft) as spare:
-        write_edges(writer, _both_ways(plan, Path(spare)))
+    with new_graph(place) as writer:
+        with TableStore.opened("sorting edges", folder=writer.draft) as store:
+            write_edges(writer, _both_ways(plan, store))
         _write_nodes(writer, plan)
         size = "" if scale == 1 else f", {Fraction(scale).limit_denominator(10_000)} of the size"
         writer.value("name", f"amazon2m-like (synthetic{size})")
@@ -95,10 +96,10 @@ def _planned(nodes: int, edges: int, seed: int) -> _Plan:
     )  # fmt: skip
 
 
-def _both_ways(plan: _Plan, spare: Path) -> PairFiles:
+def _both_ways(plan: _Plan, store: TableStore) -> SortedPairs:
     """The planned number of distinct pairs, each in both directions."""
     nodes = len(plan.weight)
-    once = PairFiles(spare / "once", nodes, plan.edges)
+    once = SortedPairs(store, "once", nodes, plan.edges)
     found, rounds = 0, 0
     while found < plan.edges:
         if rounds == 8 or 4 * plan.edges > nodes * nodes:
@@ -108,7 +109,7 @@ def _both_ways(plan: _Plan, spare: Path) -> PairFiles:
             once.add(np.minimum(first, second), np.maximum(first, second))
         found = sum(len(keys) for keys, _ in once.sorted())
         rounds += 1
-    both = PairFiles(spare / "both", nodes, 2 * plan.edges)
+    both = SortedPairs(store, "pairs", nodes, 2 * plan.edges)
     surplus = found - plan.edges
     for block, (keys, _) in enumerate(once.sorted()):
         random = plan.random(2, block)
@@ -119,7 +120,7 @@ def _both_ways(plan: _Plan, spare: Path) -> PairFiles:
             high, low = np.divmod(piece, nodes)
             both.add(low, high)
             both.add(high, low)
-    once.remove()
+    store.run("DROP TABLE once")
     return both
 
 

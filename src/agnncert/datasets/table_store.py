@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -39,13 +40,18 @@ class TableStore:
 
     @classmethod
     @contextmanager
-    def opened(cls, purpose: str, memory: str = MEMORY) -> Iterator[Self]:
+    def opened(cls, purpose: str, memory: str = MEMORY, folder: Path | None = None) -> Iterator[Self]:
         """Yields a new database, of which nothing stays.
+
+        Args:
+            purpose: What needs it, for the message if DuckDB is not installed.
+            memory: How much memory it may take.
+            folder: Where it may put what does not fit. Defaults to the system's folder of temporary files.
 
         Raises:
             MissingPackage: DuckDB is not installed.
         """
-        with TemporaryDirectory(prefix="agnncert-") as spare:
+        with TemporaryDirectory(prefix="agnncert-", dir=folder) as spare:
             store = cls.connected(":memory:", memory, spare, purpose)
             try:
                 yield store

@@ -2,7 +2,7 @@
 
 - ``disk``: graphs as folders of memory-mapped arrays
 - ``parquet``: Parquet tables that do not fit into memory, converted into such folders
-- ``pair_files``: edges sorted on disk
+- ``sorted_pairs``: edges that a database sorts
 - ``cluster``: workers on a Ray cluster
 - ``clusters``: training on parts of a graph (Cluster-GCN)
 """

@@ -1,7 +1,7 @@
 """``convert_parquet``: tables of nodes and edges that do not fit into memory, written into a folder for ``open_graph``.
 
 Ids, labels, parts of the split and, while an encoding is fitted, one column are held in memory. Features and edges are
-not: ``PairFiles`` sorts edges on disk.
+not: ``SortedPairs`` sorts edges on disk.
 """
 
 import logging
@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,12 +33,13 @@ from agnncert.datasets.table_roles import (
     split_record,
     split_rows,
 )
+from agnncert.datasets.table_store import TableStore
 from agnncert.datasets.tables import Problems
 from agnncert.divisions.base import Division
 from agnncert.errors import DatasetError, missing
 from agnncert.graphs.labels import CLASSES_COUNTED
 from agnncert_large.disk import GraphWriter, PathLike, new_graph, open_graph
-from agnncert_large.pair_files import PairFiles, write_edges
+from agnncert_large.sorted_pairs import SortedPairs, write_edges
 
 if TYPE_CHECKING:
     from agnncert_large.partitioned.graph import PartitionedGraph
@@ -129,8 +129,9 @@ def convert_parquet(  # noqa: PLR0913 - every setting is a keyword
         _write_parts(node_file, edge_file, folder, partition, columns, labelled, wanted, name)
         return open_graph(folder)
     rows = NodeRows(node_file.read([id]), id)
-    with new_graph(folder) as writer, TemporaryDirectory(dir=writer.draft) as spare:
-        write_edges(writer, _pairs(edge_file, columns, rows, Path(spare) / "pairs"))
+    with new_graph(folder) as writer:
+        with TableStore.opened("sorting edges", folder=writer.draft) as store:
+            write_edges(writer, _pairs(edge_file, columns, rows, store))
         writer.ids(encode_ids(rows.names))
         training = np.zeros(0, np.int64)
         if labelled:
@@ -218,7 +219,7 @@ def _in_order() -> dict[str, Any]:
     return {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False, "fragment_scan_options": options}
 
 
-def _pairs(file: ParquetFiles, columns: Columns, rows: NodeRows, spare: Path) -> PairFiles:
+def _pairs(file: ParquetFiles, columns: Columns, rows: NodeRows, store: TableStore) -> SortedPairs:
     """Reads all edges, by the rows of their nodes."""
     for column in (columns.source, columns.target):
         file.head.require(column)
@@ -227,7 +228,7 @@ def _pairs(file: ParquetFiles, columns: Columns, rows: NodeRows, spare: Path) ->
     if others:
         _log.warning("%s: %d column(s) left out: %s", file.head.path.name, len(others), shortlist(others))
     directions = 1 if columns.directed else 2
-    pairs = PairFiles(spare, len(rows.names), directions * len(file), weight is not None)
+    pairs = SortedPairs(store, "pairs", len(rows.names), directions * len(file), weight is not None)
     wanted = [columns.source, columns.target]
     if weight:
         wanted.append(weight)
