@@ -49,7 +49,7 @@ def fit(
 ) -> torch.nn.Module: ...
 @shows_settings
 def fit(
-    model: Any,
+    model: torch.nn.Module | str | None,
     data: GraphData,
     defence: AsDefence | None = None,
     *,
@@ -57,7 +57,7 @@ def fit(
     checkpoint: str | Path | None = None,
     progress: Callable[[Step], None] | None = None,
     **settings: Unpack[FitSettings],
-) -> Any:
+) -> torch.nn.Module:
     """Trains a model in place and returns it in eval mode, with the weights that are best on the validation part.
 
     The name of a built-in model stands for an untrained one: ``ac.fit("gcn", data, defence)`` builds it, and trains it
@@ -138,15 +138,17 @@ def fit(
         require_kinds(data=data, defence=defence)
     else:
         require_order(model, data, defence)
-    trained: Any = (
-        train(model, data, None, options) if defence is None else as_defence(defence).fit(model, data, options)
+    untrained: Any = model  # some defences need none; train refuses None
+    trained: torch.nn.Module = (
+        train(untrained, data, None, options) if defence is None else as_defence(defence).fit(untrained, data, options)
     )
     noted: dict[str, Any] = {} if teaching is None else {"teaching": teaching.to_json()}
     kept = kept_record(data)
     if kept is not None:
         noted[KEPT] = kept
     if noted:
-        trained.training_record = {**getattr(trained, "training_record", {}), **noted}
+        record = {**getattr(trained, "training_record", {}), **noted}
+        trained.training_record = record  # type: ignore[assignment]  # any attribute may be set on a module
     return trained
 
 

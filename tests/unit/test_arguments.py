@@ -8,6 +8,8 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.defence import as_defence
+from agnncert.errors import ModelContractError
 from tests.support.labelled import labelled_graph
 
 DATA = labelled_graph(12)
@@ -83,6 +85,8 @@ SHOWN = {
     ac.audit: ["torch.nn.Module", "Sequence['Data']", "AsDefence"],
     ac.attack: ["torch.nn.Module", "Sequence['Data']", "AsDefence", "Certificate"],
     ac.choose_threshold: ["torch.nn.Module", "Sequence['Data']", "AsDefence"],
+    ac.choose_voting_rule: ["torch.nn", "Sequence['Data']", "NodeDivision"],
+    ac.fit: ["torch.nn", "Sequence['Data']", "AsDefence"],
     ac.verify: ["GraphData", "Model", "AsDefence"],
 }
 
@@ -94,6 +98,27 @@ def test_help_shows_what_model_data_and_defence_may_be(function):
     assert all(kind in shown for kind in SHOWN[function]), shown
     assert ": Any" not in shown
     assert "typing.Any" not in shown
+    assert "Any" not in str(inspect.signature(function).return_annotation)
+
+
+CHOOSE = {
+    "choose_threshold": lambda: ac.choose_threshold(MODEL, DATA, ac.NodeCentric(3), alerts=1),
+    "choose_voting_rule": lambda: ac.choose_voting_rule(MODEL, DATA, ac.NodeCentric(3), size=1),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in ac.__all__ if name.startswith("choose_")])
+def test_whatever_chooses_asks_first_whether_the_defence_speaks_about_the_model(name, monkeypatch):
+    asked = []
+
+    def refuse(defence, model):
+        asked.append((str(defence), model))
+        raise ModelContractError("not this one")
+
+    monkeypatch.setattr(type(as_defence(ac.NodeCentric(3))), "require_model", refuse)
+    with pytest.raises(ModelContractError, match="not this one"):
+        CHOOSE[name]()
+    assert asked == [(str(as_defence(ac.NodeCentric(3))), MODEL)]
 
 
 def _named_functions():

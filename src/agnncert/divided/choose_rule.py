@@ -15,7 +15,7 @@ import torch
 from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import inductive_view
-from agnncert.defence import AlertLimit, require_size_of_prior
+from agnncert.defence import AlertLimit, GraphData, as_defence, require_size_of_prior
 from agnncert.divided.certify import certify_division
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric, EdgeDivision, PerEdge
@@ -210,7 +210,7 @@ class RuleChoice:
 @suggests_arguments
 def choose_voting_rule(
     model: torch.nn.Module,
-    data: Any,
+    data: GraphData,
     division: BuiltIn,
     size: int,
     *,
@@ -258,6 +258,8 @@ def choose_voting_rule(
         raise SettingsError(f'against="{against}": {did_you_mean(str(against), get_args(Against))}')
     if measure not in MEASURES:
         raise SettingsError(f'measure="{measure}": {did_you_mean(str(measure), MEASURES)}')
+    with evaluating(model):
+        as_defence(division).require_model(model)
     data = _seen(data, task, protocol)
     parts = _parts(data, task)
     canonical_data = CanonicalData.of(data)
