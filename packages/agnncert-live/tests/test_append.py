@@ -1,6 +1,8 @@
 """A live graph with append-only scores says, after every event, what certifying again would say."""
 
+import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +11,12 @@ import torch
 import agnncert as ac
 from agnncert.append.program import Program, Source
 from agnncert.errors import GraphError, IdError, SettingsError
-from agnncert_live import Event, LiveGraph, append
+from agnncert_live import Event, LiveClient, LiveGraph, append
+from agnncert_live.service import Service
+from agnncert_live.streams import consume
 from tests.support.append_graphs import payments
 from tests.support.live import assert_current
+from tests.support.serving import served
 
 ACCOUNTS = 40
 EVENTS = 16
@@ -159,3 +164,69 @@ def test_graphs_and_settings_that_it_does_not_have_are_refused(tmp_path):
         LiveGraph(point.model, data, point, tolerance=1e-3, journal=tmp_path / "a.journal")
     with pytest.raises(ac.errors.ModelContractError, match="made for"):
         LiveGraph(point.model, data, replace(point.defence, threat="grow"))
+
+
+class Messages:
+    """A topic in memory: it hands out messages and notes how many were committed."""
+
+    def __init__(self, *values):
+        self.values, self.committed = list(values), 0
+
+    def poll(self, timeout):
+        if not self.values:
+            return None
+        value, offset = self.values.pop(0), self.committed
+        return SimpleNamespace(
+            error=lambda: None, topic=lambda: "t", partition=lambda: 0, offset=lambda: offset, value=lambda: value
+        )
+
+    def commit(self, *, message, asynchronous):
+        self.committed += 1
+
+    def running(self):
+        return bool(self.values)
+
+
+def test_a_topic_that_only_appends_takes_no_flag(tmp_path):
+    data, point = fitted("fresh")
+    rng = np.random.default_rng(5)
+    with LiveGraph(point.model, data, point, journal=tmp_path / "a.journal") as live:
+        flagged = [name for name in live.targets.tolist() if live[name].label == 1]
+        scores = [live[name].votes[1] for name in flagged]
+        there = set(map(frozenset, data.edge_index.T.tolist()))
+        new = []
+        for number in range(8):
+            new.append([Event("add_node", f"n{number}", value=[float(rng.integers(4))])])
+            known = [f"a{k}" for k in rng.permutation(ACCOUNTS)[:3]]
+            new.append([Event("add_edge", f"n{number}", name, [1.0, float(rng.integers(200, 220))]) for name in known])
+            a, b = rng.permutation(ACCOUNTS)[:2].tolist()
+            if frozenset((a, b)) not in there:
+                there.add(frozenset((a, b)))
+                new.append([Event("add_edge", f"a{a}", f"a{b}", [1.0, float(rng.integers(200, 220))])])
+        topic = Messages(*(json.dumps([event.to_json() for event in batch]).encode() for batch in new))
+        assert consume(topic, live, running=topic.running) == topic.committed == len(new)
+        assert live.number == sum(map(len, new))
+        assert flagged
+        assert all(live[name].label == 1 for name in flagged)
+        after = [live[name].votes[1] for name in flagged]
+        assert all(now >= before for now, before in zip(after, scores, strict=True))
+        assert after != scores
+        assert_current(live)
+
+
+def test_the_service_answers_what_certifying_anew_would(tmp_path):
+    data, point = fitted("ledger")
+    live = LiveGraph(point.model, data, point)
+    service = Service(live, live.reference(), "accounts", ["honest", "fraud"])
+    with served(service) as address:
+        client = LiveClient(address)
+        rows = [Event("add_node", "new", value=[1.0]), Event("add_edge", "new", "a3", [1.0, 210.0])]
+        assert client.apply(rows)["applied"] == 2
+        assert "ledger" in json.dumps(client.summary())
+        expected = ac.certify(point.model, live.data(), point.defence)
+        for name in ("new", "a3", "a5"):
+            one, asked = expected[name], client.decision(name, add_edges=1)
+            assert (asked["label"], asked["radius"]) == (["honest", "fraud"][one.label], one.radius)
+            assert asked["holds"] == one.holds_against(ac.Budget(add_edges=1))
+        file = client.certificate(tmp_path / "now.cert")
+        assert ac.verify(file, data=live.data(), model=point.model).holds
