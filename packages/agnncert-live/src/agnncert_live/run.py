@@ -152,9 +152,12 @@ def _old_journal(run: ServedRun, folder: RunFolder, certificate: Certificate) ->
 
 
 def _require_graph_of_run(live: LiveGraph, place: Path, certificate: Certificate) -> None:
-    """Refuses a journal that was begun with the graph of another run. One that took over another has no such graph."""
+    """Refuses a journal that was begun with the graph of another run, whose tables are not read to find out.
+
+    One that took over another journal names no graph. One of a set of graphs was compared with the data.
+    """
     expected = certificate.claim.digests.get("graph")
-    if live.began_with not in (None, expected):
+    if live.task == "node" and live.began_with not in (None, expected):
         raise JournalError(
             f"the journal {place} belongs to another graph: it says {live.began_with}, here it is {expected}. Use "
             "another file, or what it was begun with."
@@ -279,9 +282,9 @@ def serve_run(  # noqa: PLR0913 - every setting is a keyword
     loading.app = make_starting_app(lambda: loading.stage, token, limits)
     try:
         run_until(loading, listening, loading.thread.start, loading.stop)
-        loading.end()
     finally:
         listening.close()
+        loading.end()
 
 
 class _Stopped(Exception):  # noqa: N818 - reads as a statement where it is raised
