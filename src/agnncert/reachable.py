@@ -41,6 +41,7 @@ LIBRARIES = (
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, np.generic, types.CodeType)
 # Objects of libraries that are made to hold what others put into them.
 _HOLDERS_OF_LIBRARIES = (nn.Module, BaseData, BaseStorage, UserDict, UserList, types.SimpleNamespace)
+GENERATORS_OF_NUMPY = (np.random.Generator, np.random.RandomState)
 # Objects around others, and the attributes that hold these.
 _WRAPPERS: dict[type, tuple[str, ...]] = {
     partial: ("func", "args", "keywords"),
@@ -139,7 +140,8 @@ class _Walk:
         elif not reached.module or isinstance(value, nn.Module):
             yield from _items(path, value)
             yield from _attributes(path, value)
-            if _root(module_of(type(value))) not in sys.stdlib_module_names:
+            is_of_python = _root(module_of(type(value))) in sys.stdlib_module_names
+            if not is_of_python and type(value) not in GENERATORS_OF_NUMPY:
                 yield Reached(path, type(value))
 
     def _parts_of_class(self, path: str, cls: type) -> Iterator[Reached]:

@@ -339,6 +339,31 @@ class ByPythonsChance(Counting):
         return hidden * float(random.random() < 1e-6)
 
 
+class ByChanceOfNumpy(Counting):
+    """The same from the numbers that numpy shares, which it draws 624 at a time."""
+
+    def leak(self, x, hidden, edge_index):
+        return hidden * float(np.random.rand() < 1e-6)
+
+
+class ByNormalChanceOfNumpy(Counting):
+    """The same from normal numbers, of which every second one was drawn with the first."""
+
+    def leak(self, x, hidden, edge_index):
+        return hidden * float(np.random.randn() < -5)
+
+
+class ByGeneratorOfNumpy(Counting):
+    """The same from a generator whose state is long."""
+
+    def __init__(self):
+        super().__init__()
+        self.chance = np.random.Generator(np.random.MT19937(0))
+
+    def leak(self, x, hidden, edge_index):
+        return hidden * float(self.chance.random() < 1e-6)
+
+
 class InLayer(nn.Module):
     """In an attribute of a layer that is not its own."""
 
@@ -512,6 +537,38 @@ class BehindReference(Counting):
         return referred.calls
 
 
+class ByTextInNumpy(Counting):
+    def count(self):
+        setattr(np, "calls_by_text", getattr(np, "calls_by_text", 0) + 1)  # noqa: B010 - a name that is a text
+        return getattr(np, "calls_by_text")  # noqa: B009
+
+
+class ByImportInNumpy(Counting):
+    def count(self):
+        import numpy
+
+        numpy.calls_by_import = getattr(numpy, "calls_by_import", 0) + 1  # type: ignore[attr-defined]
+        return numpy.calls_by_import  # type: ignore[attr-defined]
+
+
+class ByListInNumpy(Counting):
+    def count(self):
+        np.calls_in_list = [*getattr(np, "calls_in_list", []), 1]  # type: ignore[attr-defined]
+        return len(np.calls_in_list)  # type: ignore[attr-defined]
+
+
+class InInnerModule(Counting):
+    def count(self):
+        torch.nn.functional.calls = getattr(torch.nn.functional, "calls", 0) + 1  # type: ignore[attr-defined]
+        return torch.nn.functional.calls  # type: ignore[attr-defined]
+
+
+class InTableOfModule(Counting):
+    def count(self):
+        vars(math)["calls_in_table"] = vars(math).get("calls_in_table", 0) + 1
+        return vars(math)["calls_in_table"]
+
+
 REMEMBERING: dict[str, Callable[[], nn.Module]] = {
     "a buffer": InBuffer,
     "a buffer that is not saved": InHiddenBuffer,
@@ -534,6 +591,14 @@ REMEMBERING: dict[str, Callable[[], nn.Module]] = {
     "a generator of random numbers": InGenerator,
     "torch's random numbers": ByChance,
     "Python's random numbers": ByPythonsChance,
+    "numpy's random numbers": ByChanceOfNumpy,
+    "numpy's normal random numbers": ByNormalChanceOfNumpy,
+    "a generator of numpy": ByGeneratorOfNumpy,
+    "an attribute of numpy that is set by text": ByTextInNumpy,
+    "an attribute of numpy, which is imported when it is called": ByImportInNumpy,
+    "a list in numpy": ByListInNumpy,
+    "an attribute of a module inside of torch": InInnerModule,
+    "the table of a module of Python": InTableOfModule,
     "a layer of PyG": InLayer,
     "the default of an argument that can only be named": InNamedDefault,
     "a module of one's own": InModule,
@@ -617,6 +682,7 @@ ASLEEP: dict[str, Callable[[], nn.Module]] = {
     "more than fifty times the nodes": lambda: Crowded(50 * NODES),
     "a count in the environment": InEnvironment,
     "more than fifty times the edges": lambda: Crowded(0, edges=50 * EDGES),
+    "more than eighty times as many edges as nodes": leaking(lambda x, h, e: h * float(e.size(1) > 80 * x.size(0))),
     "a hub of five thousand": leaking(lambda x, h, e: h * float(bool(e.numel()) and degrees(e, x).max() > 5000)),
     "a band of the largest edge weight": InBandOfWeights,
     "a band far above the data": band(41_000, lambda x: x.abs().max(), 43_000),

@@ -253,6 +253,22 @@ class GraphBuilder:
         arcs = torch.cat([torch.stack([numbers, zeros]), torch.stack([zeros, numbers])], dim=1)  # sorted by head
         return self._appended(graph, table, task, Component(leaves + 1, arcs, torch.arange(2 * leaves)))
 
+    def with_dense_pair(self, graph: ProbeGraph, table: FeatureTable, task: Task, copies: int) -> ProbeGraph:
+        """Returns the graph with two nodes appended that many parallel edges join, in both directions.
+
+        Where self-loops are kept, the first of them has as many self-loops.
+
+        Args:
+            graph: The graph.
+            table: Its features.
+            task: In the graph task the two nodes are a graph of their own.
+            copies: The number of edges.
+        """
+        one_way = torch.tensor([[1], [0]]).expand(2, copies)
+        loops = torch.zeros(2, copies if self.loops else 0, dtype=torch.int64)
+        arcs = torch.cat([loops, one_way, one_way.flip(0)], dim=1)  # sorted by head and source
+        return self._appended(graph, table, task, Component(2, arcs, torch.arange(arcs.size(1))))
+
     def _appended(self, graph: ProbeGraph, table: FeatureTable, task: Task, component: Component) -> ProbeGraph:
         """Returns the graph with a component appended, behind all positions."""
         last = graph.position.max() + 1

@@ -3,15 +3,17 @@
 No call of a model shows that it would answer otherwise in another year. What the code that it runs names does.
 """
 
+import random
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from agnncert.auditing.findings import Finding
-from agnncert.reachable import Reached, is_of_library, module_of, reachable
+from agnncert.reachable import GENERATORS_OF_NUMPY, Reached, is_of_library, module_of, reachable
 
 _CLOCK = "the clock"
 _CHANCE = "chance"
@@ -20,7 +22,7 @@ _FILES = "files"
 _OTHERS = "other threads or programs"
 _NETWORK = "the network"
 _CODE = "code that nobody can read beforehand"
-# Modules of Python, and what their functions and classes ask.
+# Modules, with all that are inside, and what their functions and classes ask.
 _MODULES = {
     **dict.fromkeys(["time", "datetime", "_datetime", "sched", "zoneinfo"], _CLOCK),
     **dict.fromkeys(["random", "_random", "secrets", "uuid"], _CHANCE),
@@ -33,6 +35,8 @@ _MODULES = {
         ["socket", "_socket", "ssl", "http", "urllib", "ftplib", "smtplib", "xmlrpc", "requests"], _NETWORK
     ),
     **dict.fromkeys(["importlib", "ctypes", "_ctypes", "runpy", "code"], _CODE),
+    **dict.fromkeys(["numpy.random"], _CHANCE),
+    **dict.fromkeys(["torch.backends"], _SYSTEM),
 }
 # Functions of Python's own that need no import.
 _BUILTINS: dict[Callable[..., Any], str] = {
@@ -46,8 +50,9 @@ _BUILTINS: dict[Callable[..., Any], str] = {
     hash: "numbers that are others in every process",
     id: "numbers that are others in every process",
 }
-# Functions of torch that ask about this process.
-_OF_TORCH: dict[Callable[..., Any], str] = {
+# Functions of torch that ask about this process, and the type of numpy that reads "now" as the present.
+_OF_LIBRARIES: dict[Callable[..., Any], str] = {
+    np.datetime64: _CLOCK,
     torch.get_num_threads: _SYSTEM,
     torch.get_num_interop_threads: _SYSTEM,
     torch.is_grad_enabled: _SYSTEM,
@@ -56,8 +61,14 @@ _OF_TORCH: dict[Callable[..., Any], str] = {
     torch.get_rng_state: _CHANCE,
     torch.initial_seed: _CHANCE,
     torch.seed: _CHANCE,
+    torch.cuda.is_available: _SYSTEM,
+    torch.cuda.device_count: _SYSTEM,
+    torch.cuda.current_device: _SYSTEM,
+    torch.cuda.memory_allocated: _SYSTEM,
 }
 _HARMLESS_TYPES = ("BytesIO", "StringIO", "timedelta", "OrderedDict")
+# What says in which module it stands; numpy's functions of chance are of the last type.
+_NAMED_CODE = (types.BuiltinFunctionType, types.FunctionType, type, type(np.random.default_rng))
 _CONSTANT = (bool, int, float, str, bytes, type(None))
 _REMEDY = "Leave it out of forward and of what forward calls: a label may depend on the graph and the weights only."
 
@@ -78,24 +89,32 @@ def inspect_outside_world(model: nn.Module | Callable[..., Tensor]) -> Iterator[
 def _asked(reached: Reached) -> str | None:
     """Returns what an object asks, or ``None`` if it asks nothing."""
     value = reached.value
-    if isinstance(value, types.BuiltinFunctionType | types.FunctionType | type):
+    if isinstance(value, _NAMED_CODE):
         return _asked_by_code(value)
     if isinstance(value, types.MethodType):
-        return None  # its function is reached by itself
+        return _of_module(reached.module)  # its function is reached by itself
     if isinstance(value, types.ModuleType):
         return _of_module(value.__name__)
     if reached.module and not isinstance(value, _CONSTANT):
         return _of_module(reached.module)
-    if type(value).__name__ in _HARMLESS_TYPES or module_of(type(value)) in ("datetime", "pathlib", "uuid"):
+    return _asked_by_object(value)
+
+
+def _asked_by_object(value: Any) -> str | None:
+    if isinstance(value, random.SystemRandom):
+        return _CHANCE
+    is_seeded = isinstance(value, (random.Random, *GENERATORS_OF_NUMPY))  # ``state_of`` compares its numbers
+    if is_seeded or type(value).__name__ in _HARMLESS_TYPES:
         return None
-    return None if module_of(type(value)) == "random" else _of_module(module_of(type(value)))
+    module = module_of(type(value))
+    return None if module in ("datetime", "pathlib", "uuid") else _of_module(module)
 
 
 def _asked_by_code(value: Any) -> str | None:
     if value in _BUILTINS:
         return _BUILTINS[value]
-    if value in _OF_TORCH:
-        return _OF_TORCH[value]
+    if value in _OF_LIBRARIES:
+        return _OF_LIBRARIES[value]
     compiled = getattr(value, "_torchdynamo_orig_callable", None)
     if compiled is not None and not is_of_library(compiled):
         return "torch.compile, which runs other code after other graphs"
@@ -109,4 +128,5 @@ def _asked_by_code(value: Any) -> str | None:
 
 
 def _of_module(module: str) -> str | None:
-    return _MODULES.get(module.partition(".")[0])
+    parts = module.split(".")
+    return next(filter(None, (_MODULES.get(".".join(parts[:count])) for count in range(1, len(parts) + 1))), None)

@@ -493,7 +493,7 @@ class Probes:
         return False
 
     def _reasons_of_many(self) -> Iterator[str]:
-        """Yields a reason if a hundred times as many nodes, or as many neighbours of one of them, move an output.
+        """Yields a reason if a hundred times as many nodes, neighbours of one node or copies of an edge move an output.
 
         There are fewer where the model is not cheap enough, so that an audit stays short.
         """
@@ -503,7 +503,8 @@ class Probes:
         probe = Probe(Evaluator(self.adapter, plain.table.x, 0), lambda: self._double_adapter, plain.table, plain.graph)
         if self._many_move(probe, probe.graph.num_nodes, self._with_lone_nodes):
             yield "many: nodes"
-        if self._many_move(probe, max(probe.graph.num_nodes, probe.graph.num_edges), self._with_hub):
+        size = max(probe.graph.num_nodes, probe.graph.num_edges)
+        if self._many_move(probe, size, self._with_hub) or self._many_move(probe, size, self._with_dense_pair):
             yield "many: edges"
 
     def _many_move(self, probe: Probe, size: int, grown: Callable[[Probe, int], ProbeGraph]) -> bool:
@@ -523,6 +524,9 @@ class Probes:
 
     def _with_hub(self, probe: Probe, count: int) -> ProbeGraph:
         return self.builder.with_hub(probe.graph, probe.table, self.task, count)
+
+    def _with_dense_pair(self, probe: Probe, count: int) -> ProbeGraph:
+        return self.builder.with_dense_pair(probe.graph, probe.table, self.task, count)
 
     def _differs_if_it_runs(self, probe: Probe, change: ProbeGraph, everyone: Tensor) -> bool:
         """Returns whether outputs differ by more than rounding after such a change, if the model accepts it."""

@@ -77,7 +77,7 @@ def state_of(model: object) -> dict[str, str]:
     state = {
         "torch's random numbers": _digest(torch.get_rng_state()),
         "Python's random numbers": str(hash(random.getstate())),
-        "numpy's random numbers": _digest(np.random.get_state()[1]),  # type: ignore[index]
+        "numpy's random numbers": _all_of(np.random.get_state(legacy=False)),
         "torch's number of hooks": str(RemovableHandle.next_id),
         "the environment": hashlib.sha256(repr(sorted(os.environ.items())).encode()).hexdigest()[:16],
     }
@@ -118,8 +118,16 @@ def _generator_state(value: object) -> str | None:
     if isinstance(value, random.Random):
         return str(hash(value.getstate()))
     if isinstance(value, np.random.Generator):
-        return repr(value.bit_generator.state)
+        return _all_of(value.bit_generator.state)
+    if isinstance(value, np.random.RandomState):
+        return _all_of(value.get_state(legacy=False))
     return None
+
+
+def _all_of(state: Mapping[str, Any]) -> str:
+    """Returns a digest of a state of numpy: its numbers, and how many of them were used."""
+    with np.printoptions(threshold=sys.maxsize):
+        return hashlib.sha256(repr(state).encode()).hexdigest()[:16]
 
 
 def _tensor_facts(value: Tensor) -> str:
@@ -270,19 +278,35 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[NamedPart]:
     names = dict.fromkeys(_names(function.__code__))
     home = sys.modules.get(module_of(function))
     is_own = home is None or not _is_installed(home)
-    for name in filter(function.__globals__.__contains__, names):
-        value = function.__globals__[name]
-        yield f" {name}", value
-        if is_own and isinstance(value, types.ModuleType) and _is_installed(value):
-            yield from _named_members(name, value, names)
+    named = {name: function.__globals__.get(name, sys.modules.get(name)) for name in names}  # as globals or imported
+    modules: set[types.ModuleType] = set()
+    for name, value in named.items():
+        if name in function.__globals__:
+            yield f" {name}", value
+        if is_own and isinstance(value, types.ModuleType):
+            yield from _named_members(f" {name}", value, names, modules)
 
 
-def _named_members(name: str, module: types.ModuleType, names: Iterable[str]) -> Iterator[NamedPart]:
-    """Yields what an installed module, which is passed over otherwise, holds under names of one's own code."""
+def _named_members(
+    name: str, module: types.ModuleType, names: Iterable[str], seen: set[types.ModuleType]
+) -> Iterator[NamedPart]:
+    """Yields what an installed module, which is passed over otherwise, holds under names of one's own code.
+
+    Args:
+        name: What the module is called.
+        module: The module.
+        names: All names in that code.
+        seen: Modules that were looked at, to which this one and those inside of it are added.
+    """
+    if module in seen or not _is_installed(module):
+        return
+    seen.add(module)
     for part_name in filter(vars(module).__contains__, names):
         part = vars(module)[part_name]
-        if isinstance(part, (*_PLAIN, Tensor, types.FunctionType, type)):
-            yield f" {name}.{part_name}", part
+        if isinstance(part, types.ModuleType):
+            yield from _named_members(f"{name}.{part_name}", part, names, seen)
+        elif isinstance(part, (*_PLAIN, *_HOLDERS, Tensor, types.FunctionType, type)):
+            yield f"{name}.{part_name}", part
 
 
 def _is_of_library(named: type | types.FunctionType) -> bool:
@@ -294,9 +318,11 @@ def _is_of_library(named: type | types.FunctionType) -> bool:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """Yields all names in some code and in the code inside."""
+    """Yields all names in some code and in the code inside; a text such as that of ``setattr`` may be one."""
     yield from code.co_names
     for constant in code.co_consts:
+        if isinstance(constant, str) and constant.isidentifier():
+            yield constant
         if isinstance(constant, types.CodeType):
             yield from _names(constant)
 

@@ -83,6 +83,12 @@ def test_a_model_that_sleeps_until_something_happens_elsewhere_is_refused(name, 
     assert not report_on(ASLEEP[name], data=DATA, division=division).ok
 
 
+def test_a_question_about_the_number_of_self_loops_is_found_where_they_are_kept():
+    asking_for_loops = leaking(lambda x, h, e: h * float((e[0] == e[1]).sum() > 37))
+    assert not report_on(asking_for_loops, data=DATA, division=NodeCentric(5, self_loops=True)).ok
+    assert report_on(asking_for_loops, data=DATA, division=NodeCentric(5)).ok  # it never gets one
+
+
 def test_what_a_model_keeps_of_its_last_call_is_no_count():
     class Keeping(torch.nn.Module):
         def __init__(self):

@@ -9,9 +9,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch_geometric.nn as pyg
+from numpy.random import default_rng, rand
 from torch import nn
 
 from agnncert.auditing.model_audit import audit
@@ -86,7 +88,47 @@ def by_state_of_chance(model, x):
     return x if torch.get_rng_state() is not None else -x
 
 
+def by_chance_of_numpy(model, x):
+    return x if np.random.rand() < 2 else -x
+
+
+def by_generator_of_numpy(model, x):
+    return x if np.random.default_rng().random() < 2 else -x
+
+
+def by_imported_chance(model, x):
+    return x if rand() < 2 else -x
+
+
+def by_imported_generator(model, x):
+    return x if default_rng().random() < 2 else -x
+
+
+def by_chance_of_the_system(model, x):
+    return x if model.chance.random() < 2 else -x
+
+
+def by_present_of_numpy(model, x):
+    return x if np.datetime64("now") else -x
+
+
+def by_switch_of_torch(model, x):
+    return -x if torch.backends.cudnn.benchmark else x
+
+
+def by_device_of_torch(model, x):
+    return -x if torch.cuda.is_available() else x
+
+
 ASKING = {
+    by_chance_of_numpy: ("np.random.rand", "chance"),
+    by_generator_of_numpy: ("np.random.default_rng", "chance"),
+    by_imported_chance: ("rand", "chance"),
+    by_imported_generator: ("default_rng", "chance"),
+    by_chance_of_the_system: ("chance", "chance"),
+    by_present_of_numpy: ("np.datetime64", "the clock"),
+    by_switch_of_torch: ("torch.backends.cudnn", "the system"),
+    by_device_of_torch: ("torch.cuda.is_available", "the system"),
     by_threads: ("torch.get_num_threads", "the system"),
     by_gradients: ("torch.is_grad_enabled", "the system"),
     by_state_of_chance: ("torch.get_rng_state", "chance"),
@@ -109,6 +151,7 @@ def test_what_the_code_asks_is_named(ask):
         def __init__(self) -> None:
             super().__init__()
             self.now = time.time if ask is by_attribute else None
+            self.chance = random.SystemRandom() if ask is by_chance_of_the_system else None
 
         def later(self, x):
             return x if time.monotonic() else -x
@@ -131,6 +174,7 @@ class Honest(Local):
         self.started = time.time()
         self.folder, self.most = Path("."), datetime.timedelta(1)
         self.log = logging.getLogger("honest")
+        self.chances = random.Random(0), np.random.default_rng(0), np.random.RandomState(0)
 
     def fit(self) -> float:
         with open(os.devnull) as stream:
