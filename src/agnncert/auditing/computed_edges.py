@@ -96,7 +96,7 @@ def _num_nodes(data: object) -> int:
 
 
 def _joins_nearest(points: object, edges: Tensor, num_nodes: int) -> bool:
-    """Tells whether nearly every node is joined to its nearest node, by length or by angle."""
+    """Tells whether nearly every node is joined to its nearest node, by length or angle, standardised or not."""
     if not isinstance(points, Tensor) or points.layout != torch.strided or points.is_meta:
         return False
     if points.dim() != 2 or len(points) != num_nodes or not 0 < points.numel() <= MOST_NUMBERS:
@@ -116,11 +116,18 @@ def _joins_nearest(points: object, edges: Tensor, num_nodes: int) -> bool:
     for end, other in ((source, head), (head, source)):
         inside = place[end] >= 0
         is_joined[place[end[inside]], other[inside]] = True
+    spread = table.std(dim=0)
+    standardised = (table - table.mean(dim=0)) / spread.where(spread > TINY, torch.ones_like(spread))
+    tables = (table, standardised)
+    return any(_nearest_are_joined(far, sample, is_joined) for each in tables for far in _distances(each, sample))
+
+
+def _distances(table: Tensor, sample: Tensor) -> Iterator[Tensor]:
+    """Yields numbers that grow with the distance of sampled nodes from all nodes: by length, then by angle."""
     square = table.square().sum(dim=1)
     product = table[sample] @ table.T
-    by_length = square[sample, None] + square - 2 * product
-    by_angle = -product / square.sqrt().clamp(min=TINY)
-    return any(_nearest_are_joined(far, sample, is_joined) for far in (by_length, by_angle))
+    yield square[sample, None] + square - 2 * product
+    yield -product / square.sqrt().clamp(min=TINY)
 
 
 def _nearest_are_joined(far: Tensor, sample: Tensor, is_joined: Tensor) -> bool:

@@ -62,6 +62,16 @@ def test_nearest_neighbours_are_recognised(edges):
     assert "nearest neighbours" not in found(data)
 
 
+@pytest.mark.parametrize("points", [lambda x: x, torch.nn.functional.normalize], ids=["by length", "by angle"])
+def test_nearest_neighbours_by_standardised_columns_are_recognised(points):
+    data = collected()
+    standardised = data.x
+    data.x = torch.cat([5 + data.x * torch.tensor([1, 1, 1, 1, 2, 40]), torch.ones(len(data.x), 1)], dim=1)
+    assert found(data) == []
+    data.edge_index = to_undirected(nearest(points((standardised - standardised.mean(0)) / standardised.std(0)), 5))
+    assert found(data) == ["nearest neighbours"]
+
+
 def test_nearest_neighbours_are_recognised_by_positions_and_in_a_part_of_the_graph():
     data = collected()
     data.pos = torch.randn(300, 2, generator=torch.Generator().manual_seed(2))
