@@ -30,6 +30,7 @@ from agnncert.proving.evidence import LARGEST_RADIUS
 from agnncert.proving.theorems import Amounts, largest_amount
 from agnncert.proving.words import Subject, Words
 from agnncert.stacked.evidence import Leads, StackedEvidence, Touched
+from agnncert.stacked.record import MOST_NEW
 
 VOTES_OF_EDGE = {"common": 1, "both": 2, "trusted": 1}
 VOTES_OF_NODE = {
@@ -48,6 +49,11 @@ class PairEvidence(PairRecord, StackedEvidence):
     def __repr__(self) -> str:
         num_targets, num_classes = self.prior.shape
         return f"PairEvidence({num_targets:,} pairs, {num_classes} classes)"
+
+    @property
+    def largest_finite(self) -> float:
+        """The largest number of edges whose votes are counted, not taken for any number."""
+        return MOST_NEW // VOTES_OF_EDGE[self.rule]
 
     @property
     def counts_neighbours(self) -> bool:

@@ -134,7 +134,7 @@ class Decision:
 
     def _repr_html_(self) -> str:
         """Returns what a notebook shows."""
-        return decision_in_html(self)
+        return decision_in_html(self, self._certificate.evidence.largest_finite)
 
 
 @dataclass(frozen=True, eq=False)
@@ -579,6 +579,7 @@ class Certificate:
 
         Returns:
             Whole numbers, ``math.inf`` where any amount is withstood, and -1 where not even the rest of the budget is.
+            With stacked votes no finite number of new neighbours is larger than 65,536, which says "at least 65,536".
         """
         counted = (*COUNTS, *TRAINING)
         if kind not in counted:
@@ -615,7 +616,7 @@ class Certificate:
 
         Unlimited are deleted and changed edges, changed features of other nodes, and deleted nodes (if nodes have ids).
         The number is ``math.inf`` where any number is withstood, and -1 where nothing of this is proved, as always for
-        whole graphs.
+        whole graphs. With stacked votes, 65,536 says that at least so many are: larger numbers count as any number.
         """
         if self.claim.task == "graph":
             return np.full(self.num_targets, -1.0)
@@ -626,7 +627,7 @@ class Certificate:
         """Certified number of new neighbours if nothing else changes, shape ``[n]``.
 
         Never smaller than ``new_neighbours``, and -1 where not even the label of the unchanged graph is proved, as
-        always for whole graphs.
+        always for whole graphs. With stacked votes, 65,536 says "at least 65,536".
         """
         if self.claim.task == "graph":
             return np.full(self.num_targets, -1.0)

@@ -150,6 +150,11 @@ class Evidence(ABC):
         return LARGEST_RADIUS
 
     @property
+    def largest_finite(self) -> float:
+        """The largest finite amount that a search for the most of one kind of change finds, which says "at least"."""
+        return math.inf
+
+    @property
     def entries_per_target(self) -> int | IntArray:
         """How many numbers are looked at for a target: one for each class, unless a kind has more of them."""
         return self.num_classes

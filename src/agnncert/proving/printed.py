@@ -1,5 +1,6 @@
 """What a certificate looks like: in words and a few numbers, and in a notebook."""
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,24 +92,28 @@ def _radii(certificate: "Certificate") -> list[tuple[str, str]]:
     entries = [("radius", _spread(certificate.radius))]
     unproved = int((certificate.radius < 0).sum())
     if unproved:
-        entries.append(("unproved", f"{unproved:,} of them: too close to a tie to be sure of the label itself"))
+        close = "too close to a tie to be sure of the label itself"
+        why = "additions may change their labels" if deed_of(certificate).none else close
+        entries.append(("unproved", f"{unproved:,} of them: {why}"))
     if (certificate.new_neighbours >= 0).any():
         rest = "with any deletions and any features of other nodes"
-        entries.append(("new neighbours", f"{_spread(certificate.new_neighbours)}, {rest}"))
+        spread = _spread(certificate.new_neighbours, certificate.evidence.largest_finite)
+        entries.append(("new neighbours", f"{spread}, {rest}"))
     return entries
 
 
-def _spread(values: IntArray | FloatArray) -> str:
+def _spread(values: IntArray | FloatArray, most: float = math.inf) -> str:
+    """Returns median, least and largest of some values, of which those from ``most`` on say "at least"."""
     low, middle, high = np.sort(values)[[0, (len(values) - 1) // 2, -1]]
-    return f"median {_amount(middle)}, smallest {_amount(low)}, largest {_amount(high)}"
+    return f"median {_amount(middle, most)}, smallest {_amount(low, most)}, largest {_amount(high, most)}"
 
 
-def _amount(value: float) -> str:
+def _amount(value: float, most: float) -> str:
     if np.isinf(value):
         return "any number"
     if value < 0:
         return "none"
-    return f"{value:,.0f}"
+    return f"at least {value:,.0f}" if value >= most else f"{value:,.0f}"
 
 
 def in_html(certificate: "Certificate") -> str:
@@ -124,11 +129,11 @@ def in_html(certificate: "Certificate") -> str:
     return framed(paragraph(about) + table(names, rows) + more)
 
 
-def decision_in_html(decision: "Decision") -> str:
-    """Returns what a notebook shows of one target."""
+def decision_in_html(decision: "Decision", largest_finite: float) -> str:
+    """Returns what a notebook shows of one target. Amounts from ``largest_finite`` on say "at least"."""
     names = ["target", "label", "truth", "radius", "votes"]
     rows = [*zip(names, _texts(decision, names), strict=True)]
-    withstood = [(kind.replace("_", " "), _amount(most)) for kind, most in decision.withstands.items()]
+    withstood = [(kind.replace("_", " "), _amount(most, largest_finite)) for kind, most in decision.withstands.items()]
     return framed(table([], rows) + paragraph("Changes of one kind that it withstands:") + table([], withstood))
 
 

@@ -484,6 +484,11 @@ class StackedEvidence(StackedRecord, Evidence):
         return f"StackedEvidence({num_targets:,} targets, {num_classes} classes)"
 
     @property
+    def largest_finite(self) -> float:
+        """``MOST_NEW`` new neighbours: more of them count as any number."""
+        return MOST_NEW
+
+    @property
     def counts_neighbours(self) -> bool:
         """Whether every neighbour's vote may be an attacker's; those of trusted edges are not."""
         return self.trusted < 0

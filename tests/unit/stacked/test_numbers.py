@@ -1,6 +1,7 @@
 """Numbers that are not finite, too large, or lost in rounding: what is certified is what the model predicts."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from agnncert.stacked.counting import stacked_counts
 from agnncert.stacked.evidence import StackedEvidence
 from agnncert.stacked.model import StackedModel
 from agnncert.stacked.own_probes import probe_own
-from agnncert.stacked.record import STEPS
+from agnncert.stacked.record import MOST_NEW, STEPS
+from tests.support.stacked_records import stacked_certificate
 
 NODES, FEATURES = 60, 4
 
@@ -341,3 +343,20 @@ def test_scores_lie_far_less_than_a_step_apart_whatever_threads_batches_and_orde
     finally:
         torch.set_num_threads(threads)
     assert apart < 1e-4
+
+
+def test_numbers_beyond_the_largest_that_is_counted_are_said_to_be_at_least_so_many():
+    """Of gates of 60 steps, some nine million new neighbours outweigh a lead of 9,000 votes: not one of them is named."""
+    lead = np.array([[9_000 * STEPS, 0]])
+    nobody = {"indptr": np.zeros(2, np.int64), "which": np.zeros(0, np.int64), "table": np.zeros((0, 2), np.int32)}
+    nobody["targets_per_node"] = np.zeros(0, np.int32)
+    evidence = StackedEvidence(prior=lead, gate=np.full((1, 2), 60), gated=True, **nobody)
+    certificate = stacked_certificate(evidence)
+    assert certificate.new_neighbours.tolist() == [MOST_NEW] == certificate.new_neighbours_alone.tolist()
+    assert certificate.holds_against(ac.Budget(add_edges=MOST_NEW)).all()
+    assert not certificate.holds_against(ac.Budget(add_edges=10**7)).any()
+    assert "largest at least 65,536, with any deletions" in " ".join(str(certificate).split())
+    assert "at least 65,536" in certificate[7]._repr_html_()
+    fewer = stacked_certificate(replace(evidence, prior=lead // 9_000 * 50))
+    assert 0 < fewer.new_neighbours[0] < MOST_NEW
+    assert "at least" not in str(fewer)
