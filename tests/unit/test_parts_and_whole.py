@@ -9,6 +9,9 @@ import pytest
 import torch
 
 import agnncert as ac
+from agnncert.append import changes as changes_of_rows
+from agnncert.append.changes import AroundAccount, Change, NewRow, templates_of
+from agnncert.append.evidence import as_trees
 from agnncert.graphs.targets import prepared
 from agnncert.labels import evidence as labels_evidence
 from agnncert.labels import joint_evidence
@@ -17,6 +20,7 @@ from agnncert.pairs import model as pair_model
 from agnncert.pairs.targets import choose_pairs
 from agnncert.stacked import model as stacked_model
 from agnncert.verifier import recount_joint, recount_labels, recount_possible
+from tests.support.append_graphs import payments
 from tests.support.joint_worlds import random_joint
 from tests.support.label_cases import factored
 from tests.support.labelled import labelled_graph
@@ -97,6 +101,17 @@ def pair_scores() -> Answers:
     yield model.double().own_logits(chosen.graph, chosen.ends, chosen.values).detach().numpy()
 
 
+def appended_tables() -> Answers:
+    data = payments()
+    model = ac.fit(None, data, ac.AppendOnly(threat="ledger", trees=3, ensembles=1))
+    graph = prepared(data).targets([0]).graph
+    for account in range(4):
+        around = AroundAccount(model.values(graph), as_trees(model.tables("tree_")), account)
+        rows = [NewRow(template) for template in templates_of(around.whole, 3)]
+        changes = [Change(), *(Change((int(gone),)) for gone in around.partners), *(Change((), (row,)) for row in rows)]
+        yield from (around.tables(changes), around.scores(changes))
+
+
 # what is counted for some targets at a time: where, by which constant, and how much several targets are
 COUNTS: dict[Callable[[], Answers], tuple[ModuleType | type, str, int]] = {
     label_evidence: (labels_evidence.LabelEvidence, "entries_at_once", 36),
@@ -107,6 +122,7 @@ COUNTS: dict[Callable[[], Answers], tuple[ModuleType | type, str, int]] = {
     recounted_possible: (recount_possible, "ENTRIES_AT_ONCE", 15),
     stacked_scores: (stacked_model, "ROWS_AT_ONCE", 7),
     pair_scores: (pair_model, "PAIRS_AT_ONCE", 7),
+    appended_tables: (changes_of_rows, "ROWS_AT_ONCE", 60),
 }
 
 
