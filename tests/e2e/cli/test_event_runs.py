@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.cli import main
+from agnncert.cli import data, main, screen
 from agnncert.cli.ages import ages_of_run, busiest_days, moved
 from agnncert.cli.folder import RunFolder
 from agnncert.cli.settings import stored_settings
@@ -117,6 +117,7 @@ def test_score_reads_later_payments_with_the_encoding_of_the_run(agnncert, bank)
     assert before.label[same].tolist() == run.label.tolist()
 
 
+@pytest.mark.slow
 def test_a_folder_of_files_goes_through_all_commands_as_one_file_does(agnncert, bank) -> None:
     rows = pd.read_csv("bank/events.csv")
     Path("parts/events").mkdir(parents=True)
@@ -160,6 +161,19 @@ def test_a_folder_of_files_goes_through_all_commands_as_one_file_does(agnncert, 
     assert [each["column"] for each in json.loads(replayed.out)["drift"]["2026-02-20"]] == ["amount"]
 
 
+def test_commands_say_how_much_there_is_to_read_and_how_far_they_are(agnncert, bank, monkeypatch) -> None:
+    monkeypatch.setattr(data, "WORTH_SAYING", 1)
+    monkeypatch.setattr(screen, "_SECONDS_BETWEEN_LINES", 0.0)
+    for words in (("certify", "run", "--no-report"), ("verify", "run"), ("score", "run", "bank", "--out", "s.csv")):
+        answer = agnncert(*words)
+        assert answer.status == 0, answer.err
+        assert re.search(r"^reading the events of \S+ \(1 file, \d MB\)$", answer.out, re.MULTILINE)
+        rows = re.search(r"^reading events.csv: (\d+) of \1", answer.err, re.MULTILINE)
+        assert rows is not None
+        assert int(rows[1]) == len(Path("bank/events.csv").read_text(encoding="utf-8").splitlines()) - 1
+        assert "joining the events of each pair: " in answer.err
+
+
 def test_ages_and_amounts_are_those_of_the_payments_before_the_date(agnncert, bank) -> None:
     first, total, last = {}, defaultdict(float), ""
     for row in csv.DictReader(Path("bank/events.csv").read_text(encoding="utf-8").splitlines()):
@@ -186,6 +200,7 @@ def test_ages_and_amounts_are_those_of_the_payments_before_the_date(agnncert, ba
             assert float(row["recall_in_age_range"]) == pytest.approx(known[row["age_range"]])
 
 
+@pytest.mark.slow
 def test_trees_read_the_busiest_days_and_the_undefended_gnn_the_values_of_payments(agnncert, bank) -> None:
     words = ("--settings", "bank.toml", "--model", "none", "--set", "defence.epochs=4", "--set", "epochs=4")
     assert agnncert("train", *words, "--set", "cut_off=2026-02-01", "--out", "beside").status == 0

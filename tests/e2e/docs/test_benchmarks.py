@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 import agnncert as ac
-from experiments.benchmarks import large, run
+from experiments.benchmarks import event_tables, large, run
 from experiments.benchmarks.amazon2m_like import generate_amazon2m_like
 from tests.support.labelled import labelled_graph, labelled_graphs
 
@@ -36,3 +36,16 @@ def test_cells_of_the_large_benchmark_can_be_measured(tmp_path, monkeypatch) -> 
     assert {"hashing", "layout", "casting", "tally", "digest", "audit"} <= set(row["phases_cpu"])
     assert row["trained"] == (find_spec("pymetis") is not None)
     assert large.verify(str(tmp_path / "c.cert"))["verified"]
+
+
+@pytest.mark.slow
+def test_reading_a_table_of_events_can_be_measured(tmp_path) -> None:
+    source = event_tables.PROJECT / "src"
+    rows = [
+        event_tables.measured(source, event_tables.tables(tmp_path, 150, kind), kind) for kind in event_tables.FORMATS
+    ]
+    assert rows[0]["digest"] == rows[1]["digest"]
+    assert rows[0]["events"] == rows[1]["events"] > 500
+    assert all(row["peak_gib"] >= row["imports_gib"] > 0 for row in rows)
+    with pytest.raises(RuntimeError, match="another agnncert"):
+        event_tables.measured(tmp_path, tmp_path / "payments-150", "csv")
