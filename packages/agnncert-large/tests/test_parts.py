@@ -443,6 +443,22 @@ def test_a_worker_refuses_a_task_that_it_has_no_room_for(tmp_path, monkeypatch):
         ac.certify(gcn(data), graph, DIVISION)
 
 
+def test_features_that_a_worker_keeps_make_room_for_the_next_task(tmp_path, monkeypatch):
+    from agnncert_large.partitioned import voting
+
+    data = a_graph()
+    graph, asked = in_parts(tmp_path, data), []
+
+    def left() -> int:
+        asked.append(None)
+        return 10 if len(asked) % 2 == 0 else 10**9  # a little while something is kept, and then enough
+
+    monkeypatch.setattr(voting, "memory_left", left)
+    certificate = ac.certify(gcn(data), graph, DIVISION, workers=_Halting(10**9))
+    assert len(asked) > 6
+    assert file_of(certificate, tmp_path / "a") == file_of(ac.certify(gcn(data), data, DIVISION), tmp_path / "b")
+
+
 @pytest.mark.parametrize("division", [DIVISION, ac.EdgeCentric(6)], ids=str)
 def test_the_memory_limit_changes_tasks_and_not_the_certificate(tmp_path, division):
     data, made = a_graph(), set()

@@ -2,5 +2,6 @@
 
 - ``places``: folders and object storage
 - ``graph``: ``PartitionedGraph``, the manifest and its parts
+- ``planning``: cuts votes into tasks that fit into memory; ``voting``, ``counting``: what workers do
 - ``writing``: writes parts; ``from_data``, ``from_tables``: from a graph in memory, and from tables by DuckDB
 """

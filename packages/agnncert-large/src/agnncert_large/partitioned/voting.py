@@ -4,6 +4,7 @@ A task is named by groups and ranges of nodes. What it stores depends on nothing
 done twice, anywhere, in any order.
 """
 
+import gc
 import hashlib
 import json
 import time
@@ -165,7 +166,7 @@ class Voting:
     @torch.no_grad()
     def do(self, task: VoteTask) -> TaskReport:
         """Computes and stores the votes of a task."""
-        _require_memory(task)
+        self._require_memory(task)
         begun, read = time.process_time(), self.graph.place.seen.bytes_read
         votes = 0
         kept: dict[int, list[RangeVotes]] = {number: [] for number in task.ranges}
@@ -191,6 +192,19 @@ class Voting:
             self._save_components(task, small)
         took = time.process_time() - begun
         return TaskReport(self.graph.place.seen.bytes_read - read, took, _process(), votes)
+
+    def _require_memory(self, task: VoteTask) -> None:
+        """Refuses a task that does not fit into what this process may still take."""
+        left = memory_left()
+        if left is not None and task.bytes > left and self._span is not None:
+            self._span = None  # features that are kept are part of what a task takes
+            gc.collect()
+            left = memory_left()
+        if left is not None and task.bytes > left:
+            raise WorkersError(
+                f"{task} take about {task.bytes:,} bytes, and this worker has {left:,} left: give "
+                f"memory_limit={left * 3 // 4}, so that tasks are smaller, or workers with more memory."
+            )
 
     def _local_graphs(self, task: VoteTask) -> Iterator[tuple[LocalGraph, IntArray]]:
         """Yields what the votes of each group depend on, with the targets among its nodes."""
@@ -327,16 +341,6 @@ def cut(total: int, step: int) -> list[range]:
     """Returns the numbers up to a total in ranges of some length."""
     cuts = [*range(0, total, max(1, step)), total]
     return [range(first, end) for first, end in pairwise(cuts)]
-
-
-def _require_memory(task: VoteTask) -> None:
-    """Refuses a task that does not fit into what this process may still take."""
-    left = memory_left()
-    if left is not None and task.bytes > left:
-        raise WorkersError(
-            f"{task} take about {task.bytes:,} bytes, and this worker has {left:,} left: give "
-            f"memory_limit={left * 3 // 4}, so that tasks are smaller, or workers with more memory."
-        )
 
 
 def _process() -> str:
