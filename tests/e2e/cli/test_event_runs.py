@@ -141,7 +141,10 @@ def test_a_folder_of_files_goes_through_all_commands_as_one_file_does(agnncert, 
         command, *more = words
         told = [agnncert(command, run, *more, "--json") for run in ("run", "cut")]
         assert [answer.status for answer in told] == [0, 0], told[1].err
-        assert told[0].out == told[1].out
+        outcomes = [json.loads(answer.out) for answer in told]
+        money = [outcome.pop("amounts", {}) for outcome in outcomes]
+        assert outcomes[0] == outcomes[1]
+        assert money[0] == pytest.approx(money[1]), "sums of floats may differ in their last digit"
     assert "days since the first event" in Path("cut/report.html").read_text(encoding="utf-8")
     for named in (("later",), ("--set", "nodes=later/nodes.csv", "--set", "events=later/events")):
         scored = agnncert("score", "cut", *named, *cut, "--out", "folder.csv")
