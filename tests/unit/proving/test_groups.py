@@ -75,6 +75,9 @@ def test_groups_without_targets_of_the_class_are_dashes_and_numbers_are_ordered(
     assert "–" in str(found)
     assert ac.ranges([np.nan, np.nan]) == [None, None]
     assert all(isinstance(each, Range) for each in ac.ranges([1, 2, 3]))
+    of_others = ac.ranges([0.5, 2.5, 99, np.nan], number=2, of=[1, 2, 3, np.nan])
+    assert [None if each is None else str(each) for each in of_others] == ["up to 2", "above 2", "above 2", None]
+    assert ac.ranges([1.0], of=[np.nan]) == [None]
 
 
 def test_amounts_are_sums_over_what_is_found_and_stays_found():
