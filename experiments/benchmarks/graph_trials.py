@@ -550,7 +550,7 @@ def main() -> None:
 
 
 def _wanted(options: Any) -> Iterator[tuple[int, tuple[str, str, dict[str, Any]]]]:
-    made = read_rows(options.out)
+    made = list(read_rows(options.out))
     done = [(row["trial"], row["dataset"], row["seed"], row["size"], row["settings"]) for row in made]
     for seed in options.seeds:
         for what, name, settings in TRIALS:

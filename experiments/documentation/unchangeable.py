@@ -261,3 +261,14 @@ def trial_table() -> str:
             lines.append([f"{name}, {name_of(dataset)}", change, str(len(tried)), *numbers])
     titles = ["% of validation graphs", "one change of", "settings", "no change", "certified", "to beat"]
     return table([*titles, "standard error of the difference"], lines, words=2)
+
+
+def tried_again(what: str, dataset: str) -> dict[str, Any]:
+    """What a design that certified more on validation graphs certifies of the test graphs of other splits."""
+    made = [row for row in rows("graph_trials") if (row["trial"], row["dataset"]) == (what, dataset) and "test" in row]
+    found = {name: _mean([row["test"][name] for row in made]) for name in ("certified", "to beat")}
+    return {
+        "splits": len(made),
+        "more": sum(row["test"]["certified"] > row["test"]["to beat"] for row in made),
+        **found,
+    }
