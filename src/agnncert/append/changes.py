@@ -187,11 +187,10 @@ def templates_of(values: Values, most: int = TEMPLATES) -> list[Template]:
 
 
 def in_words(template: Template, values: Values) -> str:
-    """Returns what a row is like, in the units of the graph: its columns with their values."""
+    """Returns what the columns of a row hold, in the units of the graph, in brackets; empty without columns."""
     row = template.row
     shown = []
     for column in values.program.columns:
         number = (int(values.ledger.columns[column.name][row]) - column.shift) * column.sign / column.unit
         shown.append(f"{column.name} {number:g}")
-    way = "to it" if template.way == "in" else "from it"
-    return f"{way} ({', '.join(shown)})" if shown else way
+    return f" ({', '.join(shown)})" if shown else ""

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 MOST_PARTNERS = 60  # whose rows come one after the other; the rest comes together
 MOST_ROWS = 400_000  # in all copies of an account with its rows that are looked at to find the order
 LEAST_TRIED = 10
-FRAMED = ("row between it and a new node, like one {like},", "rows between it and new nodes, like one {like},")
+FRAMED = {  # by the way that the account sees a row, and whether there are several
+    ("in", False): "row to it{like} from a new node",
+    ("in", True): "rows to it{like} from new nodes",
+    ("out", False): "row from it{like} to a new node",
+    ("out", True): "rows from it{like} to new nodes",
+}
 HIDDEN = "appended rows"
 
 
@@ -82,7 +87,7 @@ def _with_framing(explained: VoteExplanation, around: AroundAccount, positive: i
     found = around.framing(templates_of(around.whole), threshold)
     what = f"of the appended rows that were tried, up to {NUMBERS[-1]},"
     if found is not None:
-        what = FRAMED[found.number > 1].format(like=in_words(found.template, around.whole))
+        what = FRAMED[found.template.way, found.number > 1].format(like=in_words(found.template, around.whole))
     number = None if found is None else found.number
     return replace(explained, arrivals=(Arrival(positive, number, what),))
 

@@ -318,7 +318,7 @@ def _values(study: Study, model: Any, record: dict[str, Any]) -> dict[str, float
         "validation accuracy of the teacher": record.get("teaching", {}).get("accuracy"),
         score_name: record.get("score"),
         "accuracy on the whole graph": accuracy(study, labels_on_whole_graph(study, model)),
-        "epochs": record.get("epochs_run"),
+        "epochs": record.get("epochs_run") or None,  # none where nothing is trained by epochs
         "seconds of training": round(record["seconds"], 2),
     }
 
