@@ -14,6 +14,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import read_contents
 from agnncert.contest.form import Effect
 from agnncert.contest.kinds import tiers
+from agnncert.contest.kinds.theorems import edge_centric
 from agnncert.errors import SettingsError
 from agnncert.isolated.evidence import IsolatedEvidence
 from agnncert.verdict import Verdict
@@ -337,8 +338,8 @@ def test_a_comparison_with_contests_sees_votes_that_give_too_little(checker, mon
 
 
 def test_a_comparison_with_contests_sees_a_count_that_is_forgotten(checker, monkeypatch):
-    forgotten = {**tiers.AMOUNTS, "edge-centric/graph": {tiers.ANY: ("add_edges",), tiers.OF_REACHED: ()}}
-    monkeypatch.setattr(tiers, "AMOUNTS", forgotten)
+    forgotten = {tiers.ANY: ("add_edges",), tiers.OF_REACHED: ()}
+    monkeypatch.setattr(edge_centric.THEOREMS["graph"], "amounts", lambda record: forgotten)
     found, _ = contests.compare_unit("edge-centric/graph", 77, 8000)  # many draws: few hold votes that this changes
     assert found.differ > 10
 
