@@ -3,7 +3,7 @@
 python -m experiments.benchmarks.outside_attacks cora-ml --root .cache/data --seeds 0 --targets 50
 python -m experiments.benchmarks.outside_attacks cora-ml --victim my_package.my_module:make
 
-Each attacker adds 1, 2, 3 or 5 edges for each target. It knows the undefended GCN. What it finds is also tried on the
+Each attacker adds 1, 2, 3 or 5 edges (``--sizes``) for each target. It knows the undefended GCN. What it finds is also tried on the
 defences (*transferred*), and ``ac.attack`` attacks these by itself (*adaptive*). ``--victim`` names a function that is
 given the data and a seed and returns a trained model and its defence: your own stands beside the others.
 
@@ -23,7 +23,7 @@ import importlib
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,9 @@ def victim(named: str) -> Any:
     return lambda data, name, seed: make(data, seed)
 
 
-def run(name: str, seed: int, root: str, number: int, victims: dict[str, Any], attackers: list[str]) -> None:
+def run(
+    name: str, seed: int, root: str, number: int, victims: dict[str, Any], attackers: list[str], sizes: Sequence[int]
+) -> None:
     """Makes the rows of a dataset and seed that are missing."""
     done = {row["key"] for row in read_rows(ROWS)}
     data = ac.load_dataset(name, root=root, seed=seed)
@@ -148,7 +150,7 @@ def run(name: str, seed: int, root: str, number: int, victims: dict[str, Any], a
     defended = {word: make(data, name, seed) for word, make in victims.items()}
     certificates = {word: ac.certify(model, data, defence, rows) for word, (model, defence) in defended.items()}
     for attacker in attackers:
-        for size in SIZES:
+        for size in sizes:
             key = json.dumps([name, seed, attacker, size, sorted(victims)])
             if key in done:
                 continue
@@ -169,30 +171,36 @@ def run(name: str, seed: int, root: str, number: int, victims: dict[str, Any], a
             append_row(ROWS, row)
             print(row, flush=True)
     for word, (model, defence) in defended.items():
-        adaptive(name, seed, word, (model, defence), data, rows, certificates[word], done)
+        for size in sizes:
+            adaptive(name, seed, word, size, (model, defence), data, rows, certificates[word], done)
 
 
 def adaptive(
-    name: str, seed: int, word: str, trained: Any, data: Data, rows: Tensor, certificate: ac.Certificate, done: set[str]
+    name: str,
+    seed: int,
+    word: str,
+    size: int,
+    trained: Any,
+    data: Data,
+    rows: Tensor,
+    certificate: ac.Certificate,
+    done: set[str],
 ) -> None:
     """Attacks a defence by itself, beside what is certified."""
+    key = json.dumps([name, seed, f"adaptive on {word}", size])
+    if key in done:
+        return
     model, defence = trained
-    for size in SIZES:
-        key = json.dumps([name, seed, f"adaptive on {word}", size])
-        if key in done:
-            continue
-        begin = time.process_time()
-        report = ac.attack(
-            model, data, defence, budget=ac.Budget(add_edges=size), targets=rows, certificate=certificate
-        )
-        row = {
-            "key": key, "dataset": name, "seed": seed, "attacker": f"adaptive on {word}", "size": size,
-            "targets": len(rows), "seconds per target": round((time.process_time() - begin) / len(rows), 3),
-            "flipped": {word: int(report.succeeded.sum())}, f"{word}, certified": int(report.certified.sum()),
-            f"{word}, violations": len(report.violations),
-        }  # fmt: skip
-        append_row(ROWS, row)
-        print(row, flush=True)
+    begin = time.process_time()
+    report = ac.attack(model, data, defence, budget=ac.Budget(add_edges=size), targets=rows, certificate=certificate)
+    row = {
+        "key": key, "dataset": name, "seed": seed, "attacker": f"adaptive on {word}", "size": size,
+        "targets": len(rows), "seconds per target": round((time.process_time() - begin) / len(rows), 3),
+        "flipped": {word: int(report.succeeded.sum())}, f"{word}, certified": int(report.certified.sum()),
+        f"{word}, violations": len(report.violations),
+    }  # fmt: skip
+    append_row(ROWS, row)
+    print(row, flush=True)
 
 
 def flipped(model: Any, data: Data, defence: Any, rows: Tensor, changes: list[ac.Perturbation]) -> Any:
@@ -213,13 +221,14 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--targets", type=int, default=50)
     parser.add_argument("--attackers", nargs="+", default=list(ATTACKERS), choices=list(ATTACKERS))
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES), help="numbers of edges")
     parser.add_argument("--victim", help="package.module:function(data, seed) that returns a model and its defence")
     given = parser.parse_args()
     torch.set_num_threads(1)
     victims = VICTIMS | ({given.victim: victim(given.victim)} if given.victim else {})
     for name in given.datasets:
         for seed in given.seeds:
-            run(name, seed, given.root, given.targets, victims, given.attackers)
+            run(name, seed, given.root, given.targets, victims, given.attackers, given.sizes)
 
 
 if __name__ == "__main__":

@@ -430,6 +430,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "labels and edges": joint_table, "labels and edges, attacks": joint_attacks,
     "poisoned graphs": graph_table, "poisoned graphs, mixed": graph_mixed, "poisoned graphs, attacks": graph_attacks,
     "attacked, nettack": attacked.nettack, "attacked, metattack": attacked.metattack, "attacked, pairs": attacked.pairs,
+    "attacked, together": attacked.together, "attacked, first": attacked.first, "attacked, outside": attacked.outside,
+    "attacked, settled": attacked.settled, "of neighbours": attacked.of_neighbours,
     "edge-blind": blind_table, "choosing": choosing, "costs": costs,
     "pyg, counted": pyg_counted, "pyg, accepted": pyg_accepted, "pyg, refused": pyg_refused,
 }  # fmt: skip

@@ -18,7 +18,8 @@ class StackedSettings:
         of_neighbours: Training prepares each node for ``size`` changes, but for no more than this share of its
             neighbours: 0.5 asks a node with two neighbours to withstand one. None asks the same of all nodes. Few
             neighbours cannot outvote many changes, so that a large size otherwise makes training give up the votes of
-            all nodes, also where neighbours are many. It certifies more nodes with many neighbours, and fewer in all.
+            all nodes, also where neighbours are many. With a share more votes are kept, and more labels are right
+            without an attack; fewer are certified at that size, and a smaller ``size`` serves most graphs better.
         levels: 1, or 2 if the vote of a neighbour depends on its neighbours. Two levels certify edges like one level,
             but injected and deleted nodes less.
         combine: ``"sum"`` or ``"mean"`` of the votes. A mean suits graphs whose degrees differ much.

@@ -66,13 +66,12 @@ def test_rows_count_and_a_second_run_measures_nothing_again(tmp_path, monkeypatc
     data, model = village()
     rows = tmp_path / "rows.jsonl"
     monkeypatch.setattr(outside_attacks, "ROWS", rows)
-    monkeypatch.setattr(outside_attacks, "SIZES", (1, 2))
     monkeypatch.setattr(outside_attacks, "undefended", lambda *_: model)
     monkeypatch.setattr(ac, "load_dataset", lambda *_, **__: data.clone())
     voter = NodeListener()
     victims = {"per neighbour": lambda data, name, seed: (voter, ac.PerNeighbour())}
     for _ in range(2):
-        outside_attacks.run("village", 0, "", 8, victims, ["ac.attack greedy"])
+        outside_attacks.run("village", 0, "", 8, victims, ["ac.attack greedy"], [1, 2])
     found = [json.loads(line) for line in rows.read_text().splitlines()]
     assert [(row["attacker"], row["size"]) for row in found] == [
         ("ac.attack greedy", 1), ("ac.attack greedy", 2),
