@@ -46,6 +46,10 @@ def _beside(dataset: str, method: str, times: bool, seeds: list[int]) -> list[Ro
     return [row for row in found if row["seed"] in seeds]
 
 
+def _splits(found: list[Row]) -> str:
+    return f"{len(found)} split{'' if len(found) == 1 else 's'}"
+
+
 def _number(found: list[Row], key: str) -> str:
     return share(float(mean(found, lambda row: row[key]))) if all(key in row for row in found) else "–"
 
@@ -129,7 +133,7 @@ def framing() -> str:
             most = found[0]["most tried"]
             sentences.append(
                 f"On Ethereum under *{threat}*, half of the {len(rows):,} honest test accounts that are not flagged "
-                f"({len(found)} splits) are flagged after {middle:,} such payments or fewer (quartiles {low:,} and "
+                f"({_splits(found)}) are flagged after {middle:,} payments from or to new accounts, copies of those of known fraud (quartiles {low:,} and "
                 f"{high:,}), and {share(float((rows <= most).mean()))} of them within {most:,}."
             )
     for method, words in SENT.items():
@@ -138,7 +142,7 @@ def framing() -> str:
             sentences.append(
                 f"Scores that only read what an account sent itself, under {words}: {_number(found, 'recall@0.1')} of "
                 f"fraud found at {_number(found, 'false@0.1')} honest accused, {_number(found, 'exact@0.1')} at 10 % "
-                f"of the honest test accounts ({len(found)} splits)."
+                f"of the honest test accounts ({_splits(found)})."
             )
     return " ".join(sentences)
 
@@ -157,13 +161,26 @@ def stacked_at_ten() -> str:
     )
 
 
+def scale() -> str:
+    """Time and memory on Ethereum and on drawn payments."""
+    lines = []
+    for row in sources.rows("append-scale"):
+        seconds = row["seconds"]
+        name = NAMES.get(row["dataset"], row["dataset"])
+        steps = [f"{seconds[step]:,.1f} s" for step in ("fit", "threshold", "certify", "file", "graph")]
+        numbers = [f"{row[key]:,}" for key in ("accounts", "rows", "targets")]
+        lines.append([name, *numbers, *steps, f"{row['gigabytes']:.1f} GB", f"{row['file in megabytes']:.1f} MB"])
+    head = ["data", "accounts", "rows", "certified", "fit", "threshold", "certify", "verify, file alone"]
+    return table([*head, "verify, with data and model", "memory", "file"], lines, words=1)
+
+
 def dates() -> str:
     """What the date of an account's first payment tells by itself."""
     found = _all_rows("ethereum-phishing", DATES, True)
     auc = share(float(mean(found, lambda row: row["auc"])))
     return (
         f"On Ethereum the date of an account's first payment tells phishing apart by itself, with an AUC of {auc} "
-        f"({len(found)} splits) and recall {_number(found, 'exact@0.1')} at 10 % of the honest accounts: most honest "
+        f"({_splits(found)}) and recall {_number(found, 'exact@0.1')} at 10 % of the honest accounts: most honest "
         "accounts of this dataset are old, most phishing accounts are new. Rows with dates say little about fraud."
     )
 
@@ -175,4 +192,5 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "append-only, attacks": attacks,
     "append-only, framing": framing,
     "append-only, dates": dates,
+    "append-only, scale": scale,
 }
