@@ -14,6 +14,7 @@ import json
 import os
 import resource
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,12 @@ def events_of(place: Path) -> list[dict[str, Any]]:
     rows = pd.read_csv(place / "later.csv").to_dict("records")
     kept = ("payment", "amount", "paid_at")
     return [
-        {"kind": "record_edge", "node": row["payer"], "other": row["payee"], "columns": {name: row[name] for name in kept}}
+        {
+            "kind": "record_edge",
+            "node": row["payer"],
+            "other": row["payee"],
+            "columns": {name: row[name] for name in kept},
+        }
         for row in rows
     ]
 
@@ -77,7 +83,8 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     prepare(args.place, args.accounts, args.events)
-    row: dict[str, Any] = {"version": args.label, "accounts": args.accounts}
+    with (args.place / "nodes.csv").open() as file:
+        row: dict[str, Any] = {"version": args.label, "accounts": sum(1 for _ in file) - 1}
 
     def timed(name: str, work: Any) -> Any:
         begin = time.process_time()
@@ -91,7 +98,7 @@ def main() -> None:
     data = timed("load_cpu_s", lambda: load(args.place))
     model = ac.load_model(args.place / "model.safetensors")
     row |= {"nodes": data.num_nodes, "directed_edges": data.num_edges, "values": data.edge_attr.shape[1]}
-    live = timed("begin_cpu_s", lambda: LiveGraph(model, data, model.defence, journal=journal))
+    live = timed("begin_cpu_s", partial(LiveGraph, model, data, model.defence, journal=journal))
     timed("reference_cpu_s", live.reference)
     row["journal_mib_begin"] = round(journal.stat().st_size / 2**20, 1)
     del data
