@@ -16,7 +16,7 @@ from agnncert.cli.folder import ENCODING, RunFolder
 from agnncert.cli.settings import EVENT_COLUMNS, DataSettings
 from agnncert.cli.tables_of import table_file
 from agnncert.datasets.catalog import DATASETS
-from agnncert.datasets.columns import FORMATS
+from agnncert.datasets.columns import FORMATS, locate
 from agnncert.datasets.drawn_splits import BY_CLASS, BY_ID, RECORD
 from agnncert.datasets.encoding import Encode, encoding_of
 from agnncert.datasets.event_files import files_of
@@ -24,7 +24,7 @@ from agnncert.datasets.events import load_events
 from agnncert.datasets.fraud import trusted_edges
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
-from agnncert.datasets.tables import load_tables, locate
+from agnncert.datasets.tables import load_tables
 from agnncert.datasets.threshold_part import keep_for_threshold
 from agnncert.datasets.tu import tu_files
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
@@ -326,7 +326,7 @@ def _num_pairs(graphs: "Sequence[Data]") -> int | None:
 
 
 def class_names(data: Any) -> list[str] | None:
-    """Returns what the classes of the data are called; ``None`` if they have numbers alone."""
+    """Returns what the classes of the data are called; ``None`` if they only have numbers."""
     names = getattr(data, "class_names", None)
     return None if names is None else [str(name) for name in names]
 

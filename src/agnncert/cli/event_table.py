@@ -14,8 +14,7 @@ import numpy as np
 from agnncert.cli.settings import DataSettings
 from agnncert.datasets.event_entries import EntryColumn
 from agnncert.datasets.event_files import EventFiles
-from agnncert.datasets.event_summary import order_of_times, times_in_order
-from agnncert.datasets.events import moment_number
+from agnncert.datasets.event_summary import moment_number, order_of_times, times_in_order
 from agnncert.datasets.staged_events import StagedEvents, WantedColumns
 from agnncert.datasets.table_store import TableStore
 from agnncert.errors import SettingsError

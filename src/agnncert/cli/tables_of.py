@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agnncert.cli.folder import RunFolder
 from agnncert.cli.settings import DataSettings
-from agnncert.datasets.tables import locate
+from agnncert.datasets.columns import locate
 from agnncert.errors import SettingsError
 
 

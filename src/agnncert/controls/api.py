@@ -10,6 +10,7 @@ from agnncert.controls.table import ComparedControls, Control, compare_with
 from agnncert.errors import SettingsError, suggests_arguments
 from agnncert.proving.certificate import Certificate
 
+UNDEFENDED_GNN = "undefended GNN"
 WITHOUT_EDGES = "the same model without edges"  # a control that some certificates bring along
 PAIR_TREES = "boosted trees on own features, common neighbours and degrees"  # the control of pairs that reads the graph
 SAME = ("false_positive_rate", "alerts")

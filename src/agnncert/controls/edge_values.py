@@ -10,10 +10,10 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.addons import config_of
+from agnncert.controls.api import UNDEFENDED_GNN
 from agnncert.controls.trees import edge_aggregates
 from agnncert.models.gnn import ARCHITECTURES
 
-UNDEFENDED_GNN = "undefended GNN"
 WITH_VALUES = f"{UNDEFENDED_GNN}, with edge values"
 WITHOUT_VALUES = f"{UNDEFENDED_GNN}, without edge values"
 

@@ -1,6 +1,7 @@
-"""``read_table`` and ``Table``: one table of a user (CSV or Parquet), with checks of its columns."""
+"""``locate``, ``read_table`` and ``Table``: one table of a user (CSV or Parquet), with checks of its columns."""
 
 import csv
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 else:
     DataFrame = Any
 
+PathLike = str | os.PathLike[str]
 FORMATS = (".csv", ".parquet")
+EVENTS = "events"
 ROLES = ("id", "label", "split", "graph", "source", "target", "weight", "time")  # by the names of settings
 GAPS = ["", "NA", "NaN", "nan", "null", "None"]
 
@@ -343,3 +346,34 @@ def _is_id(value: object) -> bool:
     if isinstance(value, Decimal):
         return value == value.to_integral_value() and str(value) == str(int(value))
     return isinstance(value, (str, bytes, int, np.integer)) and not isinstance(value, bool)
+
+
+def locate(folder: PathLike | None, kind: str, path: PathLike | None, is_required: bool = True) -> Path | None:
+    """Returns the file of one table: as given, or found in the folder, or None without a folder.
+
+    Args:
+        folder: The folder.
+        kind: What the table is about, hence its name.
+        path: The file, if it is named.
+        is_required: Whether a folder without such a table is an error. If not, None is returned.
+    """
+    if path is not None:
+        return Path(path)
+    if folder is None:
+        return None
+    if not Path(folder).is_dir():
+        raise DatasetError(f"{folder} is not a folder: expected one with tables of nodes and edges.")
+    options = [Path(folder) / (kind + suffix) for suffix in FORMATS]
+    if kind == EVENTS:
+        options.append(Path(folder) / EVENTS)  # a folder of files
+    present = [option for option in options if option.exists()]
+    if len(present) > 1:
+        raise DatasetError(f"{folder} has {' and '.join(file.name for file in present)}: say which with {kind}=...")
+    if present:
+        return present[0]
+    if is_required:
+        raise DatasetError(
+            f"{folder} has no {' or '.join(option.name for option in options)}: if the table is called otherwise, name "
+            f"its file ({kind}=…; in commands --set {kind}=FILE). Payments, and other events: --set events=FILE."
+        )
+    return None

@@ -8,7 +8,9 @@ whatever order and parts they are added. The values of an edge depend on the eve
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,6 +21,7 @@ from agnncert.datasets.encoding_columns import MICROSECONDS_OF_DAY, Column, mome
 from agnncert.errors import DatasetError, did_you_mean
 
 WAYS = ("count", "sum", "mean", "last", "max", "min")
+SECONDS_OF_DAY = 86_400.0
 HOUR = "hour"
 WEEKDAY = "weekday"
 # Features of the time of an event, as if they were columns. A column of the table with such a name comes first.
@@ -591,3 +594,22 @@ def usual_values(columns: Sequence[Column], has_dates: bool) -> tuple[str, ...]:
     if has_dates:
         values += [f"mean({HOUR})", f"mean({WEEKDAY})"]
     return tuple(values)
+
+
+def moment_number(setting: str, moment: str, are_dates: bool) -> float:
+    """Returns a moment as days since 1970 or, for times that are numbers, as a number.
+
+    Raises:
+        DatasetError: It is neither a date nor a number, or not what the column holds.
+    """
+    if not are_dates:
+        with suppress(ValueError):
+            return float(moment)
+        raise DatasetError(f'{setting}="{moment}": the times are numbers, so compare them with one.')
+    try:
+        date = datetime.fromisoformat(str(moment))
+    except ValueError:
+        raise DatasetError(f'{setting}="{moment}": expected a date, as in 2027-12-31 or 2027-12-31T12:00:00.') from None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return date.timestamp() / SECONDS_OF_DAY

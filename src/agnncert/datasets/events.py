@@ -2,9 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.certificates.ids import encode_ids
-from agnncert.datasets.columns import Table, read_table, shortlist
+from agnncert.datasets.columns import PathLike, Table, locate, read_table, shortlist
 from agnncert.datasets.drawn_splits import BY_CLASS, checked_way
 from agnncert.datasets.encoding import FITTED, Clock, Encode, Encoding, encoding_named, limit_of, no_marks
 from agnncert.datasets.encoding_columns import Column, encoded, fit_columns, moments
@@ -24,10 +22,12 @@ from agnncert.datasets.event_entries import EntryColumn
 from agnncert.datasets.event_files import EventFiles
 from agnncert.datasets.event_summary import (
     CLOCK,
+    SECONDS_OF_DAY,
     Events,
     EventSummary,
     Term,
     decimals_of,
+    moment_number,
     order_of_times,
     usual_values,
 )
@@ -49,14 +49,13 @@ from agnncert.datasets.table_roles import (
     split_rows,
 )
 from agnncert.datasets.table_store import TableStore
-from agnncert.datasets.tables import PathLike, Problems, locate
+from agnncert.datasets.tables import Problems
 from agnncert.errors import DatasetError, suggests_arguments
 from agnncert.graphs.hashing import keys_of_encoded
 from agnncert.progress import OnProgress, ReportProgress, follow
 
 _log = logging.getLogger(__name__)
 Mask = npt.NDArray[np.bool_]
-SECONDS_OF_DAY = 86_400.0
 
 
 @suggests_arguments
@@ -642,25 +641,6 @@ def unlisted_features(encoding: Encoding) -> npt.NDArray[np.float32]:
         return np.ones((1, 1), dtype=np.float32)
     row = pd.DataFrame({column.name: pd.Series([None], dtype=object) for column in encoding.nodes})
     return encoded(Table(Path("nodes"), row), encoding.nodes)
-
-
-def moment_number(setting: str, moment: str, are_dates: bool) -> float:
-    """Returns a moment as days since 1970 or, for times that are numbers, as a number.
-
-    Raises:
-        DatasetError: It is neither a date nor a number, or not what the column holds.
-    """
-    if not are_dates:
-        with suppress(ValueError):
-            return float(moment)
-        raise DatasetError(f'{setting}="{moment}": the times are numbers, so compare them with one.')
-    try:
-        date = datetime.fromisoformat(str(moment))
-    except ValueError:
-        raise DatasetError(f'{setting}="{moment}": expected a date, as in 2027-12-31 or 2027-12-31T12:00:00.') from None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return date.timestamp() / SECONDS_OF_DAY
 
 
 def _selected(table: Table, kept: Mask) -> Table:

@@ -1,6 +1,5 @@
 """``load_tables``: reads a graph, or many, from a user's tables of nodes and edges."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import unbatch_edge_index
 
-from agnncert.datasets.columns import FORMATS, Table, read_table, shortlist
+from agnncert.datasets.columns import PathLike, Table, locate, read_table, shortlist
 from agnncert.datasets.drawn_splits import BY_ID, checked_way
 from agnncert.datasets.encoding import FITTED, Encode, Encoding, encoding_named, trusted_rows
 from agnncert.datasets.encoding_columns import encoded, fit_columns
@@ -35,8 +34,6 @@ from agnncert.datasets.table_roles import (
 from agnncert.datasets.tu import read_tu, tu_files
 from agnncert.errors import DatasetError, did_you_mean, suggests_arguments
 
-PathLike = str | os.PathLike[str]
-EVENTS = "events"
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -236,37 +233,6 @@ def _graph_set(graphs: list[Data], labels: ClassRows | None, title: str) -> Grap
         return GraphSet(graphs, name=title)
     stated = None if labels.are_counted else len(labels.names)
     return GraphSet(graphs, num_classes=stated, class_names=labels.names, name=title)
-
-
-def locate(folder: PathLike | None, kind: str, path: PathLike | None, is_required: bool = True) -> Path | None:
-    """Returns the file of one table: as given, or found in the folder, or None without a folder.
-
-    Args:
-        folder: The folder.
-        kind: What the table is about, hence its name.
-        path: The file, if it is named.
-        is_required: Whether a folder without such a table is an error. If not, None is returned.
-    """
-    if path is not None:
-        return Path(path)
-    if folder is None:
-        return None
-    if not Path(folder).is_dir():
-        raise DatasetError(f"{folder} is not a folder: expected one with tables of nodes and edges.")
-    options = [Path(folder) / (kind + suffix) for suffix in FORMATS]
-    if kind == EVENTS:
-        options.append(Path(folder) / EVENTS)  # a folder of files
-    present = [option for option in options if option.exists()]
-    if len(present) > 1:
-        raise DatasetError(f"{folder} has {' and '.join(file.name for file in present)}: say which with {kind}=...")
-    if present:
-        return present[0]
-    if is_required:
-        raise DatasetError(
-            f"{folder} has no {' or '.join(option.name for option in options)}: if the table is called otherwise, name "
-            f"its file ({kind}=…; in commands --set {kind}=FILE). Payments, and other events: --set events=FILE."
-        )
-    return None
 
 
 @dataclass(frozen=True)

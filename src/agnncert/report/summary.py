@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, VoteRecord
-from agnncert.controls.api import PAIR_TREES, WITHOUT_EDGES, controls_of_evidence, positive_class
-from agnncert.controls.edge_values import UNDEFENDED_GNN
+from agnncert.controls.api import PAIR_TREES, UNDEFENDED_GNN, WITHOUT_EDGES, controls_of_evidence, positive_class
 from agnncert.controls.table import ComparedControls, Control, compare_with
 from agnncert.divided.theorems.registry import theorem_of
 from agnncert.errors import SettingsError

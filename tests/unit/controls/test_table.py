@@ -10,8 +10,8 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.controls.api import UNDEFENDED_GNN
 from agnncert.controls.edge_values import (
-    UNDEFENDED_GNN,
     WITH_VALUES,
     WITHOUT_VALUES,
     undefended_name,

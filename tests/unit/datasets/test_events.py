@@ -11,8 +11,8 @@ import torch
 import agnncert as ac
 from agnncert.datasets.columns import read_table
 from agnncert.datasets.encoding import Encoding
-from agnncert.datasets.event_summary import Term
-from agnncert.datasets.events import moment_number, unlisted_features
+from agnncert.datasets.event_summary import Term, moment_number
+from agnncert.datasets.events import unlisted_features
 from agnncert.errors import DatasetError
 
 NODES = """id,kind,label,known
