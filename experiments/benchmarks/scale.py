@@ -1,210 +1,138 @@
-"""Estimates of time and memory for large graphs, computed from the newest rows of experiments/benchmarks/large.py.
+"""Estimates of memory and time for graphs larger than those that were measured, and how well they foretell a run.
 
-python -m experiments.benchmarks.scale          # fills the table of docs/scale.md from results/large-full-size.json
+python -m experiments.benchmarks.scale          # fills the table of docs/scale.md
+
+In memory, both grow with the number of edges (rows of experiments/benchmarks/large.py). In parts, a task holds the
+senders of one group and a span of nodes; every arc is evaluated once, and every sender once for each span (rows of
+experiments/benchmarks/parts.py). Two runs of one graph, with many and with few spans, say what each of them costs.
 """
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agnncert_large.partitioned.writing import rows_of_range
+from experiments.benchmarks import parts
+
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 BEGIN, END = "<!-- estimates -->", "<!-- end -->"
+GIB = 2**30
 
 Row = dict[str, Any]
 
-# What is taken as given, and not measured here.
-NETWORK = 1.25e9  # bytes per second and machine: ten gigabit
-CORES = 2  # of one machine, as in the measurements
-BYTES_PER_EDGE = 128  # that laying out a group takes, engine/edges_by_group
-MEMORY = 64 * 2**30  # of one machine, bytes
-FEATURES, HIDDEN = 100, 64
-GROUPS = 80
-
-GRAPHS = {
-    "Amazon2M": (2_449_029, 61_859_140),
-    "ten times that": (24_490_290, 618_591_400),
-    "10⁸ nodes, 2·10⁹ edges": (10**8, 2 * 10**9),
-    "10⁹ nodes, 10¹⁰ edges": (10**9, 10**10),
-    "10⁹ nodes, 10¹¹ edges": (10**9, 10**11),
+GRAPHS = {  # nodes, directed edges and groups
+    "10⁷ nodes, 10⁸ edges": (10**7, 10**8, 80),
+    "10⁷ nodes, 10⁹ edges": (10**7, 10**9, 80),
+    "10⁸ nodes, 10⁹ edges": (10**8, 10**9, 800),
+    "10⁹ nodes, 10¹⁰ edges": (10**9, 10**10, 8000),
 }
-MACHINES = (1, 2, 4, 8, 16, 40, 80)
-
-Spread = Callable[..., "Estimate"]
+MEMORY = 8_000_000_000  # bytes that a task may take
 
 
 @dataclass(frozen=True)
-class Rates:
-    """Seconds of one processor for each unit, measured, and bytes of memory.
+class InMemory:
+    """What one process takes that holds the graph.
 
     Attributes:
-        cell: The row that they come from.
-        prepare: Checks, order and digest, per edge.
-        hashing: Per edge.
-        shuffle: Sorting edges by group, per edge.
-        layout: Laying out groups, per edge.
-        casting: Per edge.
-        tally: Per listed vote.
-        save, verify: Per target.
-        memory: Bytes per edge, from two sizes.
+        seconds: Processor time per directed edge, in seconds.
+        slope: Bytes per directed edge, from two sizes.
         fixed: Bytes that any size takes.
-        file: Bytes of a certificate per target.
     """
 
-    cell: str
-    prepare: float
-    hashing: float
-    shuffle: float
-    layout: float
-    casting: float
-    tally: float
-    save: float
-    verify: float
-    memory: float
+    seconds: float
+    slope: float
     fixed: float
-    file: float
-
-
-def rates(rows: list[Row], division: str) -> Rates:
-    """Rates of the largest size that was measured.
-
-    Args:
-        rows: Of experiments/benchmarks/large.py.
-        division: "node" or "edge".
-    """
-    found = sorted(
-        (
-            row
-            for row in rows
-            if row["cell"].startswith("certify:") and row["cell"].split(":")[2:] == [division, str(GROUPS)]
-        ),
-        key=lambda row: row["edges"],
-    )
-    if len(found) < 2:
-        raise SystemExit(f"rows of two sizes are needed for {division}: python -m experiments.benchmarks.large first.")
-    small, large = found[-2:]
-    phase = large["phases_cpu"]
-    slope = (large["peak_gib"] - small["peak_gib"]) / (large["edges"] - small["edges"]) * 2**30
-
-    def per_edge(*names: str) -> float:
-        return sum(phase.get(name, 0.0) for name in names) / float(large["edges"])
-
-    return Rates(
-        large["cell"], per_edge("checks and order", "digest", "audit"), per_edge("hashing"),
-        per_edge("shuffle"), per_edge("layout"), per_edge("casting", "look again"), phase.get("tally", 0.0) / large["votes"],
-        large["cpu_seconds_save"] / large["nodes"], large["cpu_seconds_verify"] / large["nodes"],
-        slope, large["peak_gib"] * 2**30 - slope * large["edges"], large["file_mb"] * 1e6 / large["nodes"],
-    )  # fmt: skip
-
-
-def votes_per_target(degree: float, groups: int) -> float:
-    """Groups in which a node with this many neighbours has an edge, on average: balls thrown into boxes.
-
-    Example:
-        >>> round(votes_per_target(50, 80), 1)
-        37.3
-    """
-    return groups * (1 - (1 - 1 / groups) ** degree)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What one graph takes on some machines: seconds by phase, which follow each other, and bytes on each machine."""
-
-    seconds: dict[str, float]
-    memory: float
-
-    @property
-    def total(self) -> float:
-        return sum(self.seconds.values())
-
-    @property
-    def bottleneck(self) -> str:
-        return max(self.seconds, key=lambda name: self.seconds[name])
-
-
-@dataclass(frozen=True)
-class Volume:
-    """What travels between machines, in bytes and in all.
-
-    Attributes:
-        graph: The graph's arrays, as they lie on disk.
-        pairs: Every pair of nodes once, to the machine of its group.
-        rows: Features of all nodes, projected to the width of a layer, to one machine.
-        votes: Listed votes, target and class.
-        group: What laying out one group takes in memory.
-    """
-
-    graph: float
-    pairs: float
-    rows: float
-    votes: float
-    group: float
 
     @classmethod
-    def of(cls, nodes: int, edges: int, groups: int = GROUPS) -> "Volume":
-        listed = nodes * votes_per_target(2 * edges / nodes, groups)
-        graph = 32.0 * edges + 4.0 * FEATURES * nodes  # both directions, two numbers of 8 bytes each
-        return cls(graph, 16.0 * edges, 4.0 * HIDDEN * nodes, 8.0 * listed, BYTES_PER_EDGE * 2.0 * edges / groups)
+    def of(cls, rows: list[Row], division: str = "node", groups: int = 80) -> "InMemory":
+        """Rates of the largest size that was measured.
+
+        Args:
+            rows: Of experiments/benchmarks/large.py; they count each edge once.
+            division: "node" or "edge".
+            groups: Number of groups.
+        """
+        wanted = ["certify", division, str(groups)]
+        found = [row for row in rows if [part for k, part in enumerate(row["cell"].split(":")) if k != 1] == wanted]
+        if len(found) < 2:
+            raise SystemExit(
+                f"rows of two sizes are needed for {division}: python -m experiments.benchmarks.large first."
+            )
+        small, large = sorted(found, key=lambda row: row["edges"])[-2:]
+        edges = 2 * (large["edges"] - small["edges"])
+        slope = (large["peak_gib"] - small["peak_gib"]) * GIB / edges
+        seconds = large["cpu_seconds"] / (2 * large["edges"])
+        return cls(seconds, slope, large["peak_gib"] * GIB - slope * 2 * large["edges"])
+
+    def memory(self, edges: int) -> float:
+        """Returns bytes for this many directed edges."""
+        return self.fixed + self.slope * edges
 
 
-def by_groups(nodes: int, edges: int, machines: int, rate: Rates, groups: int = GROUPS) -> Estimate:
-    """Ranges of groups are shared out, and nothing else: a task needs the whole graph, and one machine counts.
+def spans_of(nodes: int, edges: int, groups: int, memory: float) -> int:
+    """Returns into how many spans of nodes the work is cut, as ``certify`` plans it for random arcs.
 
-    Every machine reads the graph from storage that all of them reach, checks and hashes it, and casts the votes of its
-    groups. Casting uses all cores of a machine, the rest one.
+    Example:
+        >>> spans_of(10**6, 10**7, 80, 1.2e9), spans_of(10**7, 10**8, 80, 1.2e9)
+        (1, 8)
     """
-    sent, share = Volume.of(nodes, edges, groups), math.ceil(groups / min(machines, groups)) / groups
-    apart = machines > 1
-    seconds = {
-        "reading the graph": sent.graph / NETWORK * apart,
-        "checks, order, digest": rate.prepare * edges,
-        "hashing": rate.hashing * edges,
-        "sorting by group": rate.shuffle * edges,
-        "layout": rate.layout * edges * share,
-        "casting": rate.casting * edges * share / CORES,
-        "votes to one machine": sent.votes * (1 - 1 / machines) / NETWORK,
-        "tally": rate.tally * sent.votes / 8,
-        "saving": rate.save * nodes,
-    }
-    return Estimate(seconds, rate.fixed + rate.memory * edges)
+    sizes = parts.task_sizes(nodes, edges, groups)
+    in_range = min(nodes, rows_of_range(parts.FEATURES, 4))
+    in_span = int((memory - sizes.fixed) // (in_range * sizes.per_node))
+    if in_span < 1:
+        raise ValueError(f"the senders of a group take {sizes.fixed:,.0f} bytes: more groups are needed")
+    return math.ceil(math.ceil(nodes / in_range) / in_span)
 
 
-def in_parts(nodes: int, edges: int, machines: int, rate: Rates, groups: int = GROUPS) -> Estimate:
-    """Everything is shared out: edges, groups and targets; a machine holds a part of each, and what it needs of nodes.
+@dataclass(frozen=True)
+class InParts:
+    """Processor time of work on parts, in seconds.
 
-    Edges travel to the machine of their group, votes to that of their target. With dozens of edges per node nearly
-    every node has an edge in some group of each machine, so each needs the rows of all nodes.
+    Attributes:
+        arc: Per directed edge, to certify.
+        sender: Per node and span, to certify.
+        write: Per directed edge, to write tables in parts.
     """
-    sent, share = Volume.of(nodes, edges, groups), math.ceil(groups / min(machines, groups)) / groups
-    others, cores = 1 - 1 / machines, machines * CORES
-    seconds = {
-        "checks, order, digest": rate.prepare * edges / cores,
-        "hashing": rate.hashing * edges / cores,
-        "edges to their groups": sent.pairs * others / machines / NETWORK,
-        "rows of nodes to all": sent.rows * others / NETWORK,
-        "layout": (rate.shuffle + rate.layout) * edges * share / CORES,
-        "casting": rate.casting * edges * share / CORES,
-        "votes to their targets": sent.votes * others / machines / NETWORK,
-        "tally": rate.tally * sent.votes / 8 / cores,
-        "saving": rate.save * nodes / cores,
-    }
-    held = max(rate.memory * edges / machines, sent.group) + (sent.rows if machines > 1 else 0.0)
-    return Estimate(seconds, rate.fixed + held)
+
+    arc: float
+    sender: float
+    write: float
+
+    @classmethod
+    def of(cls, rows: list[Row]) -> "InParts":
+        """Rates from the smallest graph that was certified in one process with two numbers of spans."""
+        alone = [row for row in _runs(rows) if row["workers"] == "none"]
+        by_size = [[row for row in alone if row["edges"] == edges] for edges in sorted({row["edges"] for row in alone})]
+        sizes = [sorted(runs, key=lambda row: row["spans"]) for runs in by_size]
+        few, many = next(((runs[0], runs[-1]) for runs in sizes if runs[0]["spans"] < runs[-1]["spans"]), (None, None))
+        if few is None or many is None:
+            raise SystemExit(
+                "runs with two numbers of spans are needed: python -m experiments.benchmarks.parts certify."
+            )
+        more = (many["spans"] - few["spans"]) * few["nodes"]
+        sender = (many["cpu_seconds"] - few["cpu_seconds"]) / more
+        arc = (few["cpu_seconds"] - sender * few["spans"] * few["nodes"]) / few["edges"]
+        written = max((row for row in rows if row["step"] == "convert"), key=lambda row: row["edges"])
+        return cls(arc, sender, written["cpu_seconds"] / written["edges"])
+
+    def certify(self, nodes: int, edges: int, spans: int) -> float:
+        """Returns processor time to certify all nodes."""
+        return self.arc * edges + self.sender * nodes * spans
 
 
-def worthwhile(spread: Spread, nodes: int, edges: int, rate: Rates, groups: int = GROUPS) -> int:
-    """Machines, doubled as long as that saves a tenth of the time, and never more than groups."""
-    best = 1
-    while 2 * best <= groups:
-        before, after = (spread(nodes, edges, count, rate, groups).total for count in (best, 2 * best))
-        if after > 0.9 * before:
-            break
-        best *= 2
-    return best
+def _runs(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["step"] == "certify" and row.get("spans")]
+
+
+def foretold(rows: list[Row]) -> list[tuple[Row, float]]:
+    """Returns the runs on larger graphs than that of the rates, with the processor time that the rates foretell."""
+    rate = InParts.of(rows)
+    first = min(row["edges"] for row in _runs(rows))
+    larger = [row for row in _runs(rows) if row["edges"] > first]
+    return [(row, rate.certify(row["nodes"], row["edges"], row["spans"])) for row in larger]
 
 
 def time_text(seconds: float) -> str:
@@ -216,56 +144,59 @@ def time_text(seconds: float) -> str:
 
 
 def bytes_text(count: float) -> str:
+    """Example: ``bytes_text(5.7e9)`` is ``"5.7 GB"``."""
     for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count / 1e3:.0f} kB"
 
 
-def table(titles: list[str], rows: list[list[str]]) -> str:
+def table(memory: InMemory, rate: InParts) -> str:
+    """Returns the estimates: in memory, and in parts with the groups that a task of ``MEMORY`` bytes allows."""
+    titles = ["graph", "in memory", "processor time", "groups", "spans", "writing parts", "certifying parts"]
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    for name, (nodes, edges, groups) in GRAPHS.items():
+        spans = spans_of(nodes, edges, groups, MEMORY)
+        cells = [
+            name,
+            bytes_text(memory.memory(edges)),
+            time_text(memory.seconds * edges),
+            str(groups),
+            str(spans),
+            time_text(rate.write * edges),
+            time_text(rate.certify(nodes, edges, spans)),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
-def graphs_table(rate: Rates) -> str:
-    """Returns time and memory by size of the graph: on one machine, and with groups on as many as pay."""
-    body = []
-    for name, (nodes, edges) in GRAPHS.items():
-        alone = by_groups(nodes, edges, 1, rate)
-        paying = worthwhile(by_groups, nodes, edges, rate)
-        spread = by_groups(nodes, edges, paying, rate)
-        body.append([name, time_text(alone.total), bytes_text(alone.memory), str(paying), time_text(spread.total)])
-    return table(["graph", "one machine", "memory", "machines", "time with these"], body)
+def confirmed(rows: list[Row]) -> str:
+    """Returns what the rates foretold of larger runs, and what was measured."""
+    found = [
+        f"For {row['edges']:,} directed edges in {row['spans']} spans they foretell {time_text(expected)} of processor "
+        f"time, and {time_text(row['cpu_seconds'])} were measured."
+        for row, expected in foretold(rows)
+    ]
+    return " ".join(found)
 
 
-def estimates(rows: list[Row]) -> list[list[Any]]:
-    """Returns every estimate as a table of numbers, with its titles."""
-    lines: list[list[Any]] = [["graph", "nodes", "edges", "division", "way", "machines", "seconds", "bytes of each machine", "slowest step"]]  # fmt: skip
-    for division in ("node", "edge"):
-        rate = rates(rows, division)
-        for name, (nodes, edges) in GRAPHS.items():
-            for way, spread in (("groups", by_groups), ("everything, not implemented", in_parts)):
-                for machines in MACHINES:
-                    answer = spread(nodes, edges, machines, rate)
-                    lines.append([name, nodes, edges, division, way, machines, round(answer.total, 1), int(answer.memory), answer.bottleneck])  # fmt: skip
-    return lines
-
-
-def filled(text: str, rows: list[Row]) -> str:
-    """Returns the page with its table made from the rows."""
+def filled(text: str, rows: list[Row], of_parts: list[Row]) -> str:
+    """Returns the page with its estimates made from the rows."""
     before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{graphs_table(rates(rows, 'node'))}\n{END}{rest.split(END, 1)[1]}"
+    made = f"{confirmed(of_parts)}\n\n".lstrip() + f"{table(InMemory.of(rows), InParts.of(of_parts))}"
+    return f"{before}{BEGIN}\n{made}\n{END}{rest.split(END, 1)[1]}"
 
 
 def read_rows() -> list[Row]:
-    """Returns the rows of the newest measurements: the full size and a part of it, by the same version of the code."""
+    """Returns the rows of the newest measurements in memory: the full size and a part of it."""
     rows: list[Row] = json.loads((RESULTS / "large-full-size.json").read_text())["rows"]
     return rows
 
 
 def main() -> None:
     """Fills the page."""
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), read_rows()), encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(filled(text, read_rows(), parts.read_rows()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,61 +22,67 @@ def row(part: int, division: str, groups: int = 80, **changes):
 ROWS = [row(part, division) for part in (64, 16, 4) for division in ("node", "edge")]
 
 
-def test_rates_are_those_of_the_largest_size():
-    rate = scale.rates(ROWS, "node")
-    assert rate.cell == "certify:4:node:80"
-    assert rate.hashing == pytest.approx(16 * 2.0 / 4 / (61_859_140 // 4))
-    assert (rate.shuffle, rate.layout) == pytest.approx((1.5 * rate.hashing, 2 * rate.hashing))
-    assert rate.memory * 61_859_140 == pytest.approx(6 * 2**30, rel=1e-3)
+def of_parts(**changes):
+    usual = {"step": "certify", "workers": "none", "edges": 10**7, "nodes": 10**6, "spans": 1, "cpu_seconds": 12.0}
+    return usual | changes
+
+
+PARTS = [
+    of_parts(),
+    of_parts(spans=5, cpu_seconds=20.0),
+    of_parts(edges=10**8, nodes=10**7, spans=4, cpu_seconds=190.0),
+    {"step": "convert", "edges": 10**7, "cpu_seconds": 25.0},
+    {"step": "convert", "edges": 10**8, "cpu_seconds": 200.0},
+]
+
+
+def test_memory_grows_as_between_the_two_largest_sizes():
+    rate = scale.InMemory.of(ROWS)
+    assert rate.memory(2 * 61_859_140) == pytest.approx(6.5 * 2**30, rel=1e-3)
     assert rate.fixed == pytest.approx(0.5 * 2**30, rel=1e-3)
+    assert rate.seconds == pytest.approx(25.0 / 4 / (2 * 61_859_140 // 4), rel=1e-3)
     with pytest.raises(SystemExit, match="two sizes are needed for edge"):
-        scale.rates(ROWS[:3], "edge")
+        scale.InMemory.of(ROWS[:3], "edge")
 
 
-def test_one_machine_takes_what_was_measured():
-    rate = scale.rates(ROWS, "edge")
-    nodes, edges = scale.GRAPHS["Amazon2M"]
-    alone = scale.by_groups(nodes, edges, 1, rate)
-    assert alone.seconds["hashing"] == pytest.approx(16 * 2.0, rel=1e-3)
-    assert alone.seconds["casting"] == pytest.approx(16 * 10.0 / scale.CORES, rel=1e-3)
-    assert alone.seconds["reading the graph"] == alone.seconds["votes to one machine"] == 0
-    assert alone.memory == pytest.approx(6.5 * 2**30, rel=1e-3)
+def test_two_numbers_of_spans_say_what_an_arc_and_a_sender_cost():
+    rate = scale.InParts.of(PARTS)
+    assert rate.sender == pytest.approx(2e-6)
+    assert rate.arc == pytest.approx(1e-6)
+    assert rate.write == pytest.approx(2e-6)
+    with pytest.raises(SystemExit, match="two numbers of spans"):
+        scale.InParts.of([PARTS[0], *PARTS[2:]])
 
 
-def test_work_is_shared_out_but_no_finer_than_groups():
-    rate = scale.rates(ROWS, "edge")
-    of = {count: scale.in_parts(10**9, 10**11, count, rate) for count in (1, 40, 79, 80, 160)}
-    casting = {count: answer.seconds["casting"] for count, answer in of.items()}
-    assert casting[40] == casting[79] == pytest.approx(casting[1] / 40)  # of 79 machines, one has two groups
-    assert casting[80] == casting[160] == pytest.approx(casting[1] / 80)
-    assert of[160].seconds["hashing"] == pytest.approx(of[1].seconds["hashing"] / 160)
-    assert of[160].seconds["rows of nodes to all"] > of[40].seconds["rows of nodes to all"]
-    assert of[1].total > of[40].total > of[80].total
+def test_what_the_rates_foretell_of_a_larger_run_stands_beside_it():
+    [(row, expected)] = scale.foretold(PARTS)
+    assert (row["cpu_seconds"], expected) == (190.0, pytest.approx(180.0))
+    assert "100,000,000 directed edges in 4 spans they foretell 3.0 min" in scale.confirmed(PARTS)
+    assert "3.2 min were measured" in scale.confirmed(PARTS)
 
 
-def test_with_groups_alone_shared_out_one_machine_does_the_rest():
-    rate = scale.rates(ROWS, "node")
-    one, many = (scale.by_groups(10**8, 2 * 10**9, count, rate) for count in (1, 80))
-    assert many.seconds["tally"] == one.seconds["tally"]
-    assert many.memory == one.memory
-    few, more = (scale.worthwhile(spread, 10**8, 2 * 10**9, rate) for spread in (scale.by_groups, scale.in_parts))
-    assert 1 < few < more <= 80
+def test_spans_are_those_that_certify_plans():
+    runs = [row for row in parts.read_rows() if row.get("spans")]
+    assert len({row["spans"] for row in runs}) > 1
+    for row in runs:
+        memory = 1e9 * float(row["memory"].removesuffix("GB"))
+        assert abs(scale.spans_of(row["nodes"], row["edges"], parts.GROUPS, memory) - row["spans"]) <= 1, row
+
+
+def test_senders_that_do_not_fit_need_more_groups():
+    with pytest.raises(ValueError, match="more groups are needed"):
+        scale.spans_of(10**9, 10**10, 80, 8e9)
+    assert scale.spans_of(10**9, 10**10, 8000, 8e9) > 1
 
 
 def test_the_table_is_what_the_committed_rows_give():
-    rows, text = scale.read_rows(), scale.PAGE.read_text(encoding="utf-8")
-    assert scale.filled(text, rows) == text
+    rows, of_parts, text = scale.read_rows(), parts.read_rows(), scale.PAGE.read_text(encoding="utf-8")
+    assert scale.filled(text, rows, of_parts) == text
     assert all(r["synthetic"] for r in rows)
     raised = [{**r, "peak_gib": 2 * r["peak_gib"]} if r["cell"] == "certify:1:node:80" else r for r in rows]
-    assert scale.filled(text, raised) != text
-
-
-def test_all_estimates_are_in_one_table():
-    titles, *lines = scale.estimates(ROWS)
-    assert len(lines) == 2 * len(scale.GRAPHS) * 2 * len(scale.MACHINES)
-    alone = next(line for line in lines if line[:4] == ["Amazon2M", *scale.GRAPHS["Amazon2M"], "edge"])
-    expected = scale.by_groups(*scale.GRAPHS["Amazon2M"], 1, scale.rates(ROWS, "edge"))
-    assert alone[titles.index("seconds")] == round(expected.total, 1)
+    assert scale.filled(text, raised, of_parts) != text
+    slower = [{**r, "cpu_seconds": 2 * r["cpu_seconds"]} for r in of_parts]
+    assert scale.filled(text, rows, slower) != text
 
 
 def test_time_within_a_phase_counts_for_the_innermost_one():
@@ -90,4 +96,27 @@ def test_time_within_a_phase_counts_for_the_innermost_one():
 def test_the_table_about_parts_is_made_from_the_committed_rows():
     text = parts.PAGE.read_text(encoding="utf-8")
     assert parts.filled(text, parts.read_rows()) == text
-    assert all(row["same"] for row in parts.read_rows() if "same" in row)
+
+
+def test_files_of_one_graph_are_the_same_bytes_whoever_made_them():
+    made: dict[int, set[str]] = {}
+    for row in parts.read_rows():
+        if "sha256" in row:
+            made.setdefault(row["edges"], set()).add(row["sha256"])
+    assert all(len(digests) == 1 for digests in made.values())
+    both = [row["name"] for row in parts.read_rows() if row["edges"] == 10_199_388 and "sha256" in row]
+    assert {"certify in memory", "certify parts", parts.KILLED, "verify"} <= set(both)
+
+
+def test_what_was_measured_holds_what_the_page_says():
+    rows = parts.read_rows()
+    assert {"convert", "train", "whole", "certify", "verify", "sample"} == {row["step"] for row in rows}
+    assert all(row["different"] == 0 and 0 < row["listed"] <= row["votes"] for row in rows if row["step"] == "sample")
+    assert all(row["compared"] == ["data", "model"] for row in rows if row["step"] == "verify")
+    assert max(row["edges"] for row in rows if row["name"] == parts.KILLED) > 10**8
+    assert all(row["peak_mb"] > 0 for row in rows)
+    for row in rows:
+        if row.get("planned_mb"):
+            memory = 1e3 * float(row["memory"].removesuffix("GB"))
+            assert row["planned_mb"] <= memory
+            assert row["worker_peak_mb"] > 0
