@@ -9,6 +9,7 @@ import torch
 
 import agnncert as ac
 from agnncert.append.evidence import AppendEvidence
+from agnncert.errors import CertificateError
 from agnncert.verifier import recount_append
 from tests.support.append_graphs import appended, payments
 
@@ -166,6 +167,12 @@ def test_a_feature_that_can_fall_is_found_in_the_file(certificate):
         return replace(record, program=program.but(features=(feature, *program.features[1:])))
 
     assert "can fall" in forged(certificate, add)[0]
+
+
+@pytest.mark.parametrize("positive", [2, -1, True])
+def test_a_flagged_class_that_is_none_of_both_is_refused(certificate, positive):
+    with pytest.raises(CertificateError, match=r"the flagged class is .* expected 0 or 1"):
+        replace(certificate.evidence.record, positive=positive)
 
 
 def test_a_file_under_another_threat_is_refused(certificate):

@@ -8,7 +8,7 @@ import pytest
 
 from agnncert.certificates.threshold_record import ThresholdRecord
 from agnncert.proving import guaranteed_rate
-from agnncert.proving.guaranteed_rate import most_flagged, needed, smallest_rate
+from agnncert.proving.guaranteed_rate import largest_rate, most_flagged, needed, smallest_rate
 from agnncert.verifier.recount_threshold import wrong_threshold
 from tests.support.mutations import text_turns_red
 
@@ -107,3 +107,11 @@ def test_what_is_right_passes():
     assert not [*wrong_threshold(ThresholdRecord(1, 100, 4, 2, 0.1, 0.95), 2)]
     assert not [*wrong_threshold(ThresholdRecord(1, 100, 10, 3, 0.1), 2)]
     assert not [*wrong_threshold(ThresholdRecord(1, 100, 100, 3), 2)]
+
+
+@pytest.mark.parametrize(("hits", "cases"), [(0, 1), (0, 29), (5, 50), (48, 49), (200, 1000)])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_at_the_largest_rate_so_few_hits_have_just_the_chance_that_is_left(hits, cases, confidence):
+    rate = largest_rate(hits, cases, confidence)
+    chance = sum(comb(cases, k) * rate**k * (1 - rate) ** (cases - k) for k in range(hits + 1))
+    assert chance == pytest.approx(1 - confidence, rel=1e-6)

@@ -1,5 +1,7 @@
 """Every theorem has one object that proves with it, and an object that lacks a part cannot be made."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from agnncert.addons import addons
@@ -37,3 +39,9 @@ def test_a_theorem_of_which_only_the_facts_are_known_is_refused(monkeypatch):
 def test_a_theorem_without_prices_does_not_get_those_of_another_one(of, missing):
     with pytest.raises(TypeError, match=f"abstract.*{missing}"):
         type("New", (of,), {"limits": NodeCentricNode.limits})()
+
+
+def test_the_deed_of_an_own_division_is_one_that_it_states_a_price_for():
+    deed = theorem_of("custom/node").deed(SimpleNamespace(parameters={"delete_nodes": 2}))
+    assert (deed.one, deed.price) == ("deletes any one node", 2)
+    assert theorem_of("custom/node").deed(SimpleNamespace(parameters={})).price == 1
