@@ -170,20 +170,20 @@ def table(memory: InMemory, rate: InParts) -> str:
     return "\n".join(lines)
 
 
-def confirmed(rows: list[Row]) -> str:
+def confirmed(rows: list[Row]) -> list[str]:
     """Returns what the rates foretold of larger runs, and what was measured."""
-    found = [
+    return [
         f"For {row['edges']:,} directed edges in {row['spans']} spans they foretell {time_text(expected)} of processor "
         f"time, and {time_text(row['cpu_seconds'])} were measured."
         for row, expected in foretold(rows)
     ]
-    return " ".join(found)
 
 
 def filled(text: str, rows: list[Row], of_parts: list[Row]) -> str:
     """Returns the page with its estimates made from the rows."""
     before, rest = text.split(BEGIN)
-    made = f"{confirmed(of_parts)}\n\n".lstrip() + f"{table(InMemory.of(rows), InParts.of(of_parts))}"
+    estimates = table(InMemory.of(rows), InParts.of(of_parts))
+    made = "\n\n".join([*confirmed(of_parts), estimates, f"A task may take {MEMORY / 1e9:.0f} GB."])
     return f"{before}{BEGIN}\n{made}\n{END}{rest.split(END, 1)[1]}"
 
 
