@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.addons import addons
 from agnncert.certificates.file import read_contents
-from agnncert.certificates.theorem_facts import known_theorems
 from agnncert.cli.export_step import export_certificate
 from agnncert.contest import checker
 from agnncert.contest.file import read_contest
@@ -17,7 +15,6 @@ from agnncert.contest.form import BrokenAtMost, Stays
 from agnncert.contest.kinds import _RECORDS, kind_of
 from agnncert.contest.kinds.kind import STEPS
 from agnncert.contest.kinds.labels import weights_of
-from agnncert.contest.kinds.theorem import TheoremAsContest, contest_of
 from agnncert.errors import CertificateError, IdError
 from agnncert.verifier import recount_joint, recount_labels
 from agnncert.verifier.recount_isolated import Views
@@ -80,17 +77,6 @@ def test_evidence_without_a_form_of_its_own_is_no_contest(file, tmp_path):
     with pytest.raises(CertificateError, match="has no form as a contest: expected votes, stacked"):
         certificate.to_contest(tmp_path / "contest.json")
     assert not (tmp_path / "contest.json").exists()
-
-
-@pytest.mark.parametrize("theorem", sorted(known_theorems()))
-def test_every_theorem_about_votes_has_a_form(theorem):
-    assert isinstance(contest_of(theorem), TheoremAsContest)
-
-
-def test_a_theorem_without_a_form_says_where_to_name_one(monkeypatch):
-    monkeypatch.delitem(addons("agnncert.theorem_contests"), "gated")
-    with pytest.raises(CertificateError, match=r"'gated/node' has no form .*under \[agnncert\.theorem_contests\]"):
-        contest_of("gated/node")
 
 
 def test_a_certificate_that_is_too_large_for_one_file_is_refused(tmp_path, monkeypatch):
