@@ -50,8 +50,9 @@ def test_two_numbers_of_spans_say_what_an_arc_and_a_sender_cost():
     assert rate.sender == pytest.approx(2e-6)
     assert rate.arc == pytest.approx(1e-6)
     assert rate.write == pytest.approx(2e-6)
-    with pytest.raises(SystemExit, match="two numbers of spans"):
-        scale.InParts.of([PARTS[0], *PARTS[2:]])
+    for too_few in ([], [PARTS[0], *PARTS[2:]]):
+        with pytest.raises(SystemExit, match="two numbers of spans"):
+            scale.InParts.of(too_few)
 
 
 def test_what_the_rates_foretell_of_a_larger_run_stands_beside_it():
