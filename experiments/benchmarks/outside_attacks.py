@@ -13,7 +13,7 @@ given the data and a seed and returns a trained model and its defence: your own 
 - ``single edits on the label``: what ``ac.attack`` once was on a model without a defence, which it took for one hard
   vote. Nearly no single edge changes that.
 
-DeepRobust and GreatX are not among them: neither installs beside the versions that this library needs.
+DeepRobust and GreatX are not among them: both need ``torch_scatter``, a compiled extension that they do not install.
 
 Rows go to experiments/benchmarks/results/outside_attacks.jsonl as they come. A run that is started again goes on.
 """
