@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=  # else every process that a test starts would
 
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test test-fast test-quick check lean formal bench bench-live bench-large results small docs release clean help
+.PHONY: demo test test-fast test-quick check lean formal bench bench-live bench-large results small evidence docs release clean help
 
 help:           ## what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -76,8 +76,12 @@ small: $(READY) ## run a small part of them in minutes and compare it with the c
 	rm -rf .cache/small
 	$(BIN)/python -m experiments --all --small --root .cache/data --out .cache/small --against experiments/results
 
+evidence:       ## lay out the certificates behind the cards, from the history of this clone
+	.ci/evidence
+
 docs: $(READY)  ## build the documentation into site/
 	$(INSTALL) --editable ".[docs]"
+	-.ci/evidence
 	$(BIN)/mkdocs build --strict
 
 release: $(READY) ## build all packages into dist/, check them, try the wheels in an empty environment; nothing is published
