@@ -146,7 +146,7 @@ def test_one_target_without_a_label_hides_no_accuracy(agnncert, weights) -> None
     answer = agnncert("certify", "tables", *words)
     assert answer.status == 0, answer.err
     assert "1 of 40 targets have no label: accuracies are shares of the other 39" in answer.out
-    assert "of 39 decisions have the stated true class and keep it when an attacker" in answer.out
+    assert "of 39 decisions match the stated class, and still do, when an attacker" in answer.out
     certificate = ac.load_certificate("here/certificate.cert")
     rows = [json.loads(line) for line in Path("here/results.jsonl").read_text().splitlines()]
     known = {row["measure"]: row["value"] for row in rows if row["size"] is None}

@@ -122,7 +122,7 @@ def test_accuracies_are_shares_of_the_targets_whose_class_is_known() -> None:
     truth[:10], truth[10:20] = -1, (truth[10:20] + 1) % 3
     summary = summary_of("edge-centric/node", 60, truth=truth)
     assert summary.certified.share[0] == ((truth == full.certificate.label) & (full.certificate.radius >= 0)).sum() / 30
-    assert "of 30 decisions have the stated true class and keep it" in headline(summary)
+    assert "of 30 decisions match the stated class, and still do," in headline(summary)
     assert unjudged(summary).startswith("The class of 10 of 40 nodes is not known")
     titles, rows = models_table(summary)
     assert titles == ["without an attack", "right", "proof"]
@@ -191,7 +191,7 @@ def test_all_of_a_class_is_called_all() -> None:
     truth = np.full(200, -1)
     truth[few] = certificate.label[few]
     said = headline(summarise(certificate, ReportContext(truth=truth)))
-    assert said.startswith(f"All {len(few)} decisions have the stated true class and keep it")
+    assert said.startswith(f"All {len(few)} decisions match the stated class, and still do,")
 
 
 def rare_summary(**context: object) -> Summary:
