@@ -1,12 +1,15 @@
 """docs/trust.md says the truth: its files exist, are as long as it says, and the halves import nothing of each other."""
 
 import ast
+import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.soundness.forger.test_fuzz import NAMES
+from tests.soundness.retraining.offline import PLANTED, RESULT, ROWS, rows_in, summary
 from tests.support.paths import PROJECT
 
 SOURCE = PROJECT / "src" / "agnncert"
@@ -134,7 +137,7 @@ def test_the_stated_lengths_are_about_right():
     length = {name: len(text.splitlines()) for name, text in texts.items()}
     assert sum(length.values()) == pytest.approx(stated(r"That is about ([\d,]+) lines"), rel=0.06)
     assert sum(map(code_lines, texts.values())) == pytest.approx(stated(r"of which ([\d,]+) are code"), rel=0.06)
-    (spared,) = re.findall(r"For a certificate of votes, (.*?) are never\s+asked", PAGE, re.DOTALL)
+    (spared,) = re.findall(r"For a certificate of votes, (.*?) do not run", PAGE, re.DOTALL)
     rest = set(TRUSTED) - {f"verifier/{name}" if "/" not in name else name for name in re.findall(r"`([^`]+)`", spared)}
     assert len(rest) < len(TRUSTED) - 3
     assert sum(length[name] for name in rest) == pytest.approx(stated(r"some ([\d,]+) lines remain"), rel=0.06)
@@ -149,3 +152,44 @@ def test_the_figures_of_the_fuzz_are_those_of_its_table():
     assert stated(r"A fuzz altered ([\d,]+) certificates") == attempts - unaltered == refused + equal
     assert stated(r"sealed them again .*: ([\d,]+)\s+were refused") == refused
     assert stated(r"were refused, ([\d,]+) said") == equal
+
+
+OTHER_KINDS = {
+    "Stacked votes": "stacked", "training labels": "labels", "pairs": "pairs", "graph votes": "graph-votes",
+    "append-only scores": "append", "isolated models": "isolated",
+}  # fmt: skip
+
+
+def test_the_kinds_of_certificate_in_the_fuzz_are_those_that_the_page_names():
+    table = (PROJECT / "experiments" / "benchmarks" / "results" / "forger.md").read_text(encoding="utf-8")
+    in_table = re.findall(
+        r"^\| (?:v1 )?([a-z][a-z0-9-]*) \|", table.partition("## By kind of certificate")[2], re.MULTILINE
+    )
+    assert {"edge", "node", "gated", "custom", "gnncert-e", "rs"} <= set(in_table)
+    assert not [kind for kind in in_table if kind.startswith(tuple(OTHER_KINDS.values()))]
+    (said,) = re.findall(r"anything else\. (.*?) are not in that table", PAGE)
+    (by_hand,) = re.findall(r"Files of (.*?) it has only when it is started by hand", PAGE)
+    assert sorted([*re.split(r", | and ", said), by_hand]) == sorted(OTHER_KINDS)
+    drawn = {name.removeprefix("golden ") for name in NAMES if name.startswith("golden ")}
+    for kind, begin in OTHER_KINDS.items():
+        assert any(name.startswith(begin) for name in drawn) == (kind != by_hand), kind
+
+
+def test_the_figures_of_the_attacks_on_the_whole_way_are_those_of_their_rows():
+    found = json.loads(RESULT.read_text(encoding="utf-8"))
+    assert summary(rows_in(ROWS), found["planted_found_after"]) == found
+    total = found["total"]
+    assert stated(r"([\d,]+) attacks, [\d,]+ of them with another training") == total["attacks"]
+    assert stated(r"([\d,]+) of them with another training") == total["retrained"]
+    assert stated(r"left ([\d,]+) labels that had to stay") == total["checks"]
+    assert re.search(r"labels that had to stay: none changed", PAGE) is not None
+    assert total["false"] == 0
+    assert stated(r"after ([\d,]+) of them, a label changed") == total["sharp"]
+    planted = found["planted_found_after"]
+    assert planted.keys() == PLANTED.keys()
+    assert all(set(ways) <= set(PLANTED[fault][1]) for fault, ways in planted.items())
+    after = [number for ways in planted.values() for number in ways.values()]
+    assert stated(r"planted again and found on ([\d,]+) of [\d,]+ ways") == len(after)
+    assert stated(r"found on [\d,]+ of ([\d,]+) ways") == sum(len(ways) for _, ways in PLANTED.values())
+    assert stated(r"ways, after ([\d,]+) attacks at most") == max(after)
+    assert stated(r"small and of ([\d,]+) kinds") == sum(way.get("attacks", 0) > 0 for way in found["ways"].values())

@@ -6,8 +6,9 @@ made again. Of attacks before training everything is called again, of attacks af
 graph has changed. A target that was certified against what the attack cost must have the same label.
 
 Two things show that this is no idle search: labels that hold against one change less than an attack spent do change,
-and errors of old, planted one at a time, are found. Each case is written to a file of rows when it is done; the same
-command goes on where it stopped. Several may run beside each other: ``--share 1/2`` and ``--share 2/2``.
+and errors of old, planted one at a time, are found (``--plant``). Each case is written to a file of rows when it is done,
+and each planted error when it is found; the same command goes on where it stopped. Several may run beside each other:
+``--share 1/2`` and ``--share 2/2``.
 """
 
 import argparse
@@ -253,6 +254,20 @@ def until_found(fault: str, name: str, most: int = MOST_UNTIL_FOUND) -> int | No
     raise AssertionError("unreachable")
 
 
+def plant_all(out: Path) -> None:
+    """Plants each error in each way that it concerns, and writes after how many attacks it was found.
+
+    What was found before is not looked for again.
+    """
+    for fault, (_, names) in PLANTED.items():
+        for name in names:
+            found = json.loads(out.read_text()) if out.exists() else {}
+            planted = found.setdefault("planted_found_after", {}).setdefault(fault, {})
+            if name not in planted:
+                planted[name] = until_found(fault, name)
+                out.write_text(json.dumps(found, indent=1) + "\n")
+
+
 def rows_in(*files: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
 
@@ -286,11 +301,7 @@ def main() -> None:
     torch.set_num_threads(1)  # many small products
     with small_recipes(), hidden_layers_now_and_then():
         if given.plant:
-            planted = {
-                fault: {name: until_found(fault, name) for name in names} for fault, (_, names) in PLANTED.items()
-            }
-            before = json.loads(given.out.read_text()) if given.out.exists() else {}
-            given.out.write_text(json.dumps({**before, "planted_found_after": planted}, indent=1) + "\n")
+            plant_all(given.out)
             return
         mine, of = (int(part) for part in given.share.split("/"))
         begin = time.monotonic()
