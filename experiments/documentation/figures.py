@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.documentation import facts, sources
-from experiments.paper.rows import share
+from experiments.paper.rows import read_rows, share
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,17 @@ def demo_settings() -> list[str]:
 
 CODE, PEERS, LIVE = "packages/agnncert-code/src/agnncert_code", "packages/agnncert-peers/src/agnncert_peers", "packages/agnncert-live/src/agnncert_live"  # fmt: skip
 
+def tables_of_events() -> list[str]:
+    """What reading the largest table of events costs now, and cost before."""
+    rows = [row for row in read_rows(sources.BENCHMARKS / "event-tables.jsonl") if row["format"] == "csv"]
+    most = max(row["events"] for row in rows)
+    now, before = (next(r for r in rows if (r["events"], r["version"]) == (most, name)) for name in ("now", "before"))
+    costs = [(f"{row['processor_seconds']:.0f}", f"{row['peak_gib']:.1f}") for row in (now, before)]
+    return [f"{most / 1e6:.1f}", *costs[0], *costs[1]]
+
+
 MEASURED = [
+    Measured("CHANGELOG.md", "{} million payments are read in {} s of processor time and {} GiB, where {} s and {} GiB were needed", "experiments/benchmarks/results/event-tables.jsonl", tables_of_events),
     Measured("README.md", "in attacks on {} targets within their certified budgets, no label changed", "experiments/benchmarks/results/attacks.json", lambda: [f"{facts.attacked('attacks')['within']:,}"] if facts.attacked("attacks")["refuted"] == 0 else ["?"]),
     Measured("docs/commands/demo.md", "of {} settings (learning rate, epochs, votes for “genuine” in advance) the one with the best certified balanced accuracy at size 3, {} on average", "experiments/results/demo-settings.jsonl", demo_settings),
     Measured("docs/commands/scan.md", "the detector is right for {0}% (balanced accuracy {0}%)", "experiments/results/bigvul.jsonl", lambda: [facts.percent(sources.some(sources.rows("bigvul"), stage="statements", protocol="big-vul", method="statements 0", seed=0)[0]["accuracy"])]),
@@ -82,6 +92,10 @@ MEASURED = [
 SETTINGS = [
     Setting("README.md", "Python 3.11 to 3.13", "pyproject.toml", "Python :: 3.13"),
     Setting("CONTRIBUTING.md", "Python 3.11 to 3.13", ".github/workflows/tests.yml", '["3.11", "3.12", "3.13"]'),
+    Setting("docs/commands/export.md", "With stacked votes, 65,536", "src/agnncert/stacked/record.py", "MOST_NEW = 2**16"),
+    Setting("docs/commands/export.md", "above says \"at least 65,536\"", "src/agnncert/stacked/record.py", "MOST_NEW = 2**16"),
+    Setting("CHANGELOG.md", "**At least 65,536**", "src/agnncert/stacked/record.py", "MOST_NEW = 2**16"),
+    Setting("docs/proofs.md", "65,536 new neighbours are withstood", "src/agnncert/stacked/record.py", "MOST_NEW = 2**16"),
     Setting("docs/installation.md", "Python 3.11, 3.12 or 3.13", "pyproject.toml", "Python :: 3.13"),
     Setting("docs/commands/datasets.md", "86,622 addresses", "src/agnncert/datasets/catalog.py", '"ethereum-phishing", "node", 86622,'),
     Setting("docs/commands/datasets.md", "5,881 users", "src/agnncert/datasets/catalog.py", '"bitcoin-otc", "node", 5881,'),
@@ -137,6 +151,11 @@ TESTED = [
     Tested("docs/trust.md", "about {} lines, of which {} are code", "tests/e2e/docs/test_trust.py", "test_the_stated_lengths_are_about_right"),
     Tested("docs/trust.md", "some {} lines remain", "tests/e2e/docs/test_trust.py", "test_the_stated_lengths_are_about_right"),
     Tested("docs/trust.md", "A fuzz altered {} certificates", "tests/e2e/docs/test_trust.py", "test_the_figures_of_the_fuzz_are_those_of_its_table"),
+    Tested("docs/trust.md", "{} attacks, {} of them with another training, left {} labels that had to stay", "tests/e2e/docs/test_trust.py", "test_the_figures_of_the_attacks_on_the_whole_way_are_those_of_their_rows"),
+    Tested("docs/trust.md", "after {} of them, a label changed", "tests/e2e/docs/test_trust.py", "test_the_figures_of_the_attacks_on_the_whole_way_are_those_of_their_rows"),
+    Tested("docs/trust.md", "found on {} of {} ways", "tests/e2e/docs/test_trust.py", "test_the_figures_of_the_attacks_on_the_whole_way_are_those_of_their_rows"),
+    Tested("docs/trust.md", "of {} kinds: this tries", "tests/e2e/docs/test_trust.py", "test_the_figures_of_the_attacks_on_the_whole_way_are_those_of_their_rows"),
+    Tested("docs/trust.md", "after {} attacks at most", "tests/e2e/docs/test_trust.py", "test_the_figures_of_the_attacks_on_the_whole_way_are_those_of_their_rows"),
     Tested("docs/trust.md", "{} were refused, {} said", "tests/e2e/docs/test_trust.py", "test_the_figures_of_the_fuzz_are_those_of_its_table"),
 ]  # fmt: skip
 
