@@ -84,9 +84,7 @@ def _paper(folder: str) -> str:
         _line("the best model without edges, needs no proof", [without_edges] * (len(CHANGED) + 1)),
         _line("undefended GCN, nothing proved", [undefended, *["–"] * len(CHANGED)]),
     ]
-    closing = (
-        f"[The results]({folder}results.md) reproduce every figure and table of the paper."
-    )
+    closing = f"[The results]({folder}results.md) reproduce every figure and table of the paper."
     return "\n".join([text, "", *table, "", closing])
 
 

@@ -73,6 +73,7 @@ def demo_settings() -> list[str]:
 
 CODE, PEERS, LIVE = "packages/agnncert-code/src/agnncert_code", "packages/agnncert-peers/src/agnncert_peers", "packages/agnncert-live/src/agnncert_live"  # fmt: skip
 
+
 def tables_of_events() -> list[str]:
     """What reading the largest table of events costs now, and cost before."""
     rows = [row for row in read_rows(sources.BENCHMARKS / "event-tables.jsonl") if row["format"] == "csv"]
