@@ -39,7 +39,13 @@ Result = TypeVar("Result")
 
 
 class Problems(list[str]):
-    """A list of all errors in tables: a step that fails adds its error, and the next step is tried."""
+    """A list of all errors in tables: a step that fails adds its error, and the next step is tried.
+
+    Attributes:
+        cause: What may lie behind later ones, and its place. It is no error by itself.
+    """
+
+    cause: tuple[int, str] | None = None
 
     def attempt(
         self, step: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
@@ -54,8 +60,11 @@ class Problems(list[str]):
     def refuse(self) -> None:
         """Raises DatasetError with everything that was noted."""
         if self:
-            head = f"{len(self)} problems with the tables:\n- " if len(self) > 1 else ""
-            raise DatasetError(head + "\n- ".join(dict.fromkeys(self)))
+            if self.cause is not None:
+                self.insert(*self.cause)
+            said = [*dict.fromkeys(self)]
+            head = f"{len(said)} problems with the tables:\n- " if len(said) > 1 else ""
+            raise DatasetError(head + "\n- ".join(said))
 
 
 @suggests_arguments
@@ -292,6 +301,10 @@ class _GraphReader:
         elif columns.time is not None:
             error = self.nodes.error(f'time="{columns.time}" splits labelled rows, but there is no label.')
             self.problems.append(str(error))
+        elif columns.label is not None and columns.label not in self.nodes.columns:
+            words = f'there is no column "{columns.label}": name the column of classes with label="…"'
+            error = self.nodes.error(f"{words} (--set column.label=…), or pass label=None.")
+            self.problems.cause = (len(self.problems), str(error))
         data = self._whole(rows, None if parts is None else parts[0].numpy())
         assert rows is not None
         data.name = title

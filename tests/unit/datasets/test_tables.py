@@ -273,4 +273,17 @@ def test_what_is_missing_is_said_before_what_is_left_over(tmp_path):
     assert 'no column "source"' in problems[0]
     assert 'no column "target"' in problems[1]
     assert 'no column "id"' in problems[2]
+    assert 'no column "label"' in problems[3]
     assert "are not used" not in str(refused.value)
+
+
+def test_a_missing_label_is_said_before_what_may_follow_from_it_and_is_no_error_by_itself(tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n", encoding="utf-8")
+    (tmp_path / "nodes.csv").write_text("id,x,klass\na,1,red\nb,2,white\n", encoding="utf-8")
+    with pytest.raises(DatasetError) as refused:
+        load_tables(tmp_path)
+    first, second = str(refused.value).split("\n- ")[1:]
+    assert 'no column "label": name the column of classes with label=' in first
+    assert '"klass"' in second
+    (tmp_path / "nodes.csv").write_text("id,x\na,1\nb,2\n", encoding="utf-8")
+    assert getattr(load_tables(tmp_path), "y", None) is None
