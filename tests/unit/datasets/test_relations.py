@@ -167,3 +167,30 @@ def test_a_graph_of_several_kinds_needs_no_ids() -> None:
     joined = ac.from_hetero(data)
     assert "node_id" not in joined
     assert ac.certify(ac.build_model("rgcn", joined).eval(), joined, ac.NodeCentric(3)).claim.ids == "row"
+
+
+def test_tables_joined_by_their_keys_are_audited_certified_and_verified(tmp_path) -> None:
+    """A graph as RelBench makes it: tables are kinds of nodes, keys are edges in both directions, rows have times."""
+    torch.manual_seed(0)
+    data = HeteroData()
+    number = {"customer": 60, "product": 12, "review": 200}
+    for table, rows in number.items():
+        data[table].x = torch.rand(rows, 3)
+        data[table].time = torch.arange(rows)
+    for key, table in (("customer_id", "customer"), ("product_id", "product")):
+        ends = torch.stack([torch.arange(200), torch.randint(number[table], (200,))])
+        data["review", f"f2p_{key}", table].edge_index = ends
+        data[table, f"rev_f2p_{key}", "review"].edge_index = ends.flip(0)
+    data["customer"].y = (data["customer"].x[:, 0] > 0.5).long()
+    time = data["customer"].time
+    data["customer"].train_mask, data["customer"].test_mask = time < 30, time >= 40
+    data["customer"].val_mask = ~(data["customer"].train_mask | data["customer"].test_mask)
+
+    graph = ac.from_hetero(data, target="customer")
+    model = ac.fit("rgcn", graph, ac.NodeCentric(8), epochs=3)
+    assert ac.audit(model, graph, ac.NodeCentric(8)).ok
+    certificate = ac.certify(model, graph, ac.NodeCentric(8), graph.test_mask)
+    assert (len(certificate), certificate.claim.locality) == (20, "construction")
+    assert (certificate.radius > 0).any()
+    certificate.save(tmp_path / "customers.cert")
+    assert ac.verify(tmp_path / "customers.cert", data=graph, model=model).holds
