@@ -197,6 +197,13 @@ def _certified_run(run: ServedRun) -> RunFolder:
     return folder
 
 
+def _require_live(folder: RunFolder) -> None:
+    """Refuses a run before anything is loaded or answered if its kind of defence cannot be kept up to date."""
+    defence = defence_of_file(read_contents(folder.certificate), None)
+    if "live" in defence.cannot:
+        raise defence.refusal("live")
+
+
 def _confirmed(certificate: Certificate, journal: Path) -> Confirmed | None:
     """Returns what watches the rates of the run's threshold; None if it has none.
 
@@ -260,10 +267,11 @@ def serve_run(  # noqa: PLR0913 - every setting is a keyword
         progress: Called while it is loaded.
 
     Raises:
-        SettingsError: There is no token though there should be, or the port cannot be had.
+        SettingsError: There is no token though there should be, the port cannot be had, or the defence cannot be kept
+            up to date.
     """
     _require_token(token, host)
-    _certified_run(run)
+    _require_live(_certified_run(run))
     torch.set_num_threads(1)  # many small computations: several threads wait for each other
     listening = listen(host, port)
     named_host = f"[{host}]" if ":" in host else host
