@@ -92,9 +92,18 @@ def test_unit_tests_lie_in_the_folder_of_the_package_that_they_test() -> None:
     assert tested == packages - {Path("report/assets")}
 
 
-def test_helpers_of_tests_live_in_one_place() -> None:
+def test_helpers_that_several_test_modules_share_live_in_one_place() -> None:
+    """Elsewhere stand programs of their own (golden, forger, mutations, retraining, ...) and what one module uses."""
     tests = PROJECT / "tests"
-    helpers = [file for file in tests.rglob("*.py") if not file.name.startswith(("test_", "conftest"))]
-    outside = {file.parent.name for file in helpers if tests / "support" not in file.parents}
-    # golden/make.py and corpus write files; forger, attacks and retraining have an offline.py that runs for hours
-    assert outside == {"golden", "forger", "corpus", "mutation", "attacks", "retraining"}
+    homes = {"support", "zoo", "golden", "forger", "corpus", "mutation", "attacks", "retraining"}
+    folders = (tests, *PROJECT.glob("packages/*/tests"))
+    modules = {file: file.read_text(encoding="utf-8") for folder in folders for file in folder.rglob("test_*.py")}
+    shared = {}
+    for file in tests.rglob("*.py"):
+        if file.name.startswith(("test_", "conftest", "__init__")) or homes & {*file.relative_to(tests).parts}:
+            continue
+        name = ".".join(file.relative_to(PROJECT).with_suffix("").parts)
+        users = [module.name for module, text in modules.items() if name in text]
+        if len(users) != 1:
+            shared[name] = users
+    assert shared == {}

@@ -6,7 +6,8 @@ their answers. So an accepted file is compared with the honest one for the same 
 budgets. It may leave out what is optional (true classes, degrees), speak about fewer targets or other budgets, concede
 more for the sake of rounding than was measured, have scores of stacked votes that differ by no more than the file says
 that machines do, lack premises that reading adds to files from before claims stated them, state smaller radii of stacked
-votes with a mean, as files did before these were exact, and differ in what the verdict lists as not checked: notes, and
+votes with a mean, as files did before these were exact, say that locality withstood tests where it is known by
+construction, and differ in what the verdict lists as not checked: notes, and
 the version of the library.
 """
 
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.claim import Claim
+from agnncert.certificates.claim import LOCALITY, Claim
 from agnncert.certificates.file import OPTIONAL
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.named import parse_division
@@ -94,6 +95,7 @@ def lies(world: World, draft: Draft, verdict: Verdict | None = None) -> list[str
     silent = not_checked(verdict) if verdict is not None else ""
     allowed = [path for path, named in UNCHECKED.items() if re.search(named, silent, re.IGNORECASE)]
     headers = [_same_premises(_same_budgets(header)) for header in (draft.header, expected.header)]
+    headers[1] = _as_weakly_local(headers[1], headers[0])
     found = [".".join(map(str, path)) for path in _differences(*headers, allowed)]
     found += ["target"] if not _stored_alike(draft, expected) and _names(draft) != _names(expected) else []
     for name in sorted({name for name in (*draft.arrays, *expected.arrays) if not name.startswith("target")}):
@@ -149,6 +151,15 @@ def _same_premises(header: dict[str, Any]) -> dict[str, Any]:
     except AgnncertError:
         return header
     return header | {"claim": header["claim"] | {"assumes": list(assumes)}}
+
+
+def _as_weakly_local(header: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The header as if locality were known by tests only, if the other one claims no more: a file may concede that."""
+    claim, stated = header["claim"], other.get("claim")
+    if not isinstance(stated, dict) or (claim["locality"], stated.get("locality")) != ("construction", "test"):
+        return header
+    assumes = [text.replace(LOCALITY["construction"], LOCALITY["test"]) for text in claim["assumes"]]
+    return header | {"claim": claim | {"locality": "test", "assumes": assumes}}
 
 
 def _differences(ours: dict[str, Any], theirs: dict[str, Any], allowed: list[tuple[str, ...]]) -> list[tuple[Any, ...]]:
