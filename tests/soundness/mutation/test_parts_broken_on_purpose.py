@@ -19,7 +19,7 @@ def in_parts(counted):
 
 MISTAKES = [
     ("neighbours of an earlier part", in_parts(parts.evidence_of_both), joint_evidence, "listed_of(self.indptr, numbers)", "listed_of(self.indptr, np.arange(len(numbers)))"),
-    ("labels of an earlier part", in_parts(parts.evidence_of_both), joint_evidence, "label = self._labels[numbers]", "label = self._labels[: len(numbers)]"),
+    ("labels of an earlier part", in_parts(parts.evidence_of_both), joint_evidence, "label = self.leaders(numbers, leader)", "label = self.leaders(np.arange(len(numbers)), leader)"),
     ("the first part is answered for all", in_parts(parts.label_evidence), evidence, "fewest[rows] = self._count(", "fewest[: len(self._numbers(rows))] = self._count("),
     ("weights of the first targets", in_parts(parts.label_evidence), evidence, "self.right.T.astype(np.float64)  # whole, below 2**42\n            steps = np.floor_divide(products.astype(np.int64) * STEPS, self.cap[part, None])", "self.right.T.astype(np.float64)\n            steps = np.floor_divide(products.astype(np.int64) * STEPS, self.cap[: len(products), None])"),
     ("others than oneself are silenced", in_parts(parts.label_weights), weights, "_silence(products, own[part])", "_silence(products, own[: len(products)])"),
