@@ -67,7 +67,7 @@ def call_every_model_fit(patch):
 
 
 def cast_no_vote_again(patch):
-    patch.setattr(replay, "_wrong_votes", lambda *given, **settings: [])
+    patch.setattr(replay, "wrong_votes", lambda *given, **settings: [])
     patch.setattr(replay, "spot_check_pairs", lambda *given, **settings: (np.zeros(0, dtype=np.int64), None))
 
 
@@ -211,11 +211,11 @@ FORGERIES = [
     ("node", more_groups, FILE, any_rule_fits),
     ("custom", cheap_features, ALL, without(replay, "_wrong_division", "has the theorem")),
     ("custom", another_name, ALL, without(replay, "_wrong_division", "is not the one that is named")),
-    ("node", no_tolerance, ALL, without(replay, "_wrong_model", "the claim assumes that no score")),
-    ("node", unanimous, MODEL, without(replay, "_wrong_votes", "are not those that the model casts")),
+    ("node", no_tolerance, ALL, without(replay, "wrong_model", "the claim assumes that no score")),
+    ("node", unanimous, MODEL, without(replay, "wrong_votes", "are not those that the model casts")),
     ("node", unanimous, ALL, cast_no_vote_again),
-    ("edge-wary", all_stable, ALL, without(replay, "_wrong_votes", "as close to a tie")),
-    ("edge-wary", next_class, ALL, without(replay, "_wrong_votes", "which does not come close")),
+    ("edge-wary", all_stable, ALL, without(replay, "wrong_votes", "as close to a tie")),
+    ("edge-wary", next_class, ALL, without(replay, "wrong_votes", "which does not come close")),
     ("node", more_classes, ALL, no_check(replay, "other_classes")),
     ("bi-rs", more_classes_of_nobody, ALL, no_check(recheck, "other_classes")),
     ("rs", stronger_noise, GRAPH, lambda patch: patch.setattr(recheck, "defence_of", _as_drawn)),
