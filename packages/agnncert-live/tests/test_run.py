@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -254,5 +255,6 @@ def test_while_it_loads_it_is_alive_and_says_how_far_it_is(stacked_run, tmp_path
 def test_what_goes_wrong_while_it_loads_ends_it(stacked_run, tmp_path) -> None:
     run = copied(stacked_run, tmp_path)
     (run / "live.journal").write_text("no journal")
-    with pytest.raises(agnncert_live.JournalError, match="no journal"):
-        serve_run(ServedRun(run), port=0)
+    # in a thread: a browser of another test may have left an event loop in this one
+    with ThreadPoolExecutor(1) as pool, pytest.raises(agnncert_live.JournalError, match="no journal"):
+        pool.submit(serve_run, ServedRun(run), port=0).result(60)
