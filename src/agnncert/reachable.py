@@ -96,6 +96,16 @@ def is_of_library(named: Any) -> bool:
     return _at(module, named.__qualname__) is named
 
 
+def attribute_of(value: Any, name: str, default: Any) -> Any:
+    """Returns an attribute. An object of a library may raise an error of its own when it is asked for one."""
+    try:
+        return getattr(value, name, default)
+    except Exception:
+        if not is_of_library(type(value)):
+            raise
+        return default
+
+
 def module_of(named: Any) -> str:
     """Returns the name of the module that a class or function says it stands in, or ""."""
     name = getattr(named, "__module__", None)

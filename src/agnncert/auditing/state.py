@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
-from agnncert.reachable import module_of
+from agnncert.reachable import attribute_of, module_of
 
 MOST = 100_000  # objects that are looked at
 # Packages whose functions and classes keep nothing for a model.
@@ -234,13 +234,13 @@ def _parts_of_object(value: Any) -> Iterator[NamedPart]:
     for cls in type(value).__mro__:
         for name in getattr(cls, "__slots__", ()):
             if isinstance(name, str):
-                yield f".{name}", getattr(value, name, None)
+                yield f".{name}", attribute_of(value, name, None)
     yield from _unnamed(type(value).__mro__)
 
 
 def _attributes(value: Any) -> Iterator[NamedPart]:
     """Yields the attributes of an object by name, whatever its table of attributes shows those who ask."""
-    table = getattr(value, "__dict__", {})
+    table = attribute_of(value, "__dict__", {})
     items = dict.items(table) if isinstance(table, dict) else table.items()
     for name, part in items:
         if not (isinstance(value, logging.Logger) and name in _OF_ALL_LOGGERS):

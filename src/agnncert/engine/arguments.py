@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.errors import DivisionError, GraphError, ModelContractError
+from agnncert.reachable import attribute_of
 
 _EXPECTED = {
     "model": (ModelContractError, "a torch.nn.Module"),
@@ -113,4 +114,4 @@ def _is_compiled(value: Any) -> bool:
 
 
 def _is_compiled_function(value: Any) -> bool:
-    return "_torchdynamo_orig_callable" in getattr(value, "__dict__", {})
+    return "_torchdynamo_orig_callable" in attribute_of(value, "__dict__", {})

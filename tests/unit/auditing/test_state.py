@@ -6,6 +6,7 @@ import types
 import pytest
 import torch
 import torch_geometric.nn as pyg
+from pydantic import BaseModel
 from torch import nn
 
 import agnncert as ac
@@ -116,3 +117,23 @@ def test_variables_of_installed_packages_are_passed_over():
         module.calls = 1
         names[module.__name__] = [name for name in state_of([module]) if "calls" in name]
     assert names == {"mine": ["model[0].calls"], "theirs": []}
+
+
+def test_an_object_of_a_library_that_answers_no_question_is_passed_over():
+    model = WithAlias().eval()
+    model.kept = BaseModel.__pydantic_serializer__  # raises whatever attribute it is asked for
+    assert audit(model, DATA, NodeCentric(5)).ok
+    assert state_of(model) == state_of(model)
+
+
+class Silent:
+    @property
+    def __dict__(self):
+        raise RuntimeError("none of your business")
+
+
+def test_an_object_of_somebody_s_own_that_answers_no_question_is_not():
+    model = WithAlias().eval()
+    model.kept = Silent()
+    with pytest.raises(RuntimeError, match="none of your business"):
+        state_of(model)
