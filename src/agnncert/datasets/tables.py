@@ -301,7 +301,7 @@ class _GraphReader:
         elif columns.time is not None:
             error = self.nodes.error(f'time="{columns.time}" splits labelled rows, but there is no label.')
             self.problems.append(str(error))
-        elif columns.label is not None and columns.label not in self.nodes.columns:
+        elif columns.label == "label" and columns.label not in self.nodes.columns:  # another one is required
             words = f'there is no column "{columns.label}": name the column of classes with label="…"'
             error = self.nodes.error(f"{words} (--set column.label=…), or pass label=None.")
             self.problems.cause = (len(self.problems), str(error))
